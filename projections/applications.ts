@@ -1,0 +1,130 @@
+import { isExpired, type KeyStanding } from '../src/domain/authority';
+import type { ApplicationType } from '../src/domain/permissions';
+import { amend, change, type Projector, type Reader } from './projector';
+
+/** The Applications of a tenant and their keys: what a read checks a key against. */
+export interface ApplicationDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly type: ApplicationType;
+  readonly permissions: readonly string[];
+  readonly created_at: string;
+  readonly modified_at?: string;
+  readonly deleted_at?: string;
+}
+
+export interface KeyDocument {
+  readonly id: string;
+  readonly application_id: string;
+  readonly digest: string;
+  readonly created_at: string;
+  readonly expires_at?: string;
+  readonly revoked_at?: string;
+}
+
+/** Says that the whole tenant is gone, and with it every key. */
+interface AccessDocument {
+  readonly deleted_at: string;
+}
+
+const TENANT = 'tenant';
+
+/** More Applications or keys than this are not listed at once. */
+const LONGEST_LIST = 10_000;
+
+export const applications: Projector = {
+  name: 'applications',
+  version: 1,
+  streams: ['tenant'],
+  collections: [
+    { name: 'applications', indexes: {} },
+    { name: 'keys', indexes: { by_digest: ['digest'], by_application: ['application_id'] } },
+    { name: 'access', indexes: {} },
+  ],
+  on: {
+    TenantDeleted: (event) => [change<AccessDocument>('access', TENANT, () => ({ deleted_at: event.at }))],
+    ApplicationCreated: (event) => [
+      change<ApplicationDocument>('applications', event.data.applicationId, () => ({
+        id: event.data.applicationId,
+        name: event.data.name,
+        type: event.data.applicationType,
+        permissions: event.data.permissions,
+        created_at: event.at,
+      })),
+    ],
+    ApplicationRenamed: (event) => [
+      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
+        ...application,
+        name: event.data.name,
+        modified_at: event.at,
+      })),
+    ],
+    ApplicationPermissionsSet: (event) => [
+      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
+        ...application,
+        permissions: event.data.permissions,
+        modified_at: event.at,
+      })),
+    ],
+    ApplicationDeleted: (event) => [
+      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
+        ...application,
+        deleted_at: event.at,
+      })),
+    ],
+    KeyAdded: (event) => [
+      change<KeyDocument>('keys', event.data.keyId, () => ({
+        id: event.data.keyId,
+        application_id: event.data.applicationId,
+        digest: event.data.digest,
+        created_at: event.at,
+        ...(event.data.expiresAt === undefined ? {} : { expires_at: event.data.expiresAt }),
+      })),
+    ],
+    KeyRevoked: (event) => [
+      amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, revoked_at: event.at })),
+    ],
+  },
+};
+
+export const findApplication = async (
+  reader: Reader,
+  tenantId: string,
+  applicationId: string,
+): Promise<ApplicationDocument | undefined> =>
+  (await reader.get(tenantId, 'applications', applicationId)) as ApplicationDocument | undefined;
+
+export const listApplications = async (
+  reader: Reader,
+  tenantId: string,
+): Promise<readonly ApplicationDocument[]> =>
+  (await reader.find(tenantId, 'applications', { limit: LONGEST_LIST })) as unknown as ApplicationDocument[];
+
+export const listKeys = async (
+  reader: Reader,
+  tenantId: string,
+  applicationId?: string,
+): Promise<readonly KeyDocument[]> =>
+  (await reader.find(tenantId, 'keys', {
+    ...(applicationId === undefined ? {} : { index: 'by_application', equal: [applicationId] }),
+    limit: LONGEST_LIST,
+  })) as unknown as KeyDocument[];
+
+/** The same answer as the tenant's stream gives (`keyStanding`), from the read model. */
+export const findKeyStanding = async (
+  reader: Reader,
+  tenantId: string,
+  digest: string,
+  at: string,
+): Promise<KeyStanding> => {
+  const found = await reader.find(tenantId, 'keys', { index: 'by_digest', equal: [digest], limit: 1 });
+  const key = found[0] as KeyDocument | undefined;
+  if (key === undefined) return { status: 'unknown' };
+  if (key.revoked_at !== undefined) return { status: 'revoked' };
+  if (isExpired(key.expires_at, at)) return { status: 'expired' };
+  const application = await findApplication(reader, tenantId, key.application_id);
+  if (application === undefined || application.deleted_at !== undefined)
+    return { status: 'application_deleted' };
+  const gone = (await reader.get(tenantId, 'access', TENANT)) !== undefined;
+  return { status: gone ? 'tenant_deleted' : 'good', application };
+};

@@ -1,0 +1,70 @@
+import type { EventType, Recorded, StreamKind } from '../src/domain/events';
+
+/**
+ * What is derived from the log, said without saying how it runs or where it is kept. A projector is a table from event
+ * type to the changes of documents; the engine reads and writes. Everything here is pure.
+ */
+export interface Projector {
+  readonly name: string;
+  /** Raise it whenever the same events would give other documents: a new version is built beside the old one. */
+  readonly version: number;
+  /** The tenant's streams that it follows. A bad event elsewhere does not concern it. */
+  readonly streams: readonly StreamKind[];
+  readonly collections: readonly Collection[];
+  readonly on: Reducers;
+}
+
+export interface Collection {
+  readonly name: string;
+  /** The fields of each index, in order. Every document is found by its key without one. */
+  readonly indexes: Readonly<Record<string, readonly string[]>>;
+}
+
+export type Document = Readonly<Record<string, unknown>>;
+
+/** A document of the event's own tenant. The tenant is not named: no reducer can reach another one's. */
+export interface Reference {
+  readonly collection: string;
+  readonly key: string;
+}
+
+/** A change says which documents it needs before it is applied, so that the engine can fetch them all at once. */
+export interface Change {
+  readonly touches: readonly Reference[];
+  readonly apply: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[];
+}
+
+/** Types that a projector does not name change nothing in it. */
+export type Reducers = {
+  readonly [T in EventType]?: (event: Extract<Recorded, { readonly type: T }>) => readonly Change[];
+};
+
+/** Changes one document, which may be missing. Giving back undefined removes it. */
+export const change = <D extends object>(
+  collection: string,
+  key: string,
+  next: (document: D | undefined) => D | undefined,
+): Change => ({
+  touches: [{ collection, key }],
+  apply: ([document]) => [next(document as D | undefined) as Document | undefined],
+});
+
+/** Changes a document that must be there: an earlier event has made it. */
+export const amend = <D extends object>(collection: string, key: string, next: (document: D) => D): Change =>
+  change<D>(collection, key, (document) => {
+    if (document === undefined) throw new Error(`The document ${collection}/${key} is missing.`);
+    return next(document);
+  });
+
+/** What a question may ask of a read model. The tenant always comes first. */
+export interface Reader {
+  get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
+  find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
+}
+
+export interface Query {
+  /** The equal values of the first fields of one declared index; left out: all documents, in the order of their keys. */
+  readonly index?: string;
+  readonly equal?: readonly (string | number)[];
+  readonly limit: number;
+}

@@ -1,0 +1,71 @@
+import type { Recorded, TenantSettings } from '../src/domain/events';
+import { amend, change, type Projector, type Reader } from './projector';
+
+/** One document per tenant: what `GET /tenants/self` answers, its ETag and its plan. */
+export interface TenantDocument {
+  readonly id: string;
+  readonly owner_id: string;
+  readonly name: string;
+  readonly settings: { readonly fingerprint_tokens: boolean; readonly deduplicate_tokens: boolean };
+  readonly created_by?: string;
+  readonly created_at: string;
+  readonly modified_by?: string;
+  readonly modified_at?: string;
+  /** Of the last event that changed the Tenant itself. */
+  readonly revision: number;
+  readonly included_monthly_active_tokens: number;
+  readonly deleted_at?: string;
+}
+
+const SELF = 'self';
+
+const settingsOf = (settings: TenantSettings): TenantDocument['settings'] => ({
+  fingerprint_tokens: settings.fingerprintTokens,
+  deduplicate_tokens: settings.deduplicateTokens,
+});
+
+const by = <K extends string>(field: K, event: Recorded) =>
+  (event.actor === undefined ? {} : { [field]: event.actor.id }) as { [P in K]?: string };
+
+export const tenants: Projector = {
+  name: 'tenants',
+  version: 1,
+  streams: ['tenant'],
+  collections: [{ name: 'tenants', indexes: {} }],
+  on: {
+    TenantCreated: (event) => [
+      change<TenantDocument>('tenants', SELF, () => ({
+        id: event.tenantId,
+        owner_id: event.data.ownerId,
+        name: event.data.name,
+        settings: settingsOf(event.data.settings),
+        ...by('created_by', event),
+        created_at: event.at,
+        revision: event.revision,
+        included_monthly_active_tokens: event.data.includedMonthlyActiveTokens,
+      })),
+    ],
+    TenantUpdated: (event) => [
+      amend<TenantDocument>('tenants', SELF, (tenant) => ({
+        ...tenant,
+        name: event.data.name,
+        settings: settingsOf(event.data.settings),
+        ...by('modified_by', event),
+        modified_at: event.at,
+        revision: event.revision,
+      })),
+    ],
+    TenantPlanChanged: (event) => [
+      amend<TenantDocument>('tenants', SELF, (tenant) => ({
+        ...tenant,
+        included_monthly_active_tokens: event.data.includedMonthlyActiveTokens,
+      })),
+    ],
+    TenantDeleted: (event) => [
+      amend<TenantDocument>('tenants', SELF, (tenant) => ({ ...tenant, deleted_at: event.at })),
+    ],
+  },
+};
+
+export const findTenant = async (reader: Reader, tenantId: string): Promise<TenantDocument | undefined> =>
+  (await reader.get(tenantId, 'tenants', SELF)) as TenantDocument | undefined;

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { Command, Option } from 'commander';
+import {
+  createApplication,
+  deleteApplication,
+  renameApplication,
+  setPermissions,
+  type NewKey,
+} from '../domain/applications';
+import type { ApplicationType } from '../domain/permissions';
+import { refusal } from '../domain/refusal';
+import { digestOf, makeKey } from '../ledger/api-key';
+import { findApplication, listApplications, type ApplicationDocument } from '../../projections/applications';
+import { actorOption, collected, jsonOption, moment, tenantOption, typeOption, uuid } from './arguments';
+import { atDesk, type Desk } from './desk';
+import { printMany, printOne } from './output';
+
+const viewOf = (application: ApplicationDocument) => ({
+  application_id: application.id,
+  name: application.name,
+  type: application.type,
+  status: application.deleted_at === undefined ? 'active' : 'deleted',
+  created_at: application.created_at,
+  permissions: application.permissions,
+});
+
+/** A fresh key: shown once to whoever asked, remembered only as its digest. */
+export const freshKey = (tenantId: string, expiresAt?: string): { key: string; wish: NewKey } => {
+  const key = makeKey(tenantId);
+  const wish = { keyId: randomUUID(), digest: digestOf(key), at: new Date().toISOString() };
+  return { key, wish: expiresAt === undefined ? wish : { ...wish, expiresAt } };
+};
+
+const show = async (desk: Desk, tenantId: string, applicationId: string, json: { json?: boolean }) => {
+  const application = await findApplication(
+    desk.app.projecting.reader('applications'),
+    tenantId,
+    applicationId,
+  );
+  if (application === undefined)
+    throw refusal('application_not_found', `Tenant ${tenantId} has no Application ${applicationId}.`);
+  printOne(viewOf(application), json);
+};
+
+interface Common {
+  readonly tenant: string;
+  readonly actor?: string;
+  readonly json?: boolean;
+}
+
+interface CreateOptions extends Common {
+  readonly name: string;
+  readonly type: ApplicationType;
+  readonly id?: string;
+  readonly permission?: readonly string[];
+  readonly expires?: string;
+}
+
+const create = (options: CreateOptions): Promise<void> =>
+  atDesk(async (desk) => {
+    const { tenant, name, type, permission: permissions = [] } = options;
+    const applicationId = options.id ?? randomUUID();
+    const { key, wish } = freshKey(tenant, options.expires);
+    await desk.write(
+      tenant,
+      createApplication({ applicationId, name, type, permissions, key: wish }),
+      options.actor,
+    );
+    const view = { tenant_id: tenant, application_id: applicationId, name, type, permissions };
+    printOne({ ...view, key_id: wish.keyId, expires_at: options.expires ?? null, key }, options);
+  });
+
+const permissionOption = (): Option =>
+  new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
+
+export const applicationCommands = (): Command => {
+  const application = new Command('application').description(
+    'make, list, show, change and delete Applications',
+  );
+  application
+    .command('create')
+    .description('create an Application with its first key, which is shown once')
+    .addOption(tenantOption())
+    .requiredOption('--name <name>', 'its name, 1 to 200 characters')
+    .addOption(typeOption().makeOptionMandatory())
+    .addOption(new Option('--id <uuid>', 'its id (default: a random one)').argParser(uuid))
+    .addOption(permissionOption())
+    .addOption(new Option('--expires <time>', 'when its key expires (default: never)').argParser(moment))
+    .addOption(actorOption())
+    .addOption(jsonOption())
+    .action(create);
+  application
+    .command('list')
+    .description('list the Applications of a tenant')
+    .addOption(tenantOption())
+    .addOption(jsonOption())
+    .action((options: Common) =>
+      atDesk(async (desk) => {
+        await desk.upToDate();
+        const rows = await listApplications(desk.app.projecting.reader('applications'), options.tenant);
+        printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
+      }),
+    );
+  application
+    .command('show')
+    .description('show one Application')
+    .argument('<application-id>', 'the Application', uuid)
+    .addOption(tenantOption())
+    .addOption(jsonOption())
+    .action((id: string, options: Common) =>
+      atDesk(async (desk) => {
+        await desk.upToDate();
+        await show(desk, options.tenant, id, options);
+      }),
+    );
+  application
+    .command('rename')
+    .description('give an Application another name')
+    .argument('<application-id>', 'the Application', uuid)
+    .addOption(tenantOption())
+    .requiredOption('--name <name>', 'its new name')
+    .addOption(actorOption())
+    .addOption(jsonOption())
+    .action((id: string, options: Common & { name: string }) =>
+      atDesk(async (desk) => {
+        await desk.write(options.tenant, renameApplication(id, options.name), options.actor);
+        await show(desk, options.tenant, id, options);
+      }),
+    );
+  application
+    .command('set-permissions')
+    .description('set the permissions of an Application; those not named are taken away')
+    .argument('<application-id>', 'the Application', uuid)
+    .addOption(tenantOption())
+    .addOption(permissionOption())
+    .addOption(actorOption())
+    .addOption(jsonOption())
+    .action((id: string, options: Common & { permission?: readonly string[] }) =>
+      atDesk(async (desk) => {
+        await desk.write(options.tenant, setPermissions(id, options.permission ?? []), options.actor);
+        await show(desk, options.tenant, id, options);
+      }),
+    );
+  application
+    .command('delete')
+    .description('delete an Application and with it its keys')
+    .argument('<application-id>', 'the Application', uuid)
+    .addOption(tenantOption())
+    .addOption(actorOption())
+    .addOption(jsonOption())
+    .action((id: string, options: Common) =>
+      atDesk(async (desk) => {
+        await desk.write(options.tenant, deleteApplication(id), options.actor);
+        printOne({ application_id: id, status: 'deleted' }, options);
+      }),
+    );
+  return application;
+};

@@ -1,0 +1,37 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { parseMoment } from '../domain/moment';
+import { applicationTypes } from '../domain/permissions';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export const uuid = (text: string): string => {
+  const lower = text.toLowerCase();
+  if (!UUID.test(lower))
+    throw new InvalidArgumentError('It must be a UUID, for example 7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11.');
+  return lower;
+};
+
+export const wholeNumber = (text: string): number => {
+  if (!/^[0-9]{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number, 0 or more.');
+  return Number(text);
+};
+
+export const moment = (text: string): string => {
+  const parsed = parseMoment(text);
+  if (parsed === undefined)
+    throw new InvalidArgumentError('It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.');
+  return parsed;
+};
+
+export const collected = (text: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  text,
+];
+
+export const jsonOption = (): Option => new Option('--json', 'print JSON on stdout');
+export const tenantOption = (): Option =>
+  new Option('--tenant <uuid>', 'the tenant').argParser(uuid).makeOptionMandatory();
+export const actorOption = (): Option =>
+  new Option('--actor <uuid>', 'who does it, for the audit log (default: OPERATOR_ID)').argParser(uuid);
+export const typeOption = (): Option =>
+  new Option('--type <type>', 'the application type').choices(applicationTypes);

@@ -1,0 +1,72 @@
+import { userInfo } from 'node:os';
+import { openApp, type App } from '../app';
+import { monotonicMs } from '../clock';
+import { readConfiguration, type Configuration } from '../configuration';
+import type { Caller } from '../domain/authority';
+import type { Decide, Tenant } from '../domain/tenant';
+import type { Position } from '../event-log/event-log';
+import { progressLine, say } from './output';
+
+/** Where an operator sits: the app on the same data as the server, whether that runs or not. */
+export interface Desk {
+  readonly app: App;
+  readonly configuration: Configuration;
+  /** Decides and writes as the operator, then waits until the read models show it. */
+  write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
+  /** Makes sure that what is read next is up to date. */
+  upToDate(): Promise<void>;
+}
+
+const WRITE_MS = 5_000;
+const SHOWN_MS = 2_000;
+
+const osUser = (): string => {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+};
+
+export const operatorCaller = (id: string): Caller => ({
+  kind: 'operator',
+  actor: { type: 'user', id, osUser: osUser() },
+});
+
+const behind = 'The read models do not show it yet; the process that projects them is behind.';
+
+/** Opens the app for one command and closes it again, whatever happens. */
+export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void> => {
+  const configuration = readConfiguration(process.env);
+  const app = await openApp(configuration, (what, error) => say(`${what} ${String(error)}`));
+
+  const shown = async (position: Position): Promise<void> => {
+    const line = progressLine('Projecting:');
+    const reached = await app.projecting.catchUp(position, SHOWN_MS, (done) =>
+      line.tell(`${done} of ${position}`),
+    );
+    line.end();
+    if (!reached) say(behind);
+  };
+
+  try {
+    await work({
+      app,
+      configuration,
+      write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {
+        const at = new Date().toISOString();
+        const deadline = monotonicMs() + WRITE_MS;
+        const command = { tenantId, caller: operatorCaller(actor), decide, at, deadline };
+        const { tenant, position } = await app.ledger.execute(command);
+        await shown(position);
+        return tenant;
+      },
+      upToDate: async () => {
+        const head = await app.log.head();
+        if (head !== undefined) await shown(head.position);
+      },
+    });
+  } finally {
+    await app.close();
+  }
+};

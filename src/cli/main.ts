@@ -1,0 +1,60 @@
+import { Command, CommanderError } from 'commander';
+import { programVersion } from '../app';
+import { codeOf, messageOf } from '../fault';
+import { isRefusal } from '../domain/refusal';
+import { applicationCommands } from './application-commands';
+import { keyCommands } from './key-commands';
+import { say } from './output';
+import { configCommand, explainCommand, permissionsCommand } from './reference-commands';
+import { serveCommand } from './serve';
+import { statusCommand } from './status-command';
+import { tenantCommands } from './tenant-commands';
+
+/** 0: done. 1: refused or failed. 2: the command was not used rightly. */
+const FAILED = 1;
+const WRONG_USAGE = 2;
+
+const program = (): Command =>
+  new Command('tenant-ledger')
+    .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
+    .version(programVersion())
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for help)')
+    .addCommand(serveCommand())
+    .addCommand(tenantCommands())
+    .addCommand(applicationCommands())
+    .addCommand(keyCommands())
+    .addCommand(permissionsCommand())
+    .addCommand(statusCommand())
+    .addCommand(explainCommand())
+    .addCommand(configCommand());
+
+/** Every command throws instead of ending the process, so that there is one place that ends it. */
+const throwing = (command: Command): Command => {
+  command.exitOverride();
+  for (const sub of command.commands) throwing(sub.copyInheritedSettings(command));
+  return command;
+};
+
+const exitCodeOf = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
+  return FAILED;
+};
+
+const explain = (error: unknown): void => {
+  if (error instanceof CommanderError) return;
+  const code = codeOf(error);
+  say(`tenant-ledger: ${messageOf(error)}${code === undefined || !isRefusal(error) ? '' : ` [${code}]`}`);
+  if (code === undefined) say((error as Error).stack ?? '');
+};
+
+export const main = async (argv: readonly string[]): Promise<void> => {
+  try {
+    await throwing(program()).parseAsync(argv);
+  } catch (error) {
+    explain(error);
+    process.exitCode = exitCodeOf(error);
+  }
+};
+
+if (require.main === module) void main(process.argv);

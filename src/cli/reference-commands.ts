@@ -1,0 +1,53 @@
+import { Command } from 'commander';
+import { readConfiguration, settingNames, settings } from '../configuration';
+import { permissions, permissionsOf, type ApplicationType } from '../domain/permissions';
+import { fault } from '../fault';
+import { isProblemCode, problems } from '../problems';
+import { jsonOption, typeOption } from './arguments';
+import { printMany, printOne } from './output';
+
+/** What can be looked up without any data: permissions, errors, settings. */
+export const permissionsCommand = (): Command =>
+  new Command('permissions')
+    .description('list the permissions and the application types that may hold them')
+    .addOption(typeOption())
+    .addOption(jsonOption())
+    .action((options: { type?: ApplicationType; json?: boolean }) => {
+      const rows = options.type === undefined ? permissions : permissionsOf(options.type);
+      const views = rows.map(({ type, applicationTypes, description }) => ({
+        type,
+        application_types: applicationTypes,
+        description,
+      }));
+      printMany(views, options, '');
+    });
+
+export const explainCommand = (): Command =>
+  new Command('explain')
+    .description('explain an error code and say what to do')
+    .argument('<code>', 'the code, for example key_refused')
+    .addOption(jsonOption())
+    .action((code: string, options: { json?: boolean }) => {
+      if (!isProblemCode(code))
+        throw fault(
+          'code_unknown',
+          `There is no error code ${code}. Known: ${Object.keys(problems).join(', ')}.`,
+        );
+      const { status, title, meaning } = problems[code];
+      printOne({ code, status: status ?? null, title, meaning }, options);
+    });
+
+export const configCommand = (): Command =>
+  new Command('config')
+    .description('show every setting, where its value comes from, and what it means')
+    .addOption(jsonOption())
+    .action((options: { json?: boolean }) => {
+      const values = readConfiguration(process.env);
+      const rows = settingNames.map((name) => ({
+        name,
+        value: values[name],
+        source: (process.env[name] ?? '') === '' ? 'default' : 'environment',
+        meaning: settings[name].meaning,
+      }));
+      printMany(rows, options, '');
+    });

@@ -1,0 +1,134 @@
+import { Command } from 'commander';
+import { openApp, programVersion, type App } from '../app';
+import { readConfiguration, settingNames, settings, type Configuration } from '../configuration';
+import { api } from '../http/api';
+import { headerNames } from '../http/header-names';
+import { openListener, type Listener } from '../http/listener';
+import { operations } from '../http/operations';
+import { makeLogger } from '../logger';
+import { ledgerStatus } from '../status';
+import { firstKey, welcome } from './welcome';
+
+type Phase = 'starting' | 'ready' | 'stopping';
+type Logger = Awaited<ReturnType<typeof makeLogger>>;
+
+/** A second signal does not wait. */
+const IMPATIENT_EXIT = 130;
+
+const CATCH_UP_SLICE_MS = 1_000;
+
+const openApi = (
+  app: App,
+  configuration: Configuration,
+  logger: Logger,
+  phase: () => Phase,
+): Promise<Listener> => {
+  const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
+  const headers = headerNames(configuration.HEADER_PREFIX);
+  const { ledger, projecting } = app;
+  const koa = api({
+    headers,
+    publicUrl,
+    bodyLimit,
+    logger,
+    ledger,
+    reader: projecting.reader,
+    reached: projecting.reached,
+    isParked: projecting.isParked,
+    isReady: () => phase() !== 'starting',
+    isOpen: () => phase() !== 'stopping',
+  });
+  const handle = koa.callback();
+  return openListener((request, response) => void handle(request, response), {
+    host,
+    port,
+    publicUrl,
+    traceHeader: headers.traceId,
+  });
+};
+
+const openOperations = (app: App, configuration: Configuration, phase: () => Phase): Promise<Listener> => {
+  const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
+  const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
+  return openListener(operations({ phase, status: () => ledgerStatus(app) }), {
+    host,
+    port,
+    publicUrl,
+    traceHeader,
+  });
+};
+
+/** Waits until the read models show the head that was there at the start: no read is answered before. */
+const caughtUp = async (app: App, stopped: () => boolean): Promise<void> => {
+  const head = await app.log.head();
+  while (head !== undefined && !stopped())
+    if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
+};
+
+const serve = async (): Promise<void> => {
+  const configuration = readConfiguration(process.env);
+  const logger = await makeLogger(configuration.LOG_LEVEL);
+  const app = await openApp(configuration, (what, error) => logger.warn({ err: error }, what));
+  let phase: Phase = 'starting';
+  const listeners: Listener[] = [];
+
+  const stop = async (): Promise<void> => {
+    phase = 'stopping';
+    const withinMs = configuration.SHUTDOWN_SECONDS * 1_000;
+    await Promise.all(listeners.map((listener) => listener.close(withinMs)));
+    await app.close();
+  };
+
+  try {
+    listeners.push(await openApi(app, configuration, logger, () => phase));
+    listeners.push(await openOperations(app, configuration, () => phase));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const [public_, ops] = listeners as [Listener, Listener];
+  onSignals(logger, stop);
+
+  await app.projecting.start();
+  const key = await firstKey(app, configuration);
+  await caughtUp(app, () => phase === 'stopping');
+  if ((phase as Phase) === 'stopping') return;
+  phase = 'ready';
+  logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');
+  process.stdout.write(await welcome(app, public_.url, headerNames(configuration.HEADER_PREFIX).apiKey, key));
+};
+
+const onSignals = (logger: Logger, stop: () => Promise<void>): void => {
+  let stopping = false;
+  const onSignal = (signal: string): void => {
+    if (stopping) process.exit(IMPATIENT_EXIT);
+    stopping = true;
+    logger.info({ signal }, 'stopping: finishing what is under way; a second signal ends at once');
+    stop().then(
+      () => {
+        logger.info('stopped');
+        process.exit(0);
+      },
+      (error: unknown) => {
+        logger.error({ err: error }, 'could not stop in order');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+};
+
+const settingsHelp = (): string => {
+  const rows = settingNames.map((name) => {
+    const { meaning, fallback } = settings[name];
+    return `  ${name.padEnd(18)}${meaning}${fallback === '' ? '' : ` Default: ${fallback}.`}`;
+  });
+  return `\nEnvironment:\n${rows.join('\n')}\n`;
+};
+
+export const serveCommand = (): Command =>
+  new Command('serve')
+    .description('serve the API and the operations listener until SIGTERM or SIGINT')
+    .addHelpText('after', settingsHelp())
+    .action(serve);

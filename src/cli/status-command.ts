@@ -1,0 +1,40 @@
+import { Command } from 'commander';
+import { ledgerStatus } from '../status';
+import { jsonOption } from './arguments';
+import { atDesk } from './desk';
+import { printJson, printRecord, printTable } from './output';
+
+export const statusCommand = (): Command =>
+  new Command('status')
+    .description('show the event log, how far the read models are, and what is parked')
+    .addOption(jsonOption())
+    .action((options: { json?: boolean }) =>
+      atDesk(async ({ app }) => {
+        const status = await ledgerStatus(app);
+        if (options.json === true) return printJson(status);
+        printRecord({ log: status.log.identity, head: status.log.head, projector: status.projector });
+        const rows = status.projections.map(({ parked, lag_capped, lag_events, lag_seconds, ...row }) => ({
+          ...row,
+          lag_events: lag_capped ? `${lag_events} or more` : lag_events,
+          lag_seconds: lag_seconds.toFixed(1),
+          parked: parked.length,
+        }));
+        process.stdout.write('\n');
+        printTable(rows, '');
+        const parked = [
+          ...status.decisions.parked.map((tenant) => ({ in: 'decisions', ...tenant })),
+          ...status.projections.flatMap(({ projection, parked: tenants }) =>
+            tenants.map(({ tenant_id, event_id, position, reason }) => ({
+              in: projection,
+              tenant_id,
+              event_id,
+              position,
+              reason,
+            })),
+          ),
+        ];
+        if (parked.length === 0) return;
+        process.stdout.write('\nParked:\n');
+        printTable(parked, '');
+      }),
+    );

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import type { App } from '../app';
+import { monotonicMs } from '../clock';
+import type { Configuration } from '../configuration';
+import { createApplication } from '../domain/applications';
+import { permissionsOf } from '../domain/permissions';
+import { createTenant, type Decide } from '../domain/tenant';
+import { listApplications } from '../../projections/applications';
+import { freshKey } from './application-commands';
+import { operatorCaller } from './desk';
+import { allTenants } from './tenant-commands';
+
+/** What a start says on stdout: how to use what is running. */
+const WRITE_MS = 10_000;
+
+const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
+  const tenantId = randomUUID();
+  const execute = (decide: Decide) =>
+    app.ledger.execute({
+      tenantId,
+      caller: operatorCaller(operator),
+      decide,
+      at: new Date().toISOString(),
+      deadline: monotonicMs() + WRITE_MS,
+    });
+  const { key, wish } = freshKey(tenantId);
+  await execute(createTenant({ name: 'First tenant', ownerId: operator, includedMonthlyActiveTokens: 0 }));
+  await execute(
+    createApplication({
+      applicationId: randomUUID(),
+      name: 'Management',
+      type: 'management',
+      permissions: permissionsOf('management').map((permission) => permission.type),
+      key: wish,
+    }),
+  );
+  return key;
+};
+
+const curlLines = (url: string, header: string, key: string): string => {
+  const read = `curl -s ${url}/tenants/self -H '${header}: ${key}'`;
+  const rename = `curl -s -X PUT ${url}/tenants/self -H '${header}: ${key}' -H 'Content-Type: application/json' -d '{"name":"My first tenant"}'`;
+  return ['Read the tenant, rename it, and read it again:', '', `  ${read}`, `  ${rename}`, `  ${read}`].join(
+    '\n',
+  );
+};
+
+const howToMakeAKey = async (app: App): Promise<string> => {
+  for await (const tenant of allTenants({ app })) {
+    if (tenant.deleted_at !== undefined) continue;
+    const applications = await listApplications(app.projecting.reader('applications'), tenant.id);
+    const found = applications.find((one) => one.type === 'management' && one.deleted_at === undefined);
+    if (found === undefined) continue;
+    return [
+      `Make another key for the Application "${found.name}" of the tenant "${tenant.name}":`,
+      '',
+      `  npx tenant-ledger key create --tenant ${tenant.id} --application ${found.id}`,
+    ].join('\n');
+  }
+  return ['Make a tenant:', '', '  npx tenant-ledger tenant create --name "My tenant"'].join('\n');
+};
+
+/** A first start makes a tenant with a management Application; its key is shown here and never again. */
+export const firstKey = async (app: App, { OPERATOR_ID }: Configuration): Promise<string | undefined> =>
+  (await app.log.head()) === undefined ? makeFirstTenant(app, OPERATOR_ID) : undefined;
+
+export const welcome = async (
+  app: App,
+  url: string,
+  header: string,
+  key: string | undefined,
+): Promise<string> => {
+  const lines =
+    key === undefined
+      ? [await howToMakeAKey(app)]
+      : [`API key (shown once, keep it): ${key}`, '', curlLines(url, header, key)];
+  return `\ntenant-ledger serves ${url}\n\n${lines.join('\n')}\n\n`;
+};

@@ -1,0 +1,136 @@
+import { fault } from './fault';
+
+/**
+ * Every setting of the program: the checks, `tenant-ledger config`, `--help` and docs/configuration.md are made from
+ * this table.
+ */
+interface Setting<T> {
+  readonly meaning: string;
+  readonly fallback: string;
+  readonly example: string;
+  /** Undefined: the text makes no sense. */
+  readonly read: (text: string) => T | undefined;
+}
+
+const setting = <T>(one: Setting<T>): Setting<T> => one;
+
+const wholeNumber = (least: number, most: number) => (text: string) => {
+  const value = /^[0-9]{1,12}$/.test(text) ? Number(text) : NaN;
+  return value >= least && value <= most ? value : undefined;
+};
+
+const matching = (pattern: RegExp) => (text: string) => (pattern.test(text) ? text : undefined);
+
+const anUrlOrNothing = (text: string): string | undefined => {
+  if (text === '') return '';
+  return /^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(text) ? text.replace(/\/+$/, '') : undefined;
+};
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const PORT = wholeNumber(0, 65_535);
+const HOST = matching(/^[0-9A-Za-z.:_-]+$/);
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+type Level = (typeof levels)[number];
+
+export const settings = {
+  HOST: setting({
+    meaning: 'The address that the API listens on.',
+    fallback: '127.0.0.1',
+    example: '0.0.0.0',
+    read: HOST,
+  }),
+  PORT: setting({
+    meaning: 'The port of the API. 0 takes any free one.',
+    fallback: '8080',
+    example: '8080',
+    read: PORT,
+  }),
+  OPS_HOST: setting({
+    meaning: 'The address that the operations listener (`/livez`, `/readyz`) listens on.',
+    fallback: '127.0.0.1',
+    example: '127.0.0.1',
+    read: HOST,
+  }),
+  OPS_PORT: setting({
+    meaning: 'The port of the operations listener. 0 takes any free one.',
+    fallback: '8081',
+    example: '8081',
+    read: PORT,
+  }),
+  DATA_DIR: setting({
+    meaning:
+      'The folder of the event log, the read models and the snapshots. Several processes may share it.',
+    fallback: './data',
+    example: '/var/lib/tenant-ledger',
+    read: matching(/^[^\0]+$/),
+  }),
+  HEADER_PREFIX: setting({
+    meaning: 'The first part of the names of our own headers, as in `SVC-API-KEY`.',
+    fallback: 'SVC',
+    example: 'ACME',
+    read: matching(/^[A-Za-z][0-9A-Za-z-]{0,31}$/),
+  }),
+  STREAM_PREFIX: setting({
+    meaning: 'Stands before the name of every stream, for a log that is shared with others.',
+    fallback: '',
+    example: 'ledger.',
+    read: matching(/^[0-9A-Za-z._-]{0,64}$/),
+  }),
+  PUBLIC_URL: setting({
+    meaning: 'Stands before `/problems/<code>` in the `type` of an error.',
+    fallback: '',
+    example: 'https://api.example.com',
+    read: anUrlOrNothing,
+  }),
+  BODY_LIMIT: setting({
+    meaning: 'The largest body of a request, in bytes.',
+    fallback: '65536',
+    example: '65536',
+    read: wholeNumber(1_024, 1_048_576),
+  }),
+  OPERATOR_ID: setting({
+    meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',
+    fallback: '00000000-0000-0000-0000-000000000000',
+    example: '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
+    read: (text) => matching(UUID)(text.toLowerCase()),
+  }),
+  SHUTDOWN_SECONDS: setting({
+    meaning: 'How long a stopping server waits for requests that are under way.',
+    fallback: '10',
+    example: '30',
+    read: wholeNumber(0, 600),
+  }),
+  LOG_LEVEL: setting({
+    meaning: `The least important log line that is written: one of ${levels.join(', ')}.`,
+    fallback: 'info',
+    example: 'warn',
+    read: (text) => levels.find((level): level is Level => level === text),
+  }),
+} as const;
+
+export type SettingName = keyof typeof settings;
+
+export type Configuration = {
+  readonly [Name in SettingName]: NonNullable<ReturnType<(typeof settings)[Name]['read']>>;
+};
+
+export const settingNames = Object.keys(settings) as readonly SettingName[];
+
+/** An empty variable counts as not set, as compose files and shells are in the habit of passing them. */
+export const readConfiguration = (
+  environment: Readonly<Record<string, string | undefined>>,
+): Configuration => {
+  const entries = settingNames.map((name) => {
+    const { read, fallback, example, meaning }: Setting<unknown> = settings[name];
+    const text = environment[name] ?? '';
+    const value = read(text === '' ? fallback : text);
+    if (value === undefined)
+      throw fault(
+        'configuration_invalid',
+        `${name}=${JSON.stringify(text)} makes no sense. ${meaning} For example: ${name}=${example}`,
+      );
+    return [name, value];
+  });
+  return Object.fromEntries(entries) as Configuration;
+};

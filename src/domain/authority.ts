@@ -1,0 +1,55 @@
+import type { Actor } from './events';
+import { isAssignable, type ApplicationType } from './permissions';
+import { refusal } from './refusal';
+import type { Tenant } from './tenant';
+
+/** Who asks: somebody with a key (known by its digest, at a time), or the operator at the command line. */
+export type Caller =
+  | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string; readonly at: string }
+  | { readonly kind: 'operator'; readonly actor: Actor };
+
+/** What a key stands for, from whatever source: the tenant's stream for writes, a read model for reads. */
+export type KeyStanding =
+  | { readonly status: 'good' | 'tenant_deleted'; readonly application: HeldBy }
+  | { readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted' };
+
+export interface HeldBy {
+  readonly id: string;
+  readonly type: ApplicationType;
+  readonly permissions: readonly string[];
+}
+
+/** The rule of expiry, in one place: a key is good until the moment it expires. */
+export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
+  expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
+
+export const keyStanding = (now: Tenant, digest: string, at: string): KeyStanding => {
+  if (now.status === 'absent') return { status: 'unknown' };
+  const key = now.keys.get(digest);
+  if (key === undefined) return { status: 'unknown' };
+  if (key.revoked) return { status: 'revoked' };
+  if (isExpired(key.expiresAt, at)) return { status: 'expired' };
+  const application = now.applications.get(key.applicationId);
+  if (application === undefined) return { status: 'application_deleted' };
+  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'good', application };
+};
+
+/** Every reason gives the caller the same answer; the reason is for the operator's log. */
+export const keyRefused = (reason: string) =>
+  refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', { reason });
+
+export const mustBeGood = (standing: KeyStanding): HeldBy => {
+  if (standing.status !== 'good') throw keyRefused(standing.status);
+  return standing.application;
+};
+
+/** A permission counts only if the Application holds it and its type may hold it. */
+export const mustHold = (application: HeldBy, permission: string): void => {
+  const assignable = isAssignable(permission, application.type);
+  if (assignable && application.permissions.includes(permission)) return;
+  throw refusal('permission_missing', `This needs the permission ${permission}.`, {
+    required_permission: permission,
+    application_type: application.type,
+    assignable,
+  });
+};

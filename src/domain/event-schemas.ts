@@ -1,0 +1,53 @@
+import type { EventType } from './events';
+import { applicationTypes } from './permissions';
+
+/** JSON Schemas of event data, per type and version. The last version of each type is the one written today. */
+type Schema = Readonly<Record<string, unknown>>;
+
+const uuid: Schema = { type: 'string', format: 'uuid' };
+const name: Schema = { type: 'string', minLength: 1, maxLength: 200 };
+const permissions: Schema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
+const wholeNumber: Schema = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+
+const data = (properties: Record<string, Schema>, optional: readonly string[] = []): Schema => ({
+  type: 'object',
+  properties: { tenantId: uuid, ...properties },
+  required: Object.keys(properties).filter((key) => !optional.includes(key)),
+  additionalProperties: false,
+});
+
+const settings: Schema = {
+  type: 'object',
+  properties: { fingerprintTokens: { type: 'boolean' }, deduplicateTokens: { type: 'boolean' } },
+  required: ['fingerprintTokens', 'deduplicateTokens'],
+  additionalProperties: false,
+};
+
+export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
+  TenantCreated: [data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })],
+  TenantUpdated: [data({ name, settings })],
+  TenantPlanChanged: [data({ includedMonthlyActiveTokens: wholeNumber })],
+  TenantDeleted: [data({})],
+  ApplicationCreated: [
+    data({ applicationId: uuid, name, applicationType: { enum: applicationTypes }, permissions }),
+  ],
+  ApplicationRenamed: [data({ applicationId: uuid, name })],
+  ApplicationPermissionsSet: [data({ applicationId: uuid, permissions })],
+  ApplicationDeleted: [data({ applicationId: uuid })],
+  KeyAdded: [
+    data(
+      {
+        keyId: uuid,
+        applicationId: uuid,
+        digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        expiresAt: { type: 'string', format: 'date-time' },
+      },
+      ['expiresAt'],
+    ),
+  ],
+  KeyRevoked: [data({ keyId: uuid, applicationId: uuid })],
+};
+
+export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
+
+export const currentVersion = (type: EventType): number => eventSchemas[type].length;

@@ -1,0 +1,93 @@
+import type { ApplicationType } from './permissions';
+
+export interface TenantSettings {
+  readonly fingerprintTokens: boolean;
+  readonly deduplicateTokens: boolean;
+}
+
+/** What happened to a tenant, its Applications and their keys: the stream `tenant-<tenantId>`. */
+export type TenantEvent =
+  | {
+      readonly type: 'TenantCreated';
+      readonly data: {
+        readonly name: string;
+        readonly ownerId: string;
+        readonly settings: TenantSettings;
+        readonly includedMonthlyActiveTokens: number;
+      };
+    }
+  | {
+      readonly type: 'TenantUpdated';
+      readonly data: { readonly name: string; readonly settings: TenantSettings };
+    }
+  | { readonly type: 'TenantPlanChanged'; readonly data: { readonly includedMonthlyActiveTokens: number } }
+  | { readonly type: 'TenantDeleted'; readonly data: Readonly<Record<string, never>> }
+  | {
+      readonly type: 'ApplicationCreated';
+      readonly data: {
+        readonly applicationId: string;
+        readonly name: string;
+        readonly applicationType: ApplicationType;
+        readonly permissions: readonly string[];
+      };
+    }
+  | {
+      readonly type: 'ApplicationRenamed';
+      readonly data: { readonly applicationId: string; readonly name: string };
+    }
+  | {
+      readonly type: 'ApplicationPermissionsSet';
+      readonly data: { readonly applicationId: string; readonly permissions: readonly string[] };
+    }
+  | { readonly type: 'ApplicationDeleted'; readonly data: { readonly applicationId: string } }
+  | {
+      readonly type: 'KeyAdded';
+      readonly data: {
+        readonly keyId: string;
+        readonly applicationId: string;
+        /** SHA-256 of the key in hex. The key itself is never kept. */
+        readonly digest: string;
+        readonly expiresAt?: string;
+      };
+    }
+  | {
+      readonly type: 'KeyRevoked';
+      readonly data: { readonly keyId: string; readonly applicationId: string };
+    };
+
+/** The streams of a tenant: decisions about it, and what other services report about it. */
+export type StreamKind = 'tenant' | 'activity';
+
+export type EventType = TenantEvent['type'];
+
+export interface Actor {
+  readonly type: 'application' | 'user';
+  readonly id: string;
+  /** Who sat at the machine when an operator's command was run. */
+  readonly osUser?: string;
+}
+
+/** What the log knows about an event besides its type and data. */
+export interface Circumstances {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly revision: number;
+  readonly position: string;
+  /** The event's own time: from the edge that caused it, else when it was recorded. ISO 8601, UTC. */
+  readonly at: string;
+  readonly recordedAt: string;
+  readonly actor?: Actor;
+  readonly traceId?: string;
+  readonly idempotency?: Idempotency;
+}
+
+/** Remembered with the event of an idempotent request, so that a repetition gets the same answer. */
+export interface Idempotency {
+  readonly key: string;
+  /** Method and path, for example `PUT /tenants/self`. */
+  readonly scope: string;
+  /** SHA-256 of the request's body in hex. */
+  readonly hash: string;
+}
+
+export type Recorded<E = TenantEvent> = E & Circumstances;

@@ -1,0 +1,23 @@
+const MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+/**
+ * A moment in ISO 8601, in any of the forms that people write: with `Z`, with an offset, without one (UTC), or a date
+ * alone (midnight UTC). Gives the one form that we keep, or undefined.
+ */
+export const parseMoment = (text: string): string | undefined => {
+  const match = MOMENT.exec(text);
+  if (match === null) return undefined;
+  const [, date, time = '00:00', zone = 'Z'] = match;
+  const milliseconds = Date.parse(
+    `${date}T${time}${zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2').toUpperCase()}`,
+  );
+  return Number.isNaN(milliseconds) || !isRealDate(date ?? '')
+    ? undefined
+    : new Date(milliseconds).toISOString();
+};
+
+/** `2026-02-31` is none, although some parsers make it March. */
+const isRealDate = (date: string): boolean => {
+  const parsed = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(date);
+};

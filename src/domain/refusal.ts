@@ -1,0 +1,33 @@
+/**
+ * A refusal is an answer, not a failure: the state of the tenant does not allow what was asked.
+ * It is recognised by its `code`, which is stable and documented in docs/errors.md.
+ */
+export type RefusalCode =
+  | 'key_refused'
+  | 'permission_missing'
+  | 'precondition_failed'
+  | 'idempotency_key_reused'
+  | 'tenant_not_found'
+  | 'tenant_exists'
+  | 'tenant_deleted'
+  | 'application_not_found'
+  | 'application_exists'
+  | 'permission_unknown'
+  | 'permission_not_assignable'
+  | 'key_not_found'
+  | 'key_exists'
+  | 'key_already_revoked'
+  | 'name_invalid'
+  | 'expiry_invalid';
+
+export interface Refusal extends Error {
+  readonly name: 'Refusal';
+  readonly code: RefusalCode;
+  readonly more: Readonly<Record<string, unknown>>;
+}
+
+export const refusal = (code: RefusalCode, sentence: string, more: Record<string, unknown> = {}): Refusal =>
+  Object.assign(new Error(sentence), { name: 'Refusal' as const, code, more });
+
+export const isRefusal = (error: unknown): error is Refusal =>
+  error instanceof Error && error.name === 'Refusal';

@@ -1,0 +1,104 @@
+import Ajv, { type ValidateFunction } from 'ajv';
+import addFormats from 'ajv-formats';
+import { currentVersion, eventSchemas, isEventType } from '../domain/event-schemas';
+import type { Actor, EventType, Idempotency, Recorded, StreamKind, TenantEvent } from '../domain/events';
+import { upcast } from '../domain/upcast';
+import type { LoggedEvent } from './event-log';
+import type { Streams } from './streams';
+
+/** What a logged event means to us. `bad` is never skipped silently: it parks its tenant. */
+export type Decoded =
+  | { readonly status: 'good'; readonly kind: StreamKind; readonly event: Recorded }
+  | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
+  | { readonly status: 'foreign' };
+
+const ajv = new Ajv({ strict: true, unicodeRegExp: false });
+addFormats(ajv);
+
+const uuid = { type: 'string', format: 'uuid' };
+const text = { type: 'string' };
+
+const metadataSchema = {
+  type: 'object',
+  properties: {
+    version: { type: 'integer', minimum: 1 },
+    at: { type: 'string', format: 'date-time' },
+    traceId: text,
+    actor: {
+      type: 'object',
+      properties: { type: { enum: ['application', 'user'] }, id: uuid, osUser: text },
+      required: ['type', 'id'],
+    },
+    idempotency: {
+      type: 'object',
+      properties: { key: text, scope: text, hash: text },
+      required: ['key', 'scope', 'hash'],
+    },
+  },
+};
+
+interface Metadata {
+  readonly version?: number;
+  readonly at?: string;
+  readonly traceId?: string;
+  readonly actor?: Actor;
+  readonly idempotency?: Idempotency;
+}
+
+const validators = new Map<object, ValidateFunction>();
+
+/** Compiled at first use: a start should not pay for every schema. */
+const faultBy = (schema: object, value: unknown): string | undefined => {
+  const validate = validators.get(schema) ?? ajv.compile(schema);
+  validators.set(schema, validate);
+  return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
+};
+
+const schemaOf = (type: EventType, version: number): object | undefined => eventSchemas[type][version - 1];
+
+/** What keeps an event of ours from being written: nothing that does not fit its schema reaches the log. */
+export const dataFault = (event: TenantEvent): string | undefined =>
+  faultBy(schemaOf(event.type, currentVersion(event.type)) ?? {}, event.data);
+
+const reasonAgainst = (event: LoggedEvent, tenantId: string): string | undefined => {
+  if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;
+  const metadataFault = Buffer.isBuffer(event.metadata)
+    ? 'not JSON'
+    : faultBy(metadataSchema, event.metadata);
+  if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
+  const { version = 1 } = event.metadata as Metadata;
+  const schema = schemaOf(event.type, version);
+  if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
+  if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
+  const fault = faultBy(schema, event.data);
+  if (fault !== undefined) return `The data does not fit version ${version} of ${event.type}: ${fault}.`;
+  const inside = (event.data as { tenantId?: string }).tenantId;
+  if (inside !== undefined && inside !== tenantId) return `The data names another tenant, ${inside}.`;
+  return undefined;
+};
+
+const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
+  const { version = 1, at = logged.recordedAt, ...rest } = logged.metadata as Metadata;
+  const type = logged.type as EventType;
+  return {
+    type,
+    data: upcast(type, version, logged.data as Record<string, unknown>),
+    id: logged.id,
+    tenantId,
+    revision: logged.revision,
+    position: logged.position,
+    at: new Date(at).toISOString(),
+    recordedAt: logged.recordedAt,
+    ...(rest.actor === undefined ? {} : { actor: rest.actor }),
+    ...(rest.traceId === undefined ? {} : { traceId: rest.traceId }),
+    ...(rest.idempotency === undefined ? {} : { idempotency: rest.idempotency }),
+  } as Recorded;
+};
+
+export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
+  const owner = streams.parse(logged.stream);
+  if (owner === undefined) return { status: 'foreign' };
+  const reason = reasonAgainst(logged, owner.tenantId);
+  if (reason !== undefined) return { status: 'bad', ...owner, reason };
+  return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) };
+};

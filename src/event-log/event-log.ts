@@ -1,0 +1,114 @@
+import { fault, type Fault } from '../fault';
+
+/**
+ * The event log: append-only, the only truth. Every adapter keeps every promise on this page; `test/event-log/contract.ts`
+ * asks each of them for each promise.
+ *
+ * Order comes from positions and revisions only, never from clocks.
+ */
+export interface EventLog {
+  /** A random UUID that was written when the log was made. A copy or a restored older log has another history. */
+  identity(): Promise<string>;
+
+  /**
+   * Appends all the events or none, if the stream is exactly at `expected`, and answers only when they are durable.
+   * The same event ids with the same `expected` again give the same answer and no second copy.
+   * It always answers within `withinMs`. Faults:
+   * - `stream_changed`: the stream is elsewhere (`more.actual` is its last revision, or -1); nothing was written.
+   * - `event_too_large`: more than LARGEST_APPEND bytes of data; nothing was written.
+   * - `log_unavailable`: certainly nothing was written.
+   * - `outcome_unknown`: perhaps written. The adapter has tried once more to find out and could not.
+   */
+  append(
+    stream: string,
+    events: readonly NewEvent[],
+    expected: Expected,
+    withinMs?: number,
+  ): Promise<Appended>;
+
+  /** A stream's events in order, from just after a revision, in batches. A missing stream is empty. */
+  readStream(stream: string, after?: number): AsyncIterable<readonly LoggedEvent[]>;
+
+  /**
+   * All streams of one tenant merged by position, from just after a position. The cost does not grow with other
+   * tenants. With `follow` it stays for what comes.
+   */
+  readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
+
+  /**
+   * The whole log in order, from just after a position, in bounded batches. With `follow` it stays for what comes,
+   * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted.
+   */
+  readAll(from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
+
+  /** The last event's position and id, or undefined while the log is empty. */
+  head(): Promise<Head | undefined>;
+
+  /** The id of the event at exactly this position, or undefined when there is none: a restored log may differ. */
+  eventIdAt(position: Position): Promise<string | undefined>;
+
+  close(): Promise<void>;
+}
+
+/** Opaque text; its string order is the log's order. */
+export type Position = string;
+
+export interface Head {
+  readonly position: Position;
+  readonly eventId: string;
+}
+
+export interface ReadFrom {
+  readonly after?: Position | undefined;
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export type Expected = 'no_stream' | number;
+
+export interface NewEvent {
+  /** A UUID. It is the event's identity and what makes a repeated append harmless. */
+  readonly id: string;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** As it lies in the log. What is not JSON comes as the Buffer of its bytes: a reader decides what that means. */
+export interface LoggedEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly data: unknown;
+  readonly metadata: unknown;
+  readonly stream: string;
+  readonly revision: number;
+  readonly position: Position;
+  readonly recordedAt: string;
+}
+
+export interface Appended {
+  /** Of the last event appended. */
+  readonly revision: number;
+  readonly position: Position;
+}
+
+export const LARGEST_APPEND = 1_048_576;
+
+/** Long enough for a slow disk, short enough for a caller who waits. */
+export const APPEND_MS = 1_800;
+
+export type LogFaultCode = 'stream_changed' | 'event_too_large' | 'log_unavailable' | 'outcome_unknown';
+
+export const logFault = (code: LogFaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
+  fault(code, sentence, more);
+
+/** What every adapter asks of an append before it does anything. */
+export const mustBeAppendable = (events: readonly NewEvent[]): void => {
+  if (events.length === 0) throw new TypeError('There is nothing to append.');
+  const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
+  if (size > LARGEST_APPEND)
+    throw logFault(
+      'event_too_large',
+      `One append holds at most ${LARGEST_APPEND} bytes of data; this has ${size}.`,
+    );
+};

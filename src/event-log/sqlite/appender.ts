@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import { inTransaction, migrate, openForWriting, type Database } from '../../sqlite/database';
+import type { Outcome } from '../../sqlite/thread-inside';
+import { logFault, type Expected } from '../event-log';
+import { positionOf } from './row';
+
+/** An append as it travels to the writing thread: already serialised. */
+export interface AppendRequest {
+  readonly stream: string;
+  readonly expected: Expected;
+  readonly events: readonly AppendedRow[];
+}
+
+export interface AppendedRow {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+}
+
+const schema = [
+  `CREATE TABLE events (
+     position INTEGER PRIMARY KEY,
+     stream TEXT NOT NULL,
+     revision INTEGER NOT NULL,
+     id TEXT NOT NULL,
+     type TEXT NOT NULL,
+     data TEXT NOT NULL,
+     metadata TEXT NOT NULL,
+     recorded_at INTEGER NOT NULL
+   );
+   CREATE UNIQUE INDEX events_by_stream ON events (stream, revision);
+   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
+];
+
+export interface Appender {
+  readonly db: Database;
+  /** Appends each request wholly or refuses it; commits them all in one durable transaction. */
+  appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
+  close(): void;
+}
+
+export const openAppender = (path: string): Appender => {
+  const db = openForWriting(path, 'FULL');
+  migrate(db, schema, `The event log ${path}`);
+  inTransaction(db, () => {
+    db.prepare(`INSERT OR IGNORE INTO meta VALUES ('identity', ?)`).run(randomUUID());
+  });
+
+  const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
+  const stored = db.prepare(
+    'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
+  );
+  const insert = db.prepare(
+    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+
+  const answerAgain = (request: AppendRequest, expected: number, actual: number): Outcome => {
+    const rows = stored.all(request.stream, expected, request.events.length) as {
+      id: string;
+      revision: number;
+      position: number;
+    }[];
+    const same =
+      rows.length === request.events.length && rows.every((row, i) => row.id === request.events[i]?.id);
+    const final = rows.at(-1);
+    if (same && final !== undefined)
+      return { value: { revision: final.revision, position: positionOf(final.position) } };
+    return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
+  };
+
+  const append = (request: AppendRequest, now: number): Outcome => {
+    const expected = request.expected === 'no_stream' ? -1 : request.expected;
+    const actual = (last.get(request.stream) as { revision: number } | undefined)?.revision ?? -1;
+    if (actual !== expected) return answerAgain(request, expected, actual);
+    let position = 0;
+    request.events.forEach(({ id, type, data, metadata }, i) => {
+      const done = insert.run(request.stream, expected + 1 + i, id, type, data, metadata, now);
+      position = Number(done.lastInsertRowid);
+    });
+    return { value: { revision: expected + request.events.length, position: positionOf(position) } };
+  };
+
+  return {
+    db,
+    appendGroup: (requests) => {
+      const now = Date.now();
+      return inTransaction(db, () => requests.map((request) => append(request, now)));
+    },
+    close: () => db.close(),
+  };
+};

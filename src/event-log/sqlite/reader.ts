@@ -1,0 +1,110 @@
+import type { Database } from '../../sqlite/database';
+import type { Tail } from '../../sqlite/tail';
+import type { LoggedEvent, ReadFrom } from '../event-log';
+import { eventOf, rowIdOf, type Row } from './row';
+
+/** A batch ends at whichever comes first. */
+const BATCH_EVENTS = 512;
+const BATCH_BYTES = 1_048_576;
+
+type Batch = readonly LoggedEvent[];
+
+/** Takes rows until the batch is full. No statement stays open when it returns. */
+const takeBatch = (rows: Iterable<unknown>): { readonly batch: Batch; readonly full: boolean } => {
+  const batch: LoggedEvent[] = [];
+  let bytes = 0;
+  for (const row of rows as Iterable<Row>) {
+    batch.push(eventOf(row));
+    bytes += row.data.length + row.metadata.length;
+    if (batch.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) return { batch, full: true };
+  }
+  return { batch, full: false };
+};
+
+/** What can be given of several streams: everything up to the last event of the shortest page that was cut. */
+const merge = (pages: readonly { readonly batch: Batch; readonly full: boolean }[]): Batch => {
+  const limit = pages
+    .filter((page) => page.full)
+    .map((page) => page.batch.at(-1)?.position ?? '')
+    .toSorted()[0];
+  return pages
+    .flatMap((page) => page.batch)
+    .filter((event) => limit === undefined || event.position <= limit)
+    .toSorted((a, b) => (a.position < b.position ? -1 : 1));
+};
+
+export const eventReader = (db: Database, news: Tail) => {
+  const ofStream = db.prepare('SELECT * FROM events WHERE stream = ? AND revision > ? ORDER BY revision');
+  const ofAll = db.prepare('SELECT * FROM events WHERE position > ? ORDER BY position');
+  const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
+  const lastRevision = db.prepare(
+    'SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',
+  );
+
+  const positionOfRevision = (stream: string, revision: number): number =>
+    (positionAt.get(stream, revision) as { position: number }).position;
+
+  /** The last revision of a stream that lies at or before a row: by halving, since both grow together. */
+  const revisionAt = (stream: string, rowId: number): number => {
+    if (rowId === 0) return -1;
+    let low = -1;
+    let high = (lastRevision.get(stream) as { revision: number } | undefined)?.revision ?? -1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (positionOfRevision(stream, middle) <= rowId) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  };
+
+  /**
+   * Pages on with `next` until it comes back empty; with `follow` it then waits for news. News is looked at before the
+   * page: what arrives in between wakes it again.
+   */
+  const pages = async function* (
+    next: () => Batch,
+    { follow = false, signal }: ReadFrom,
+  ): AsyncGenerator<Batch> {
+    while (signal?.aborted !== true) {
+      const seen = follow ? news.seen() : 0;
+      const batch = next();
+      if (batch.length > 0) yield batch;
+      else if (follow) await news.newsSince(seen, signal);
+      else return;
+    }
+  };
+
+  return {
+    stream: (stream: string, after: number): AsyncIterable<Batch> => {
+      let from = after;
+      return pages(() => {
+        const { batch } = takeBatch(ofStream.iterate(stream, from));
+        from = batch.at(-1)?.revision ?? from;
+        return batch;
+      }, {});
+    },
+
+    all: (from: ReadFrom): AsyncIterable<Batch> => {
+      let after = rowIdOf(from.after);
+      return pages(() => {
+        const { batch } = takeBatch(ofAll.iterate(after));
+        after = batch.length === 0 ? after : rowIdOf(batch.at(-1)?.position);
+        return batch;
+      }, from);
+    },
+
+    merged: (streams: readonly string[], from: ReadFrom): AsyncIterable<Batch> => {
+      const start = rowIdOf(from.after);
+      const reached = new Map(streams.map((stream) => [stream, revisionAt(stream, start)]));
+      return pages(() => {
+        // One read transaction: without it a stream read first could miss an event that lies before one of the other's.
+        db.exec('BEGIN');
+        const heads = [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
+        db.exec('COMMIT');
+        const events = merge(heads);
+        for (const event of events) reached.set(event.stream, event.revision);
+        return events;
+      }, from);
+    },
+  };
+};

@@ -1,0 +1,78 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { codeOf, messageOf } from '../../fault';
+import { dataVersion, openForReading } from '../../sqlite/database';
+import { tail } from '../../sqlite/tail';
+import { startThread } from '../../sqlite/thread';
+import {
+  APPEND_MS,
+  logFault,
+  mustBeAppendable,
+  type Appended,
+  type EventLog,
+  type NewEvent,
+} from '../event-log';
+import { settled } from '../settle';
+import type { Streams } from '../streams';
+import type { AppendRequest } from './appender';
+import { eventReader } from './reader';
+import { positionOf, rowIdOf } from './row';
+
+/** A first start may find a cold disk or wait for another process that migrates. */
+const OPEN_MS = 10_000;
+
+const serialised = (event: NewEvent) => ({
+  id: event.id.toLowerCase(),
+  type: event.type,
+  data: JSON.stringify(event.data),
+  metadata: JSON.stringify(event.metadata),
+});
+
+/** The event log in one SQLite file: `events.db` in a folder that several processes may share. */
+export const sqliteEventLog = async (folder: string, streams: Streams): Promise<EventLog> => {
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, 'events.db');
+  const thread = startThread(join(__dirname, 'appender-thread.js'), { path });
+  await thread.call('ready', OPEN_MS).catch(async (error: unknown) => {
+    await thread.close();
+    throw logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
+  });
+
+  const db = openForReading(path);
+  const news = tail(dataVersion(db));
+  const read = eventReader(db, news);
+  const identity = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
+  const head = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
+
+  const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
+
+  const attempt = (request: AppendRequest) => (withinMs: number) =>
+    thread.call<Appended>(request, withinMs).catch((error: unknown) => {
+      if (codeOf(error) === 'stream_changed' || codeOf(error) === 'no_answer') throw error;
+      throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
+    });
+
+  return {
+    identity: async () => (identity.get() as { value: string }).value,
+    append: async (stream, events, expected, withinMs = APPEND_MS) => {
+      mustBeAppendable(events);
+      const appended = await settled(attempt({ stream, expected, events: events.map(serialised) }), withinMs);
+      news.wake();
+      return appended;
+    },
+    readStream: (stream, after = -1) => read.stream(stream, after),
+    readTenant: (tenantId, from = {}) =>
+      read.merged([streams.tenant(tenantId), streams.activity(tenantId)], from),
+    readAll: (from = {}) => read.all(from),
+    head: async () => {
+      const row = head.get() as { position: number; id: string } | undefined;
+      return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
+    },
+    eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
+    close: async () => {
+      news.close();
+      await thread.close();
+      db.close();
+    },
+  };
+};

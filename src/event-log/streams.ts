@@ -1,0 +1,26 @@
+import type { StreamKind } from '../domain/events';
+
+/** The names of streams: the only place that knows their pattern. A name is matched whole, never by its beginning. */
+
+export interface Streams {
+  /** Decisions about a tenant, its Applications and their keys. */
+  tenant(tenantId: string): string;
+  /** Facts that other services report about a tenant. */
+  activity(tenantId: string): string;
+  /** Whose stream it is, or undefined when it is none of ours. */
+  parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
+}
+
+const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
+
+export const streamNames = (prefix = ''): Streams => {
+  const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
+  return {
+    tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
+    activity: (tenantId) => `${prefix}activity-${tenantId}`,
+    parse: (stream) => {
+      const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
+      return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+    },
+  };
+};

@@ -1,0 +1,65 @@
+import { isUnchanged, etagOf, ifMatch } from './conditions';
+import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
+import { idempotencyOf } from './idempotency';
+import { queryOf } from './query';
+import { rawBodyOf } from './request-body';
+import type { Answer, Asked, Route } from './route';
+
+/** How long a write waits for the read models before it is answered as pending. */
+const SHOWN_WITHIN_MS = 2_000;
+
+const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
+  const { key, at, traceId, deadline } = ctx.state;
+  if (key === undefined) throw new Error('A route was reached without a key.');
+  const { tenantId, digest, application } = key;
+  const writes = route.method !== 'get';
+  const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
+  const precondition = writes ? ifMatch(headerOf(ctx, 'If-Match')) : undefined;
+  return {
+    tenantId,
+    application,
+    caller: { kind: 'key', digest, applicationId: application.id, at },
+    ...(route.permission === undefined ? {} : { permission: route.permission }),
+    query: queryOf(ctx.querystring),
+    body: route.body === undefined ? undefined : route.body(ctx.request.body),
+    ...(idempotency === undefined ? {} : { idempotency }),
+    ...(precondition === undefined ? {} : { precondition }),
+    at,
+    traceId,
+    deadline,
+  };
+};
+
+/** A write is answered when the read models show it. If they cannot, it is durable all the same, and says so. */
+const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Promise<void> => {
+  if (answer.position === undefined || ctx.state.key === undefined) return;
+  const shown = await parts
+    .reached(answer.position, SHOWN_WITHIN_MS)
+    .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
+    .catch(() => false);
+  if (!shown) ctx.set(parts.headers.readPending, 'true');
+};
+
+const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
+  ctx.set('Cache-Control', 'private, no-cache');
+  ctx.status = answer.status;
+  if (answer.etag !== undefined) {
+    ctx.set('ETag', etagOf(answer.etag));
+    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'If-None-Match'), answer.etag)) {
+      ctx.status = 304;
+      return;
+    }
+  }
+  if (answer.body === undefined) return;
+  ctx.body = JSON.stringify(answer.body);
+  ctx.type = 'application/json; charset=utf-8';
+};
+
+/** The innermost step: asks the handler and sends its answer. */
+export const answering =
+  (route: Route, parts: ApiParts): Step =>
+  async (ctx) => {
+    const answer = await route.handle(askedOf(ctx, route, parts), parts);
+    await showWrite(ctx, answer, parts);
+    send(ctx, route, answer);
+  };

@@ -1,0 +1,49 @@
+import type { Middleware, ParameterizedContext } from 'koa';
+import type { Logger } from 'pino';
+import type { HeldBy } from '../domain/authority';
+import type { Position } from '../event-log/event-log';
+import type { Generation } from '../read-models/read-models';
+import type { HeaderNames } from './header-names';
+import type { RouteParts } from './route';
+
+/** What the API is built from. */
+export interface ApiParts extends RouteParts {
+  readonly headers: HeaderNames;
+  readonly publicUrl: string;
+  readonly bodyLimit: number;
+  readonly logger: Logger;
+  readonly reader: (projection: string) => Generation;
+  /** False until the read models have reached the head that this process found when it started. */
+  readonly isReady: () => boolean;
+  /** False as soon as the process is stopping: connections are then not kept alive. */
+  readonly isOpen: () => boolean;
+  readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
+  readonly isParked: (tenantId: string) => Promise<boolean>;
+}
+
+/** What the steps of one request tell each other. */
+export interface ApiState {
+  traceId: string;
+  /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
+  at: string;
+  deadline: number;
+  key?: { readonly tenantId: string; readonly digest: string; readonly application: HeldBy };
+  /** The declared path of the route, for the log. */
+  route?: string;
+  /** Why a key was refused, or what went wrong: for the log only. */
+  reason?: string;
+  error?: unknown;
+}
+
+export type ApiContext = ParameterizedContext<ApiState>;
+export type Step = Middleware<ApiState>;
+
+/** The value of one header, or undefined. Node joins a repeated one of ours with a comma, which no value of ours has. */
+export const headerOf = (ctx: ApiContext, name: string): string | undefined => {
+  const value = ctx.req.headers[name.toLowerCase()];
+  return Array.isArray(value) ? value.join(', ') : value;
+};
+
+/** The path without a trailing slash: both are the same. */
+export const pathOf = (ctx: ApiContext): string =>
+  ctx.path.length > 1 && ctx.path.endsWith('/') ? ctx.path.slice(0, -1) : ctx.path;

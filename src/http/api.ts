@@ -1,0 +1,27 @@
+import Koa from 'koa';
+import { accessLog } from './access-log';
+import type { ApiParts, ApiState } from './api-context';
+import { arrival, requireHost } from './arrival';
+import { authentication } from './authentication';
+import { errorFrame } from './error-frame';
+import { listPermissions } from './permissions';
+import { problemPages } from './problem-pages';
+import type { Route } from './route';
+import { routing } from './routing';
+import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './tenants';
+
+export const routes: readonly Route[] = [listPermissions, readOwnTenant, updateOwnTenant, deleteOwnTenant];
+
+/** Every request goes through these steps from top to bottom. */
+export const api = (parts: ApiParts): Koa<ApiState> => {
+  const app = new Koa<ApiState>();
+  app.use(arrival(parts));
+  app.use(accessLog(parts));
+  app.use(errorFrame(parts));
+  app.use(requireHost);
+  app.use(problemPages);
+  app.use(authentication(parts));
+  app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
+  app.on('error', (error) => parts.logger.error({ err: error }, 'an answer could not be sent'));
+  return app;
+};

@@ -1,0 +1,29 @@
+import { randomUUID } from 'node:crypto';
+import { monotonicMs } from '../clock';
+import { fault } from '../fault';
+import { headerOf, type ApiParts, type Step } from './api-context';
+
+/** Every answer of the API comes within this time of the request's arrival. */
+const ANSWER_WITHIN_MS = 2_000;
+
+const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** First of all: when it came, and under which trace id it is known from here on. */
+export const arrival =
+  ({ headers, isOpen }: ApiParts): Step =>
+  async (ctx, next) => {
+    const sent = headerOf(ctx, headers.traceId) ?? '';
+    ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
+    ctx.state.at = new Date().toISOString();
+    ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
+    ctx.set(headers.traceId, ctx.state.traceId);
+    if (!isOpen()) ctx.set('Connection', 'close');
+    await next();
+  };
+
+/** Node's own answer to a missing Host header has no body, so the check is ours. */
+export const requireHost: Step = async (ctx, next) => {
+  if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined)
+    throw fault('malformed_request', 'An HTTP/1.1 request needs a Host header.');
+  await next();
+};

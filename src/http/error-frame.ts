@@ -1,0 +1,59 @@
+import { codeOf, messageOf } from '../fault';
+import { isHttpProblemCode, problems, type HttpProblemCode } from '../problems';
+import type { ApiContext, ApiParts, Step } from './api-context';
+import { etagOf } from './conditions';
+import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
+
+/** These details were written for the caller; those of other problems may name what is ours alone. */
+const tellsCaller = (code: HttpProblemCode): boolean =>
+  (problems[code].status ?? 500) < 500 && code !== 'key_refused';
+
+/** What a problem adds to its body. A reason or a revision is not among it. */
+const SHOWN = ['errors', 'required_permission', 'application_type', 'assignable'] as const;
+
+const shown = (error: unknown): Record<string, unknown> => {
+  const more = (error as { more?: Record<string, unknown> }).more ?? {};
+  return Object.fromEntries(
+    SHOWN.filter((name) => more[name] !== undefined).map((name) => [name, more[name]]),
+  );
+};
+
+const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
+  const reason = (error as { more?: { reason?: unknown } }).more?.reason;
+  if (typeof reason === 'string') ctx.state.reason = reason;
+  else if (problems[code].status === 503) ctx.state.reason = messageOf(error);
+  if (code === 'internal_error') ctx.state.error = error;
+};
+
+const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
+  const thrown = codeOf(error);
+  const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
+  note(ctx, code, error);
+  const { status = 500 } = problems[code];
+  ctx.status = status;
+  ctx.set(problemHeaders(code));
+  const revision = (error as { more?: { revision?: unknown } }).more?.revision;
+  if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
+  ctx.body = JSON.stringify(
+    problemBody({
+      code,
+      ...(tellsCaller(code) ? { detail: messageOf(error) } : {}),
+      instance: ctx.path,
+      traceId: ctx.state.traceId,
+      publicUrl,
+      more: shown(error),
+    }),
+  );
+  ctx.type = PROBLEM_TYPE;
+};
+
+/** Whatever is thrown further in becomes a problem body here. */
+export const errorFrame =
+  ({ publicUrl }: ApiParts): Step =>
+  async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      answer(ctx, error, publicUrl);
+    }
+  };

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { fault } from '../fault';
+import { problems, type HttpProblemCode } from '../problems';
+import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
+
+/** What a request may take to arrive. */
+const HEADERS_MS = 10_000;
+const REQUEST_MS = 20_000;
+const KEEP_ALIVE_MS = 30_000;
+const HEADER_BYTES = 16_384;
+
+export interface ListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly traceHeader: string;
+  readonly publicUrl: string;
+}
+
+/** A server that is listening. */
+export interface Listener {
+  readonly url: string;
+  /** Takes no more connections, lets what is under way finish for so long, then cuts what is left. */
+  close(withinMs: number): Promise<void>;
+}
+
+const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large';
+  if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 'body_too_large';
+  return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_too_slow' : 'malformed_request';
+};
+
+/** What the HTTP parser refuses never reaches the steps of the API: the same body is written on the socket. */
+const refuse = (socket: Duplex, code: HttpProblemCode, { traceHeader, publicUrl }: ListenerOptions): void => {
+  if (!socket.writable) return void socket.destroy();
+  const traceId = randomUUID();
+  const { status = 400, title } = problems[code];
+  const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
+  const headers = {
+    ...problemHeaders(code),
+    'Content-Type': PROBLEM_TYPE,
+    'Content-Length': String(Buffer.byteLength(body)),
+    [traceHeader]: traceId,
+    Connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 ${status} ${title.replace(/\.$/, '')}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+};
+
+const hasAnswerUnderWay = (socket: Duplex): boolean =>
+  (socket as Socket & { _httpMessage?: { headersSent: boolean } })._httpMessage?.headersSent === true;
+
+const listen = (server: Server, { host, port }: ListenerOptions): Promise<AddressInfo> =>
+  new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const taken = `Port ${port} on ${host} is taken. Stop what uses it, or choose another PORT and OPS_PORT.`;
+      reject(error.code === 'EADDRINUSE' ? fault('port_taken', taken) : error);
+    });
+    server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
+  });
+
+export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: 1_000,
+      requireHostHeader: false,
+    },
+    handle,
+  );
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || hasAnswerUnderWay(socket)) socket.destroy();
+    else refuse(socket, codeFor(error), options);
+  });
+  server.on('connect', (_, socket) => refuse(socket, 'malformed_request', options));
+  server.on('checkExpectation', handle);
+  const { port } = await listen(server, options);
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+
+  return {
+    url: `http://${host}:${port}`,
+    close: (withinMs) =>
+      new Promise((resolve) => {
+        const cut = setTimeout(() => server.closeAllConnections(), withinMs);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+};

@@ -1,0 +1,40 @@
+import { isProblemCode, problems } from '../problems';
+import { pathOf, type Step } from './api-context';
+
+const PATH = /^\/problems\/([a-z_]+)$/;
+
+const escaped = (text: string): string =>
+  text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+
+const page = (
+  code: string,
+  status: number | undefined,
+  title: string,
+  meaning: string,
+): string => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>${escaped(code)}</title>
+<h1>${escaped(title)}</h1>
+<p>Code <code>${escaped(code)}</code>${status === undefined ? '' : `, status ${status}`}.</p>
+<p>${escaped(meaning)}</p>
+</html>
+`;
+
+/** The page at an error's `type`: the one thing that needs no key. HTML for people, JSON for programs. */
+export const problemPages: Step = async (ctx, next) => {
+  const code = PATH.exec(pathOf(ctx))?.[1] ?? '';
+  if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || !isProblemCode(code)) return next();
+  const { status, title, meaning } = problems[code];
+  ctx.state.route = '/problems/:code';
+  ctx.status = 200;
+  ctx.set('Cache-Control', 'public, max-age=3600');
+  ctx.vary('Accept');
+  if (ctx.accepts('json', 'html') === 'html') {
+    ctx.body = page(code, status, title, meaning);
+    ctx.type = 'text/html; charset=utf-8';
+    return;
+  }
+  ctx.body = JSON.stringify({ code, ...(status === undefined ? {} : { status }), title, meaning });
+  ctx.type = 'application/json; charset=utf-8';
+};

@@ -1,0 +1,57 @@
+import bodyParser from 'koa-bodyparser';
+import { fault } from '../fault';
+import type { ApiContext, ApiParts, Step } from './api-context';
+import { invalid } from './invalid';
+
+/** What `koa-bodyparser` and the libraries below it throw. */
+interface ParserError extends Error {
+  readonly status?: number;
+  readonly type?: string;
+}
+
+/** Shows where invalid UTF-8 was decoded. Nobody means it: it is what a decoder writes for bytes it cannot read. */
+const REPLACEMENT = '\ufffd';
+
+const unsupported = () =>
+  fault('unsupported_media_type', 'The body must be JSON in UTF-8, with Content-Type: application/json.');
+
+const mustBeJson = (ctx: ApiContext): void => {
+  const type = ctx.request.is('json', '+json');
+  if (type === null) throw invalid({ body: ['is required'] });
+  const charset = /charset=\s*"?([^\s;"]+)/i.exec(ctx.req.headers['content-type'] ?? '')?.[1];
+  if (type === false || (charset !== undefined && !/^utf-?8$/i.test(charset))) throw unsupported();
+};
+
+const translated = (error: ParserError, limit: number): Error => {
+  if (error.status === 413) return fault('body_too_large', `The body is larger than ${limit} bytes.`);
+  if (error.status === 415) return unsupported();
+  if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
+  if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
+  if (error instanceof SyntaxError || error.status === 400) return invalid({ body: ['must be valid JSON'] });
+  return invalid({ body: ['cannot be read'] });
+};
+
+/** The body as it was sent, for the hash of an idempotent request. */
+export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
+
+/** Parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
+export const requestBody = ({ bodyLimit }: ApiParts): Step => {
+  const parse = bodyParser({
+    enableTypes: ['json'],
+    jsonLimit: `${bodyLimit}b`,
+    strict: false,
+    extendTypes: { json: ['+json'] },
+    onerror: (error) => {
+      throw translated(error, bodyLimit);
+    },
+  }) as unknown as Step;
+  return async (ctx, next) => {
+    mustBeJson(ctx);
+    await parse(ctx, async () => {
+      const rawBody = rawBodyOf(ctx);
+      if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
+      if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
+      await next();
+    });
+  };
+};

@@ -1,0 +1,56 @@
+import Router from '@koa/router';
+import { mustHold } from '../domain/authority';
+import { fault } from '../fault';
+import { answering } from './answering';
+import { pathOf, type ApiParts, type Step } from './api-context';
+import { requestBody } from './request-body';
+import type { Route } from './route';
+
+const knownAs =
+  (route: Route): Step =>
+  async (ctx, next) => {
+    ctx.state.route = route.path;
+    await next();
+  };
+
+const permission =
+  (route: Route): Step =>
+  async (ctx, next) => {
+    const { key } = ctx.state;
+    if (key === undefined) throw new Error('A route was reached without a key.');
+    if (route.permission !== undefined) mustHold(key.application, route.permission);
+    await next();
+  };
+
+/** Declared routes, each with its checks in order; then what is left is 404 or 405. */
+export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
+  const router = new Router({ sensitive: true });
+  for (const route of routes) {
+    const body = route.body === undefined ? [] : [requestBody(parts)];
+    const steps = [knownAs(route), permission(route), ...body, answering(route, parts)];
+    router.register(route.path, [route.method], steps as never[]);
+  }
+  const dispatch = router.routes() as unknown as Step;
+
+  const allowedAt = (path: string): readonly string[] => {
+    const methods = new Set(router.match(path, '').path.flatMap((layer) => layer.methods));
+    return methods.size === 0 ? [] : [...methods, 'OPTIONS'].toSorted();
+  };
+
+  return async (ctx, next) => {
+    const path = pathOf(ctx);
+    const allowed = allowedAt(path);
+    if (allowed.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
+    if (ctx.method === 'OPTIONS') {
+      ctx.state.route = path;
+      ctx.set('Allow', allowed.join(', '));
+      ctx.status = 204;
+      return;
+    }
+    if (!allowed.includes(ctx.method)) {
+      ctx.set('Allow', allowed.join(', '));
+      throw fault('method_not_allowed', `${path} has ${allowed.join(', ')}, not ${ctx.method}.`);
+    }
+    await dispatch(ctx, next);
+  };
+};

@@ -1,0 +1,92 @@
+import type { TenantSettings } from '../domain/events';
+import { keyRefused } from '../domain/authority';
+import { deleteTenant, mustBeActive, updateTenant, type Decide, type TenantWish } from '../domain/tenant';
+import type { Command } from '../ledger/ledger';
+import { findTenant } from '../../projections/tenants';
+import { bodyCheck } from './body-check';
+import { ok, route, type Asked } from './route';
+import { viewOfDocument, viewOfTenant } from './tenant-view';
+
+const PATH = '/tenants/self';
+
+type Flag = 'true' | 'false';
+
+interface TenantWishOnTheWire {
+  readonly name: string;
+  readonly settings?: { readonly fingerprint_tokens?: Flag; readonly deduplicate_tokens?: Flag } | null;
+}
+
+const flag = { enum: ['true', 'false'] };
+
+const tenantWishSchema = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', aName: true },
+    settings: {
+      type: ['object', 'null'],
+      properties: { fingerprint_tokens: flag, deduplicate_tokens: flag },
+      additionalProperties: false,
+    },
+  },
+  required: ['name'],
+};
+
+const settingsOf = ({ settings }: TenantWishOnTheWire): Partial<TenantSettings> => ({
+  ...(settings?.fingerprint_tokens === undefined
+    ? {}
+    : { fingerprintTokens: settings.fingerprint_tokens === 'true' }),
+  ...(settings?.deduplicate_tokens === undefined
+    ? {}
+    : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
+});
+
+const tenantWish = bodyCheck<TenantWishOnTheWire, TenantWish>(tenantWishSchema, (wire) => ({
+  name: wire.name,
+  settings: settingsOf(wire),
+}));
+
+const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
+  decide,
+  tenantId: asked.tenantId,
+  caller: asked.caller,
+  at: asked.at,
+  traceId: asked.traceId,
+  deadline: asked.deadline,
+  ...(asked.permission === undefined ? {} : { permission: asked.permission }),
+  ...(asked.precondition === undefined ? {} : { precondition: asked.precondition }),
+  ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
+});
+
+export const readOwnTenant = route({
+  method: 'get',
+  path: PATH,
+  permission: 'tenant:read',
+  handle: async ({ tenantId }, { reader }) => {
+    const document = await findTenant(reader('tenants'), tenantId);
+    if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
+    return ok(viewOfDocument(document), document.revision);
+  },
+});
+
+export const updateOwnTenant = route<TenantWish>({
+  method: 'put',
+  path: PATH,
+  permission: 'tenant:update',
+  body: tenantWish,
+  handle: async (asked, { ledger }) => {
+    const { tenant, position } = await ledger.execute(commandOf(asked, updateTenant(asked.body)));
+    const updated = mustBeActive(tenant);
+    return { ...ok(viewOfTenant(updated), updated.changedAt), position };
+  },
+});
+
+export const deleteOwnTenant = route({
+  method: 'delete',
+  path: PATH,
+  permission: 'tenant:delete',
+  handle: async (asked, { ledger }) => {
+    const command = commandOf(asked, deleteTenant());
+    const { position } = await ledger.execute({ ...command, repeatableAfterDeletion: true });
+    return { status: 204, position };
+  },
+});

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { monotonicMs } from '../clock';
+import { keyRefused, keyStanding, mustBeGood, mustHold, type Caller, type HeldBy } from '../domain/authority';
+import { currentVersion } from '../domain/event-schemas';
+import type { Actor, Idempotency, TenantEvent } from '../domain/events';
+import { isRefusal, refusal } from '../domain/refusal';
+import { evolve, mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
+import { decode, dataFault } from '../event-log/decode';
+import {
+  logFault,
+  type EventLog,
+  type LoggedEvent,
+  type NewEvent,
+  type Position,
+} from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { codeOf, fault, type Fault } from '../fault';
+import { unreadable, type Fold } from './fold';
+import type { Folds } from './folds';
+import { replyKey, type Reply } from './replies';
+import { streamQueue } from './stream-queue';
+
+/** One wish to change one tenant. */
+export interface Command {
+  readonly tenantId: string;
+  readonly caller: Caller;
+  /** What a caller with a key must hold. The operator may do everything. */
+  readonly permission?: string;
+  readonly decide: Decide;
+  /** `If-Match`: given the tenant, is it still what the caller saw? */
+  readonly precondition?: (tenant: ActiveTenant) => boolean;
+  readonly idempotency?: Idempotency;
+  /** A repeated deletion is answered, although its own tenant is deleted by then. */
+  readonly repeatableAfterDeletion?: boolean;
+  readonly at: string;
+  readonly traceId?: string;
+  /** On the monotonic clock. */
+  readonly deadline: number;
+}
+
+export interface Executed {
+  /** As it was right after the command's own event. */
+  readonly tenant: Tenant;
+  /** Where a read model must be to show it. */
+  readonly position: Position;
+}
+
+/** Writes: loads, decides, appends. It needs no read model, and no refusal of it rests on an old state. */
+export interface Ledger {
+  execute(command: Command): Promise<Executed>;
+  /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
+  ask<T>(tenantId: string, question: (fold: Fold) => T): Promise<T>;
+  unreadable(): readonly Fault[];
+}
+
+/** So much of the time is kept back for the answer itself. */
+const ANSWER_MS = 50;
+
+const replyTo = (fold: Fold, command: Command, application: HeldBy): Reply | undefined =>
+  command.idempotency === undefined
+    ? undefined
+    : fold.replies.get(replyKey(application.id, command.idempotency));
+
+/** Who does it, or a refusal: key, expiry and permission as they are at the revision that is appended at. */
+const authorised = (fold: Fold, { caller, ...command }: Command): HeldBy | undefined => {
+  if (caller.kind === 'operator') return undefined;
+  const standing = keyStanding(fold.tenant, caller.digest, caller.at);
+  const repeats =
+    standing.status === 'tenant_deleted' &&
+    command.repeatableAfterDeletion === true &&
+    replyTo(fold, { caller, ...command }, standing.application) !== undefined;
+  const application = repeats ? standing.application : mustBeGood(standing);
+  if (command.permission !== undefined) mustHold(application, command.permission);
+  return application;
+};
+
+const mustMeet = (command: Command, now: Tenant): void => {
+  if (command.precondition === undefined) return;
+  const tenant = mustBeActive(now);
+  if (command.precondition(tenant)) return;
+  throw refusal('precondition_failed', 'The Tenant has changed since: If-Match does not match.', {
+    revision: tenant.changedAt,
+  });
+};
+
+type Plan =
+  | { readonly kind: 'repeat'; readonly reply: Reply }
+  | { readonly kind: 'append'; readonly actor: Actor; readonly events: readonly TenantEvent[] };
+
+const planned = (fold: Fold, command: Command): Plan => {
+  const application = authorised(fold, command);
+  const reply = application === undefined ? undefined : replyTo(fold, command, application);
+  if (reply !== undefined) {
+    if (reply.hash === command.idempotency?.hash) return { kind: 'repeat', reply };
+    if (fold.tenant.status === 'deleted') throw keyRefused('tenant_deleted');
+    throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
+  }
+  mustMeet(command, fold.tenant);
+  const actor: Actor =
+    command.caller.kind === 'operator'
+      ? command.caller.actor
+      : { type: 'application', id: (application as HeldBy).id };
+  return { kind: 'append', actor, events: command.decide(fold.tenant) };
+};
+
+const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] =>
+  plan.events.map((event) => {
+    const wrong = dataFault(event);
+    if (wrong !== undefined)
+      throw new Error(`A ${event.type} that does not fit its schema was decided: ${wrong}`);
+    const { at, traceId, idempotency } = command;
+    const version = currentVersion(event.type);
+    return {
+      id: randomUUID(),
+      type: event.type,
+      data: event.data,
+      metadata: {
+        actor: plan.actor,
+        at,
+        version,
+        ...(traceId === undefined ? {} : { traceId }),
+        ...(idempotency === undefined ? {} : { idempotency }),
+      },
+    };
+  });
+
+export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger => {
+  const inTurn = streamQueue();
+  const inFlight = new Set<string>();
+
+  const append = async (command: Command, fold: Fold, events: readonly NewEvent[]): Promise<Executed> => {
+    const stream = streams.tenant(command.tenantId);
+    const left = command.deadline - ANSWER_MS - monotonicMs();
+    if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
+    const expected = fold.revision < 0 ? 'no_stream' : fold.revision;
+    const { position } = await log.append(stream, events, expected, left);
+    const logged = events.map((event, i): LoggedEvent => ({
+      ...event,
+      stream,
+      revision: fold.revision + 1 + i,
+      position,
+      recordedAt: command.at,
+    }));
+    return { tenant: folds.advance(command.tenantId, fold, logged).tenant, position };
+  };
+
+  /** The answer of long ago, made from its own event again. */
+  const repeat = async ({ tenantId }: Command, fold: Fold, reply: Reply): Promise<Executed> => {
+    for await (const [logged] of log.readStream(streams.tenant(tenantId), reply.revision - 1)) {
+      if (logged === undefined) break;
+      const decoded = decode(logged, streams);
+      if (decoded.status !== 'good')
+        throw unreadable(tenantId, logged, 'A remembered answer cannot be made again.');
+      const tenant = fold.tenant.status === 'active' ? evolve(fold.tenant, decoded.event) : fold.tenant;
+      return { tenant, position: logged.position };
+    }
+    throw logFault('log_unavailable', `Revision ${reply.revision} of tenant ${tenantId} is not to be had.`);
+  };
+
+  /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
+  const planAtHead = async (command: Command, fresh: boolean): Promise<{ plan: Plan; fold: Fold }> => {
+    const fold = await (fresh ? folds.atHead(command.tenantId) : folds.known(command.tenantId));
+    try {
+      const plan = planned(fold, command);
+      return fresh || plan.kind === 'append' ? { plan, fold } : await planAtHead(command, true);
+    } catch (error) {
+      if (fresh || !isRefusal(error)) throw error;
+      return planAtHead(command, true);
+    }
+  };
+
+  const attempt = async (command: Command): Promise<Executed> => {
+    for (let fresh = false; ; fresh = true) {
+      const { plan, fold } = await planAtHead(command, fresh);
+      if (plan.kind === 'repeat') return repeat(command, fold, plan.reply);
+      try {
+        return await append(command, fold, newEvents(plan, command));
+      } catch (error) {
+        if (codeOf(error) !== 'stream_changed') throw error;
+      }
+    }
+  };
+
+  const alone = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
+    const { caller, idempotency, tenantId } = command;
+    if (idempotency === undefined || caller.kind === 'operator') return work();
+    const key = `${tenantId} ${replyKey(caller.applicationId, idempotency)}`;
+    if (inFlight.has(key))
+      throw fault('idempotency_in_progress', 'A request with this idempotency key is still in progress.');
+    inFlight.add(key);
+    return work().finally(() => inFlight.delete(key));
+  };
+
+  return {
+    execute: (command) =>
+      alone(command, () =>
+        inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () => attempt(command)),
+      ),
+    ask: async (tenantId, question) => {
+      try {
+        return question(await folds.known(tenantId));
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        return question(await folds.atHead(tenantId));
+      }
+    },
+    unreadable: () => folds.unreadable(),
+  };
+};

@@ -1,0 +1,32 @@
+import { monotonicMs } from '../clock';
+import { logFault } from '../event-log/event-log';
+
+/** Lets one write at a time at each stream of this process, in order of arrival, each only until its deadline. */
+export type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
+
+const untilDeadline = (turn: Promise<unknown>, deadline: number): Promise<unknown> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const give = () => reject(logFault('log_unavailable', 'Too many writes wait for this tenant.'));
+    timer = setTimeout(give, Math.max(0, deadline - monotonicMs()));
+  });
+  return Promise.race([turn, late]).finally(() => clearTimeout(timer));
+};
+
+export const streamQueue = (): StreamQueue => {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (stream, deadline, work) => {
+    const before = tails.get(stream) ?? Promise.resolve();
+    let done = (): void => undefined;
+    const mine = new Promise<void>((resolve) => (done = resolve));
+    const tail = before.then(() => mine);
+    tails.set(stream, tail);
+    try {
+      await untilDeadline(before, deadline);
+      return await work();
+    } finally {
+      done();
+      if (tails.get(stream) === tail) tails.delete(stream);
+    }
+  };
+};

@@ -1,0 +1,103 @@
+import type { Projector } from '../../projections/projector';
+import type { EventLog, Position } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import {
+  PARKED,
+  type Checkpoint,
+  type Control,
+  type Generation,
+  type Scanned,
+} from '../read-models/read-models';
+import { fedBatch, type FedBatch } from './feed';
+import { foldBatch, foldWaiting, type ParkedTenant, type Surroundings } from './fold-batch';
+
+/** One projector filling one generation. */
+export interface ProjectionRun {
+  readonly projector: Projector;
+  readonly generation: Generation;
+  readonly log: EventLog;
+  readonly streams: Streams;
+  /** The program's version: a newer one tries parked tenants again. */
+  readonly program: string;
+  readonly now: () => string;
+  /** Called after every commit with what is visible now. */
+  readonly moved: (position: Position) => void;
+}
+
+const around = (run: ProjectionRun): Surroundings => ({ now: run.now(), program: run.program });
+
+const checkpointOf = (batch: FedBatch): Checkpoint | undefined => {
+  const last = batch.at(-1)?.logged;
+  return last === undefined ? undefined : { position: last.position, eventId: last.id };
+};
+
+/** Commits one batch on top of a control state. Undefined: somebody else was faster, look again. */
+const commitBatch = async (
+  run: ProjectionRun,
+  control: Control,
+  batch: FedBatch,
+): Promise<Control | undefined> => {
+  const { projector, generation } = run;
+  const writes = await foldBatch(projector, generation, batch, control.to?.position, around(run));
+  const to = checkpointOf(batch);
+  if (to === undefined || !(await generation.commit(control.n, to, writes))) return undefined;
+  run.moved(to.position);
+  return { ...control, n: control.n + 1, to, applied: to.position };
+};
+
+/** Projects what comes out of `events` until it ends. Starts over by itself when another projector was faster. */
+export const project = async (
+  run: ProjectionRun,
+  events: (after: Position | undefined) => AsyncIterable<FedBatch>,
+): Promise<void> => {
+  let control: Control | undefined;
+  do {
+    control = await run.generation.control();
+    for await (const batch of events(control.to?.position)) {
+      control = await commitBatch(run, control, batch);
+      if (control === undefined) break;
+    }
+  } while (control === undefined);
+};
+
+const SCAN_PAGE = 500;
+
+export async function* parkedTenants(generation: Generation): AsyncGenerator<ParkedTenant> {
+  let after: { tenantId: string; key: string } | undefined;
+  do {
+    const page: readonly Scanned[] = await generation.scan(PARKED, SCAN_PAGE, after);
+    for (const row of page) yield row.document as unknown as ParkedTenant;
+    after = page.at(-1);
+  } while (after !== undefined);
+}
+
+/** The waiting events of a tenant that the generation has already passed. */
+async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Position) {
+  for await (const batch of run.log.readTenant(tenant.tenant_id, { after: tenant.after })) {
+    const due = batch.filter((event) => event.position <= upTo);
+    yield { batch: fedBatch(due, run.streams), last: due.length < batch.length };
+    if (due.length < batch.length) return;
+  }
+  yield { batch: [], last: true };
+}
+
+/** Tries one parked tenant again. Gives back whether it is parked no more. */
+export const retryParked = async (run: ProjectionRun, tenant: ParkedTenant): Promise<boolean> => {
+  const { to, ...control } = await run.generation.control();
+  let { n } = control;
+  let waiting = tenant;
+  for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
+    const retried = await foldWaiting(run.projector, run.generation, waiting, batch, last, around(run));
+    if (!(await run.generation.commit(n, undefined, retried.writes))) return false;
+    if (retried.outcome !== 'more') return retried.outcome === 'free';
+    n += 1;
+    waiting = retried.tenant;
+  }
+  return false;
+};
+
+/** A newer program may be able to read what an older one could not. */
+export const retryOlderParked = async (run: ProjectionRun): Promise<void> => {
+  for await (const tenant of parkedTenants(run.generation))
+    if (tenant.program !== run.program) await retryParked(run, tenant);
+};

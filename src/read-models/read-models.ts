@@ -1,0 +1,102 @@
+import type { Collection, Document, Reader } from '../../projections/projector';
+import type { Position } from '../event-log/event-log';
+
+/**
+ * Where read models are kept. Everything here can be rebuilt from the log. Every adapter keeps every promise on this
+ * page; `test/read-models/contract.ts` asks each of them for each promise.
+ *
+ * A projection is kept as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which one
+ * answers questions, so that a rebuild fills another one and then moves the pointer.
+ */
+export interface ReadModels {
+  /** Opens a generation and makes it, empty and bound to this log, if it is not there. */
+  open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
+  generations(): Promise<readonly GenerationId[]>;
+
+  pointer(projection: string, version: number): Promise<Pointer | undefined>;
+  /** Moves the pointer if it is still where the caller believes; false if it is not. */
+  point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): Promise<boolean>;
+
+  /**
+   * Takes or renews a lease: true if it is now held by `holder`. A lease only saves work, it protects nothing: that is
+   * what `commit` is for. It ends by itself after `forMs`, or earlier when the store can see that its holder is gone.
+   */
+  lease(what: string, holder: string, forMs: number): Promise<boolean>;
+  release(what: string, holder: string): Promise<void>;
+  leaseHolder(what: string): Promise<string | undefined>;
+
+  close(): Promise<void>;
+}
+
+export interface GenerationId {
+  readonly projection: string;
+  readonly version: number;
+  readonly generation: number;
+}
+
+export const generationName = ({ projection, version, generation }: GenerationId): string =>
+  `${projection}_v${version}_${generation}`;
+
+export interface Pointer {
+  readonly live: number;
+  readonly previous?: number;
+}
+
+export interface Generation extends Reader {
+  readonly id: GenerationId;
+
+  control(): Promise<Control>;
+
+  /** The documents as of the control state or later, in the order asked for. */
+  load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
+
+  /**
+   * Writes all the documents and moves the control state to `n + 1`, wholly or not at all, and only if `n` is still the
+   * current one: false if it is not. So whoever wins has read exactly state `n`; a redelivered batch, a crash at any
+   * instruction and a second or stale projector do no harm.
+   */
+  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
+
+  /** All documents of a collection, of all tenants, ordered by tenant and key, from just after one. */
+  scan(
+    collection: string,
+    limit: number,
+    after?: { tenantId: string; key: string },
+  ): Promise<readonly Scanned[]>;
+}
+
+/** The position up to which events are in, and the id of the event there. */
+export interface Checkpoint {
+  readonly position: Position;
+  readonly eventId: string;
+}
+
+export interface Control {
+  /** Counts commits. */
+  readonly n: number;
+  readonly to?: Checkpoint;
+  /** What questions already see. It may trail `to` where a commit and its documents are not one step. */
+  readonly applied?: Position;
+  /** The identity of the log it is built from. */
+  readonly log: string;
+}
+
+export interface DocumentKey {
+  readonly tenantId: string;
+  readonly collection: string;
+  readonly key: string;
+}
+
+export interface Write extends DocumentKey {
+  /** Undefined removes it. */
+  readonly document: Document | undefined;
+}
+
+export interface Scanned {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly document: Document;
+}
+
+/** Every generation has this collection besides its projector's own: one document per parked tenant. */
+export const PARKED = 'parked';

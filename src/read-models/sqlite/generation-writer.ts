@@ -1,0 +1,81 @@
+import type { Collection } from '../../../projections/projector';
+import { inTransaction, openForWriting, type Database } from '../../sqlite/database';
+import type { Checkpoint } from '../read-models';
+import { createIndexes, createTable, tableOf, upsertInto } from './tables';
+
+/** A write as it travels to the writing thread: serialised, with the values of its indexed fields. */
+export interface RowWrite {
+  readonly tenantId: string;
+  readonly collection: string;
+  readonly key: string;
+  readonly document: string | undefined;
+  readonly fields: readonly (string | number | null)[];
+}
+
+export interface GenerationWriter {
+  commit(n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean;
+  close(): void;
+}
+
+/** Called before every single step of a commit that changes the file; the contract suite makes it fail. */
+export type OnWrite = () => void;
+
+const create = (db: Database, collections: readonly Collection[], log: string): void =>
+  inTransaction(db, () => {
+    const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`).get();
+    if (made !== undefined) return;
+    db.exec(`CREATE TABLE control (
+      only INTEGER PRIMARY KEY CHECK (only = 1), n INTEGER NOT NULL, position TEXT, event_id TEXT, log TEXT NOT NULL
+    ) STRICT;`);
+    db.prepare('INSERT INTO control VALUES (1, 0, NULL, NULL, ?)').run(log);
+    for (const collection of collections) {
+      db.exec(createTable(collection));
+      for (const index of createIndexes(collection)) db.exec(index);
+    }
+  });
+
+/** The writing side of one generation's file. One transaction is the commit. */
+export const openGenerationWriter = (
+  path: string,
+  collections: readonly Collection[],
+  log: string,
+  onWrite: OnWrite = () => undefined,
+): GenerationWriter => {
+  const db = openForWriting(path, 'NORMAL');
+  create(db, collections, log);
+  const statements = new Map(
+    collections.map((collection) => [
+      collection.name,
+      {
+        put: db.prepare(upsertInto(collection)),
+        remove: db.prepare(`DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`),
+      },
+    ]),
+  );
+  const current = db.prepare('SELECT n FROM control');
+  const stay = db.prepare('UPDATE control SET n = n + 1');
+  const move = db.prepare('UPDATE control SET n = n + 1, position = ?, event_id = ?');
+
+  const write = ({ collection, tenantId, key, document, fields }: RowWrite): void => {
+    const statement = statements.get(collection);
+    if (statement === undefined) throw new Error(`There is no collection ${collection}.`);
+    onWrite();
+    if (document === undefined) statement.remove.run(tenantId, key);
+    else statement.put.run(tenantId, key, document, ...fields);
+  };
+
+  const commitAll = (n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean => {
+    if ((current.get() as { n: number }).n !== n) return false;
+    for (const row of writes) write(row);
+    onWrite();
+    if (to === undefined) stay.run();
+    else move.run(to.position, to.eventId);
+    onWrite();
+    return true;
+  };
+
+  return {
+    commit: (n, to, writes) => inTransaction(db, () => commitAll(n, to, writes)),
+    close: () => db.close(),
+  };
+};

@@ -1,0 +1,62 @@
+import { inTransaction, migrate, openForWriting } from '../../sqlite/database';
+import type { Pointer } from '../read-models';
+
+/** The writing side of `index.db`: which generation is live, and who holds which lease. */
+export interface IndexWriter {
+  point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): boolean;
+  lease(what: string, holder: string, forMs: number): boolean;
+  release(what: string, holder: string): void;
+  close(): void;
+}
+
+/** The number of the process that a holder's name ends with, as in `host 4711`. */
+const processOf = (holder: string): number => Number(holder.split(' ').at(-1));
+
+/** A holder that died cannot renew: its lease is free at once. Where the process cannot be seen, the time decides. */
+const isGone = (holder: string): boolean => {
+  try {
+    process.kill(processOf(holder), 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+};
+
+export const openIndexWriter = (path: string): IndexWriter => {
+  const db = openForWriting(path, 'NORMAL');
+  migrate(
+    db,
+    [
+      `CREATE TABLE pointers (
+         projection TEXT, version INTEGER, live INTEGER NOT NULL, previous INTEGER, PRIMARY KEY (projection, version)
+       ) WITHOUT ROWID;
+       CREATE TABLE leases (what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;`,
+    ],
+    `The index of the read models ${path}`,
+  );
+  const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
+  const setPointer = db.prepare('INSERT OR REPLACE INTO pointers VALUES (?, ?, ?, ?)');
+  const held = db.prepare('SELECT holder, until FROM leases WHERE what = ?');
+  const take = db.prepare('INSERT OR REPLACE INTO leases VALUES (?, ?, ?)');
+  const free = db.prepare('DELETE FROM leases WHERE what = ? AND holder = ?');
+
+  return {
+    point: (projection, version, to, believed) =>
+      inTransaction(db, () => {
+        const now = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
+        if (now?.live !== believed?.live) return false;
+        setPointer.run(projection, version, to.live, to.previous ?? null);
+        return true;
+      }),
+    lease: (what, holder, forMs) =>
+      inTransaction(db, () => {
+        const now = held.get(what) as { holder: string; until: number } | undefined;
+        const isFree =
+          now === undefined || now.holder === holder || now.until < Date.now() || isGone(now.holder);
+        if (isFree) take.run(what, holder, Date.now() + forMs);
+        return isFree;
+      }),
+    release: (what, holder) => void free.run(what, holder),
+    close: () => db.close(),
+  };
+};

@@ -1,0 +1,45 @@
+import type { Collection } from '../../../projections/projector';
+
+/**
+ * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
+ * the document. Names come from code, never from outside; they are checked all the same, because they become SQL.
+ */
+const name = (text: string): string => {
+  if (!/^[a-z][a-z_]*$/.test(text))
+    throw new Error(`${text} cannot be the name of a collection, field or index.`);
+  return text;
+};
+
+export const tableOf = (collection: string): string => `docs_${name(collection)}`;
+
+export const fieldsOf = (collection: Collection): readonly string[] =>
+  [...new Set(Object.values(collection.indexes).flat())].map(name);
+
+const columnOf = (field: string): string => `field_${field}`;
+
+/** Every index ends with the key: rows that are equal in its fields still have an order. */
+export const columnsOf = (collection: Collection, index: string): readonly string[] => {
+  const fields = collection.indexes[index];
+  if (fields === undefined) throw new Error(`The collection ${collection.name} has no index ${index}.`);
+  return fields.map(columnOf);
+};
+
+export const createTable = (collection: Collection): string => {
+  const columns = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
+  return `CREATE TABLE ${tableOf(collection.name)} (
+    tenant TEXT NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')},
+    PRIMARY KEY (tenant, key)
+  ) STRICT, WITHOUT ROWID;`;
+};
+
+export const createIndexes = (collection: Collection): readonly string[] =>
+  Object.keys(collection.indexes).map(
+    (index) =>
+      `CREATE INDEX ${name(collection.name)}_${name(index)} ON ${tableOf(collection.name)}
+       (tenant, ${columnsOf(collection, index).join(', ')}, key);`,
+  );
+
+export const upsertInto = (collection: Collection): string => {
+  const values = fieldsOf(collection).map(() => ', ?');
+  return `INSERT OR REPLACE INTO ${tableOf(collection.name)} VALUES (?, ?, ?${values.join('')})`;
+};

@@ -1,0 +1,87 @@
+import { join } from 'node:path';
+import type { Collection } from '../../../projections/projector';
+import { fault } from '../../fault';
+import { generationName, type Checkpoint, type GenerationId, type Pointer } from '../read-models';
+import {
+  openGenerationWriter,
+  type GenerationWriter,
+  type OnWrite,
+  type RowWrite,
+} from './generation-writer';
+import { openIndexWriter } from './index-writer';
+
+/** Everything that is written to the read models, as messages, so that it can be done in another thread. */
+export type WriteRequest =
+  | { readonly do: 'ready' }
+  | {
+      readonly do: 'open';
+      readonly id: GenerationId;
+      readonly collections: readonly Collection[];
+      readonly log: string;
+    }
+  | {
+      readonly do: 'commit';
+      readonly id: GenerationId;
+      readonly n: number;
+      readonly to: Checkpoint | undefined;
+      readonly writes: readonly RowWrite[];
+    }
+  | {
+      readonly do: 'point';
+      readonly projection: string;
+      readonly version: number;
+      readonly to: Pointer;
+      readonly believed: Pointer | undefined;
+    }
+  | { readonly do: 'lease'; readonly what: string; readonly holder: string; readonly forMs: number }
+  | { readonly do: 'release'; readonly what: string; readonly holder: string };
+
+export interface Writer {
+  write(request: WriteRequest): unknown;
+  close(): void;
+}
+
+export const indexPath = (folder: string): string => join(folder, 'index.db');
+export const generationPath = (folder: string, id: GenerationId): string =>
+  join(folder, `${generationName(id)}.db`);
+
+export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
+  const index = openIndexWriter(indexPath(folder));
+  const generations = new Map<string, GenerationWriter>();
+
+  const generation = (id: GenerationId): GenerationWriter => {
+    const writer = generations.get(generationName(id));
+    if (writer === undefined) throw fault('not_open', `Generation ${generationName(id)} is not open.`);
+    return writer;
+  };
+
+  const write = (request: WriteRequest): unknown => {
+    switch (request.do) {
+      case 'ready':
+        return true;
+      case 'open': {
+        const path = generationPath(folder, request.id);
+        const name = generationName(request.id);
+        if (!generations.has(name))
+          generations.set(name, openGenerationWriter(path, request.collections, request.log, onWrite));
+        return true;
+      }
+      case 'commit':
+        return generation(request.id).commit(request.n, request.to, request.writes);
+      case 'point':
+        return index.point(request.projection, request.version, request.to, request.believed);
+      case 'lease':
+        return index.lease(request.what, request.holder, request.forMs);
+      case 'release':
+        return index.release(request.what, request.holder);
+    }
+  };
+
+  return {
+    write,
+    close: () => {
+      for (const writer of generations.values()) writer.close();
+      index.close();
+    },
+  };
+};

@@ -1,0 +1,50 @@
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+
+export type Database = DatabaseSyncInstance;
+
+/** How long a writer waits for another process's lock before it gives up. */
+const BUSY_MS = 1_000;
+
+/** FULL: a commit is on the disk when it returns. NORMAL: the file stays sound, the last commits may be lost. */
+export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
+  const db = new DatabaseSync(path, { timeout: BUSY_MS });
+  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous};`);
+  return db;
+};
+
+export const openForReading = (path: string): Database =>
+  new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+
+/** Runs work in one transaction that holds the file's write lock from its start. */
+export const inTransaction = <T>(db: Database, work: () => T): T => {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+};
+
+/** Brings a file to the newest schema, step by step, and refuses a file that a newer program made. */
+export const migrate = (db: Database, steps: readonly string[], what: string): void => {
+  const version = (): number =>
+    (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version;
+  if (version() === steps.length) return;
+  inTransaction(db, () => {
+    const from = version();
+    if (from > steps.length)
+      throw new Error(
+        `${what} was made by a newer version of tenant-ledger. Start that version, or a newer one.`,
+      );
+    for (const step of steps.slice(from)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${steps.length}`);
+  });
+};
+
+export const dataVersion = (db: Database): (() => number) => {
+  const statement = db.prepare('PRAGMA data_version');
+  return () => (statement.get() as { data_version: number }).data_version;
+};

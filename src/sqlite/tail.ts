@@ -1,0 +1,62 @@
+/** Waits for news in a file: woken at once by this process, and by other processes' commits within POLL_MS. */
+export interface Tail {
+  /** This process has committed something. */
+  wake(): void;
+  /** The number of news so far; read it before looking, and give it to `newsSince` when nothing was found. */
+  seen(): number;
+  /** Resolves when there has been news since then, or when the signal is aborted. */
+  newsSince(seen: number, signal?: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+const POLL_MS = 50;
+
+export const tail = (dataVersion: () => number): Tail => {
+  const sleepers = new Set<() => void>();
+  let news = 0;
+  let version = dataVersion();
+  let timer: NodeJS.Timeout | undefined;
+
+  const wake = (): void => {
+    news += 1;
+    for (const sleeper of sleepers) sleeper();
+  };
+  const poll = (): void => {
+    const current = dataVersion();
+    if (current === version) return;
+    version = current;
+    wake();
+  };
+  const sleep = (sleeper: () => void): void => {
+    sleepers.add(sleeper);
+    timer ??= setInterval(poll, POLL_MS);
+  };
+  const unsleep = (sleeper: () => void): void => {
+    sleepers.delete(sleeper);
+    if (sleepers.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+
+  return {
+    wake,
+    seen: () => {
+      poll();
+      return news;
+    },
+    newsSince: (seen, signal) =>
+      new Promise((resolve) => {
+        if (news !== seen || signal?.aborted === true) return resolve();
+        const done = (): void => {
+          unsleep(done);
+          signal?.removeEventListener('abort', done);
+          resolve();
+        };
+        signal?.addEventListener('abort', done);
+        sleep(done);
+      }),
+    close: () => {
+      for (const sleeper of sleepers) sleeper();
+    },
+  };
+};

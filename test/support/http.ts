@@ -1,0 +1,41 @@
+/** A plain HTTP client for tests: no retries, no cleverness. */
+export interface Answered {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The parsed body, or undefined when there is none. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of every shape
+  readonly json: any;
+}
+
+export interface Asking {
+  readonly method?: string;
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON; text as it is, with the JSON content type unless the headers say otherwise. */
+  readonly body?: unknown;
+}
+
+export const ask = async (
+  url: string,
+  { method = 'GET', key, headers = {}, body }: Asking = {},
+): Promise<Answered> => {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { 'SVC-API-KEY': key }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    redirect: 'manual',
+  });
+  const text = await response.text();
+  const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: isJson ? JSON.parse(text) : undefined,
+  };
+};
