@@ -1,0 +1,67 @@
+import { settingNames, settings } from '../../src/configuration';
+import { eventSchemas } from '../../src/domain/event-schemas';
+import { problems, type Problem } from '../../src/problems';
+
+/** The tables of the documentation, made from the code. */
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+const code = (text: string): string => (text === '' ? '(empty)' : `\`${text}\``);
+
+const configuration = (): string =>
+  table(
+    ['Variable', 'Default', 'Example', 'Meaning'],
+    settingNames.map((name) => {
+      const { fallback, example, meaning } = settings[name];
+      return [code(name), code(fallback), code(example), meaning];
+    }),
+  );
+
+const errorRows = (wanted: (problem: Problem) => boolean): readonly (readonly string[])[] =>
+  Object.entries(problems)
+    .filter(([, problem]) => wanted(problem))
+    .map(([name, { status, title, meaning }]) => [
+      code(name),
+      ...(status === undefined ? [] : [String(status)]),
+      title,
+      meaning,
+    ]);
+
+const httpErrors = (): string =>
+  table(
+    ['Code', 'Status', 'Title', 'Meaning, and what to do'],
+    errorRows(({ status }) => status !== undefined),
+  );
+
+const commandLineErrors = (): string =>
+  table(
+    ['Code', 'Title', 'Meaning, and what to do'],
+    errorRows(({ status }) => status === undefined),
+  );
+
+interface Shape {
+  readonly properties: Readonly<Record<string, unknown>>;
+  readonly required: readonly string[];
+}
+
+const events = (): string =>
+  table(
+    ['Event', 'Version', 'Data'],
+    Object.entries(eventSchemas).flatMap(([type, versions]) =>
+      versions.map((schema, i) => {
+        const { properties, required } = schema as unknown as Shape;
+        const own = Object.keys(properties).filter((name) => name !== 'tenantId');
+        const data = own.map((name) => code(required.includes(name) ? name : `${name}?`));
+        return [code(type), String(i + 1), data.length === 0 ? 'none' : data.join(', ')];
+      }),
+    ),
+  );
+
+export const tables: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
+  'docs/configuration.md': [{ name: 'configuration', text: configuration() }],
+  'docs/errors.md': [
+    { name: 'http errors', text: httpErrors() },
+    { name: 'command line errors', text: commandLineErrors() },
+  ],
+  'docs/events.md': [{ name: 'events', text: events() }],
+};
