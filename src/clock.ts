@@ -1,6 +1,18 @@
 /** Milliseconds on a clock that never jumps and that all threads of the process share. Only for deadlines. */
 export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n);
 
+/** The outcome of a promise, or the given error once the deadline (on the monotonic clock) has passed. */
+export const beforeDeadline = <T>(promise: Promise<T>, deadline: number, late: () => Error): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), Math.max(0, deadline - monotonicMs()));
+  });
+  return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
+};
+
+/** Lets everything else that waits in this thread go first. */
+export const letOthersGo = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal?.aborted === true) return resolve();

@@ -183,6 +183,21 @@ const commandLine = {
     'A setting makes no sense.',
     'The sentence names the variable and an example. `tenant-ledger config` shows all of them.',
   ),
+  port_taken: problem(
+    undefined,
+    'A port is taken.',
+    'Something else listens there, perhaps another server of ours. Stop it, or choose another `PORT` or `OPS_PORT`.',
+  ),
+  data_dir_unusable: problem(
+    undefined,
+    'The data folder cannot be used.',
+    '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
+  ),
+  code_unknown: problem(
+    undefined,
+    'There is no such error code.',
+    'All of them are listed in docs/errors.md.',
+  ),
   read_models_of_another_log: problem(
     undefined,
     'The read models belong to another event log.',

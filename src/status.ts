@@ -1,4 +1,5 @@
 import type { App } from './app';
+import { monotonicMs } from './clock';
 import type { EventLog, Position } from './event-log/event-log';
 import { generationName } from './read-models/read-models';
 import type { ParkedTenant } from './projecting/fold-batch';
@@ -35,6 +36,7 @@ export interface UnreadableTenant {
 
 const MOST_COUNTED = 5_000;
 const MOST_SHOWN = 100;
+const LOOK_MS = 1_000;
 
 const lagOf = async (log: EventLog, applied: Position | undefined, now: number) => {
   let events = 0;
@@ -75,7 +77,8 @@ export const ledgerStatus = async ({
 }: Pick<App, 'log' | 'ledger' | 'projecting'>) => {
   const projections = await Promise.all(projecting.live.map((live) => statusOf(log, live)));
   const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
-  for (const tenantId of suspects) await ledger.ask(tenantId, () => undefined).catch(() => undefined);
+  for (const tenantId of suspects)
+    await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
   const status: LedgerStatus = {
     log: { identity: await log.identity(), head: (await log.head())?.position ?? null },
     projector: (await projecting.holder()) ?? null,

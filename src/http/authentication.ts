@@ -29,13 +29,15 @@ const repeatsDeletion = (ctx: ApiContext, parts: ApiParts, fold: Fold, applicati
 };
 
 /** Writes ask the tenant's own stream, so they need no read model. The decision asks once more when it appends. */
-const forWriting = (ctx: ApiContext, parts: ApiParts, tenantId: string, digest: string) =>
-  parts.ledger.ask(tenantId, (fold) => {
+const forWriting = (ctx: ApiContext, parts: ApiParts, tenantId: string, digest: string): Promise<HeldBy> => {
+  const applicationIn = (fold: Fold): HeldBy => {
     const standing = keyStanding(fold.tenant, digest, ctx.state.at);
     if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing.application))
       return standing.application;
     return mustBeGood(standing);
-  });
+  };
+  return parts.ledger.ask(tenantId, applicationIn, ctx.state.deadline);
+};
 
 /** 401 comes before everything that could tell a stranger what is here. */
 export const authentication =

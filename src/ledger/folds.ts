@@ -1,4 +1,5 @@
-import type { EventLog, LoggedEvent } from '../event-log/event-log';
+import { beforeDeadline } from '../clock';
+import { logFault, type EventLog, type LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, type Fault } from '../fault';
 import { emptyFold, foldOn, weightOf, type Fold } from './fold';
@@ -7,9 +8,9 @@ import type { Snapshots } from './snapshots';
 /** The folded tenants of this process: cached by revision, snapshotted now and then. */
 export interface Folds {
   /** What this process knows; perhaps others have written since. */
-  known(tenantId: string): Promise<Fold>;
-  /** Read up to the head of the stream. */
-  atHead(tenantId: string): Promise<Fold>;
+  known(tenantId: string, deadline: number): Promise<Fold>;
+  /** Read up to the head of the stream. A long read that misses its deadline goes on for those who come later. */
+  atHead(tenantId: string, deadline: number): Promise<Fold>;
   /** Takes in what this process has just appended to the given fold. */
   advance(tenantId: string, fold: Fold, appended: readonly LoggedEvent[]): Fold;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
@@ -22,6 +23,8 @@ const MOST_WEIGHT = 200_000;
 /** A snapshot is worth its price after so many events, and after more when the fold is large. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(weightOf(fold) / 4));
 
+const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
+
 interface Cached {
   readonly fold: Fold;
   readonly snapshotAt: number;
@@ -31,6 +34,7 @@ interface Cached {
 export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Streams): Folds => {
   const cache = new Map<string, Cached>();
   const broken = new Map<string, Fault>();
+  const loading = new Map<string, Promise<Fold>>();
   let weight = 0;
 
   const drop = (tenantId: string): void => {
@@ -79,10 +83,26 @@ export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Stream
     return undefined;
   };
 
-  const load = async (tenantId: string): Promise<Fold> => {
+  const loadOnce = async (tenantId: string): Promise<Fold> => {
     const snapshot = await fromSnapshot(tenantId);
     const fold = await foldFrom(tenantId, snapshot ?? emptyFold());
     return keep(tenantId, fold, snapshot?.revision ?? -1);
+  };
+
+  /** Whoever comes while a tenant is being loaded waits for the same load. */
+  const load = (tenantId: string): Promise<Fold> => {
+    const under = loading.get(tenantId);
+    if (under !== undefined) return under;
+    const begun = loadOnce(tenantId).finally(() => loading.delete(tenantId));
+    loading.set(tenantId, begun);
+    return begun;
+  };
+
+  const catchUp = async (tenantId: string): Promise<Fold> => {
+    if (!cache.has(tenantId)) await load(tenantId);
+    const entry = cache.get(tenantId);
+    if (entry === undefined) return emptyFold();
+    return keep(tenantId, await foldFrom(tenantId, entry.fold), entry.snapshotAt);
   };
 
   const touch = (tenantId: string, entry: Cached): Fold => {
@@ -92,15 +112,11 @@ export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Stream
   };
 
   return {
-    known: async (tenantId) => {
+    known: async (tenantId, deadline) => {
       const entry = cache.get(tenantId);
-      return entry === undefined ? load(tenantId) : touch(tenantId, entry);
+      return entry === undefined ? beforeDeadline(load(tenantId), deadline, slow) : touch(tenantId, entry);
     },
-    atHead: async (tenantId) => {
-      const entry = cache.get(tenantId);
-      if (entry === undefined) return load(tenantId);
-      return keep(tenantId, await foldFrom(tenantId, entry.fold), entry.snapshotAt);
-    },
+    atHead: (tenantId, deadline) => beforeDeadline(catchUp(tenantId), deadline, slow),
     advance: (tenantId, fold, appended) => {
       const snapshotAt = cache.get(tenantId)?.snapshotAt ?? -1;
       return keep(tenantId, foldOn(fold, appended, tenantId, streams), snapshotAt);

@@ -49,7 +49,7 @@ export interface Executed {
 export interface Ledger {
   execute(command: Command): Promise<Executed>;
   /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
-  ask<T>(tenantId: string, question: (fold: Fold) => T): Promise<T>;
+  ask<T>(tenantId: string, question: (fold: Fold) => T, deadline: number): Promise<T>;
   unreadable(): readonly Fault[];
 }
 
@@ -159,7 +159,9 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
 
   /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
   const planAtHead = async (command: Command, fresh: boolean): Promise<{ plan: Plan; fold: Fold }> => {
-    const fold = await (fresh ? folds.atHead(command.tenantId) : folds.known(command.tenantId));
+    const fold = await (fresh
+      ? folds.atHead(command.tenantId, command.deadline)
+      : folds.known(command.tenantId, command.deadline));
     try {
       const plan = planned(fold, command);
       return fresh || plan.kind === 'append' ? { plan, fold } : await planAtHead(command, true);
@@ -196,12 +198,12 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
       alone(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () => attempt(command)),
       ),
-    ask: async (tenantId, question) => {
+    ask: async (tenantId, question, deadline) => {
       try {
-        return question(await folds.known(tenantId));
+        return question(await folds.known(tenantId, deadline));
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        return question(await folds.atHead(tenantId));
+        return question(await folds.atHead(tenantId, deadline));
       }
     },
     unreadable: () => folds.unreadable(),

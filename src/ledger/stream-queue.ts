@@ -1,17 +1,10 @@
-import { monotonicMs } from '../clock';
+import { beforeDeadline } from '../clock';
 import { logFault } from '../event-log/event-log';
 
 /** Lets one write at a time at each stream of this process, in order of arrival, each only until its deadline. */
 export type StreamQueue = <T>(stream: string, deadline: number, work: () => Promise<T>) => Promise<T>;
 
-const untilDeadline = (turn: Promise<unknown>, deadline: number): Promise<unknown> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const give = () => reject(logFault('log_unavailable', 'Too many writes wait for this tenant.'));
-    timer = setTimeout(give, Math.max(0, deadline - monotonicMs()));
-  });
-  return Promise.race([turn, late]).finally(() => clearTimeout(timer));
-};
+const tooMany = () => logFault('log_unavailable', 'Too many writes wait for this tenant.');
 
 export const streamQueue = (): StreamQueue => {
   const tails = new Map<string, Promise<unknown>>();
@@ -22,7 +15,7 @@ export const streamQueue = (): StreamQueue => {
     const tail = before.then(() => mine);
     tails.set(stream, tail);
     try {
-      await untilDeadline(before, deadline);
+      await beforeDeadline(before, deadline, tooMany);
       return await work();
     } finally {
       done();

@@ -20,12 +20,9 @@ const configuration = (): string =>
 const errorRows = (wanted: (problem: Problem) => boolean): readonly (readonly string[])[] =>
   Object.entries(problems)
     .filter(([, problem]) => wanted(problem))
-    .map(([name, { status, title, meaning }]) => [
-      code(name),
-      ...(status === undefined ? [] : [String(status)]),
-      title,
-      meaning,
-    ]);
+    .map(([name, { status, title, meaning }]) =>
+      status === undefined ? [code(name), title, meaning] : [code(name), String(status), title, meaning],
+    );
 
 const httpErrors = (): string =>
   table(

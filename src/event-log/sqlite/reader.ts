@@ -1,3 +1,4 @@
+import { letOthersGo } from '../../clock';
 import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
 import type { LoggedEvent, ReadFrom } from '../event-log';
@@ -9,8 +10,14 @@ const BATCH_BYTES = 1_048_576;
 
 type Batch = readonly LoggedEvent[];
 
+interface Page {
+  readonly batch: Batch;
+  /** It was cut: there may be more. */
+  readonly full: boolean;
+}
+
 /** Takes rows until the batch is full. No statement stays open when it returns. */
-const takeBatch = (rows: Iterable<unknown>): { readonly batch: Batch; readonly full: boolean } => {
+const takeBatch = (rows: Iterable<unknown>): Page => {
   const batch: LoggedEvent[] = [];
   let bytes = 0;
   for (const row of rows as Iterable<Row>) {
@@ -22,15 +29,16 @@ const takeBatch = (rows: Iterable<unknown>): { readonly batch: Batch; readonly f
 };
 
 /** What can be given of several streams: everything up to the last event of the shortest page that was cut. */
-const merge = (pages: readonly { readonly batch: Batch; readonly full: boolean }[]): Batch => {
+const merge = (pages: readonly Page[]): Page => {
   const limit = pages
     .filter((page) => page.full)
     .map((page) => page.batch.at(-1)?.position ?? '')
     .toSorted()[0];
-  return pages
+  const batch = pages
     .flatMap((page) => page.batch)
     .filter((event) => limit === undefined || event.position <= limit)
     .toSorted((a, b) => (a.position < b.position ? -1 : 1));
+  return { batch, full: limit !== undefined };
 };
 
 export const eventReader = (db: Database, news: Tail) => {
@@ -58,17 +66,18 @@ export const eventReader = (db: Database, news: Tail) => {
   };
 
   /**
-   * Pages on with `next` until it comes back empty; with `follow` it then waits for news. News is looked at before the
-   * page: what arrives in between wakes it again.
+   * Pages on with `next` until a page is not full; with `follow` it then waits for news. News is looked at before the
+   * page: what arrives in between wakes it again. Between pages others go first: a long read must not stop HTTP.
    */
   const pages = async function* (
-    next: () => Batch,
+    next: () => Page,
     { follow = false, signal }: ReadFrom,
   ): AsyncGenerator<Batch> {
     while (signal?.aborted !== true) {
       const seen = follow ? news.seen() : 0;
-      const batch = next();
+      const { batch, full } = next();
       if (batch.length > 0) yield batch;
+      if (full) await letOthersGo();
       else if (follow) await news.newsSince(seen, signal);
       else return;
     }
@@ -78,18 +87,18 @@ export const eventReader = (db: Database, news: Tail) => {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
       let from = after;
       return pages(() => {
-        const { batch } = takeBatch(ofStream.iterate(stream, from));
-        from = batch.at(-1)?.revision ?? from;
-        return batch;
+        const page = takeBatch(ofStream.iterate(stream, from));
+        from = page.batch.at(-1)?.revision ?? from;
+        return page;
       }, {});
     },
 
     all: (from: ReadFrom): AsyncIterable<Batch> => {
       let after = rowIdOf(from.after);
       return pages(() => {
-        const { batch } = takeBatch(ofAll.iterate(after));
-        after = batch.length === 0 ? after : rowIdOf(batch.at(-1)?.position);
-        return batch;
+        const page = takeBatch(ofAll.iterate(after));
+        after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
+        return page;
       }, from);
     },
 
@@ -101,9 +110,9 @@ export const eventReader = (db: Database, news: Tail) => {
         db.exec('BEGIN');
         const heads = [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
         db.exec('COMMIT');
-        const events = merge(heads);
-        for (const event of events) reached.set(event.stream, event.revision);
-        return events;
+        const page = merge(heads);
+        for (const event of page.batch) reached.set(event.stream, event.revision);
+        return page;
       }, from);
     },
   };

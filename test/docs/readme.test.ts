@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { startService, type Service } from '../support/service';
+
+const ROOT = join(__dirname, '..', '..', '..');
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const run = promisify(execFile);
+
+const shellLines = (heading: string): readonly string[] => {
+  const section = README.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].flatMap((match) =>
+    (match[1] ?? '').trim().split('\n'),
+  );
+};
+
+describe('the README', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.stop());
+
+  /** As a reader would run it, but for the ports, and without npx, which would look for the package first. */
+  const shell = (line: string) => {
+    const here = line
+      .replaceAll('http://127.0.0.1:8080', service.url)
+      .replaceAll('http://127.0.0.1:8081', service.operationsUrl)
+      .replace(/^npx tenant-ledger/, `${process.execPath} ${join(ROOT, 'dist', 'src', 'cli', 'main.js')}`)
+      .replace(/^curl /, 'curl --fail-with-body ');
+    const env = { PATH: process.env['PATH'], KEY: service.key, DATA_DIR: service.folder };
+    return run('sh', ['-c', here], { env, cwd: ROOT });
+  };
+
+  it.each(shellLines('Use'))('works as written: %s', async (line) => {
+    const { stdout } = await shell(line);
+    expect(stdout).not.toBe('');
+  });
+
+  it('names scripts that exist', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    const named = [...README.matchAll(/npm (?:run )?(start|test|[a-z:]+)`/g)].map((match) => match[1] ?? '');
+    expect(named.length).toBeGreaterThan(1);
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+
+  it('maps places that exist', () => {
+    const section = README.split('\n## The map of the house\n')[1]?.split('\n## ')[0] ?? '';
+    const places = [...section.matchAll(/\| `((?:src|projections)[^`]*)` *\|/g)].map(
+      (match) => match[1] ?? '',
+    );
+    expect(places.length).toBeGreaterThan(8);
+    expect(places.filter((place) => !existsSync(join(ROOT, place)))).toEqual([]);
+  });
+});
