@@ -21,13 +21,25 @@ export interface Feed {
   close(): Promise<void>;
 }
 
-/** So many recent events are kept for those who are a little behind. */
+/** So many recent events are kept for those who are a little behind; twice as many until it is worth dropping some. */
 const RECENT_EVENTS = 4_096;
+const BATCH_EVENTS = 512;
+const RETRY_MS = 500;
 
 export const fedBatch = (batch: readonly LoggedEvent[], streams: Streams): FedBatch =>
   batch.map((logged) => ({ logged, decoded: decode(logged, streams) }));
 
-const RETRY_MS = 500;
+/** The index of the first event after a position, by halving. */
+const firstAfter = (events: FedBatch, after: Position): number => {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((events[middle] as FedEvent).logged.position > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+};
 
 export const liveFeed = async (
   log: EventLog,
@@ -35,21 +47,18 @@ export const liveFeed = async (
   onTrouble: (error: unknown) => void,
 ): Promise<Feed> => {
   const ending = new AbortController();
-  const recent: FedBatch[] = [];
   const waiting = new Set<() => void>();
-  let kept = 0;
-  /** What is kept begins just after this position and reaches up to `reached`. */
-  let start = (await log.head())?.position;
+  let recent: FedEvent[] = [];
+  /** What is kept begins just after this position and reaches up to `reached`. The empty text is before everything. */
+  let start: Position = (await log.head())?.position ?? '';
   let reached = start;
 
   const keep = (batch: FedBatch): void => {
-    recent.push(batch);
-    kept += batch.length;
-    reached = batch.at(-1)?.logged.position;
-    while (kept > RECENT_EVENTS && recent.length > 1) {
-      const oldest = recent.shift() ?? [];
-      kept -= oldest.length;
-      start = oldest.at(-1)?.logged.position;
+    recent.push(...batch);
+    reached = batch.at(-1)?.logged.position ?? reached;
+    if (recent.length > 2 * RECENT_EVENTS) {
+      start = recent.at(-RECENT_EVENTS - 1)?.logged.position ?? start;
+      recent = recent.slice(-RECENT_EVENTS);
     }
     for (const wake of waiting) wake();
   };
@@ -57,7 +66,8 @@ export const liveFeed = async (
   const pump = async (): Promise<void> => {
     while (!ending.signal.aborted)
       try {
-        for await (const batch of log.readAll({ after: reached, follow: true, signal: ending.signal }))
+        const after = reached === '' ? undefined : reached;
+        for await (const batch of log.readAll({ after, follow: true, signal: ending.signal }))
           keep(fedBatch(batch, streams));
       } catch (error) {
         onTrouble(error);
@@ -66,21 +76,15 @@ export const liveFeed = async (
   };
   const pumping = pump();
 
-  const isKept = (after: Position | undefined): boolean =>
-    start === undefined || (after !== undefined && after >= start);
-
-  const fromMemory = (after: Position | undefined): FedBatch => {
-    for (const batch of recent) {
-      const last = batch.at(-1)?.logged.position ?? '';
-      if (after !== undefined && last <= after) continue;
-      return after === undefined ? batch : batch.filter((event) => event.logged.position > after);
-    }
-    return [];
+  const fromMemory = (after: Position): FedBatch => {
+    const first = firstAfter(recent, after);
+    return recent.slice(first, first + BATCH_EVENTS);
   };
 
-  const news = (after: Position | undefined, signal: AbortSignal): Promise<void> =>
+  /** Whoever is ahead of this feed (it may have read the log by itself) waits as well. */
+  const news = (after: Position, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      if (reached !== after || signal.aborted || ending.signal.aborted) return resolve();
+      if (reached > after || signal.aborted || ending.signal.aborted) return resolve();
       const done = (): void => {
         waiting.delete(done);
         signal.removeEventListener('abort', done);
@@ -91,16 +95,16 @@ export const liveFeed = async (
     });
 
   const from = async function* (first: Position | undefined, signal: AbortSignal): AsyncGenerator<FedBatch> {
-    let after = first;
+    let after = first ?? '';
     const ended = (): boolean => signal.aborted || ending.signal.aborted;
     while (!ended()) {
-      if (isKept(after)) {
+      if (after >= start) {
         const batch = fromMemory(after);
         if (batch.length > 0) yield batch;
         else await news(after, signal);
         after = batch.at(-1)?.logged.position ?? after;
       } else
-        for await (const batch of log.readAll({ after, signal })) {
+        for await (const batch of log.readAll({ ...(after === '' ? {} : { after }), signal })) {
           yield fedBatch(batch, streams);
           after = batch.at(-1)?.position ?? after;
         }

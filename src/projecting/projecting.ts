@@ -64,7 +64,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     program,
     now: () => new Date().toISOString(),
     moved: (position) => {
-      steps.moved();
+      steps.moved(generation, position);
       moved(position);
     },
   });
