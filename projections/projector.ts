@@ -49,6 +49,12 @@ export const change = <D extends object>(
   apply: ([document]) => [next(document as D | undefined) as Document | undefined],
 });
 
+/** Changes several documents that depend on each other. Those given back as they were are not written. */
+export const changeTogether = (
+  touches: readonly Reference[],
+  next: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[],
+): Change => ({ touches, apply: next });
+
 /** Changes a document that must be there: an earlier event has made it. */
 export const amend = <D extends object>(collection: string, key: string, next: (document: D) => D): Change =>
   change<D>(collection, key, (document) => {
@@ -60,11 +66,26 @@ export const amend = <D extends object>(collection: string, key: string, next: (
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
+  /** How many documents a selection has. It costs in proportion to them. */
+  count(tenantId: string, collection: string, selection: Selection): Promise<number>;
 }
 
-export interface Query {
-  /** The equal values of the first fields of one declared index; left out: all documents, in the order of their keys. */
+export type Value = string | number;
+
+/** A stretch of one declared index: equal values of its first fields, then a range of the next one. */
+export interface Selection {
+  /** Left out: all documents, in the order of their keys. */
   readonly index?: string;
-  readonly equal?: readonly (string | number)[];
+  readonly equal?: readonly Value[];
+  /** Both ends belong to it. */
+  readonly from?: Value;
+  readonly upTo?: Value;
+  /** A further field of the index and its value, looked at row by row. */
+  readonly also?: { readonly field: string; readonly value: Value };
+}
+
+export interface Query extends Selection {
+  readonly descending?: boolean;
+  readonly skip?: number;
   readonly limit: number;
 }

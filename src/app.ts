@@ -1,11 +1,12 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, linkSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
 import type { EventLog } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames } from './event-log/streams';
-import { fault } from './fault';
+import { codeOf, fault } from './fault';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -17,6 +18,8 @@ export interface App {
   readonly log: EventLog;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
+  /** Signs what clients bring back. */
+  readonly secret: string;
   close(): Promise<void>;
 }
 
@@ -25,6 +28,21 @@ const packageJson = (folder: string): string =>
 
 export const programVersion = (): string =>
   (JSON.parse(readFileSync(packageJson(__dirname), 'utf8')) as { version: string }).version;
+
+/** Made once, by whoever comes first, and readable for the owner only. */
+const keptSecret = (folder: string): string => {
+  const path = join(folder, 'secret');
+  if (existsSync(path)) return readFileSync(path, 'utf8');
+  const mine = `${path}.${process.pid}`;
+  writeFileSync(mine, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  try {
+    linkSync(mine, path);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+  unlinkSync(mine);
+  return readFileSync(path, 'utf8');
+};
 
 const mustBeFolder = (path: string): void => {
   if (!existsSync(path) || statSync(path).isDirectory()) return;
@@ -54,6 +72,7 @@ export const openApp = async (
     log,
     ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
     projecting,
+    secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
     close: async () => {
       await projecting.stop();
       await readModels.close();

@@ -8,6 +8,8 @@ interface Setting<T> {
   readonly meaning: string;
   readonly fallback: string;
   readonly example: string;
+  /** Never shown. */
+  readonly secret?: boolean;
   /** Undefined: the text makes no sense. */
   readonly read: (text: string) => T | undefined;
 }
@@ -95,6 +97,14 @@ export const settings = {
     example: '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
     read: (text) => matching(UUID)(text.toLowerCase()),
   }),
+  SECRET: setting({
+    meaning:
+      'Signs the cursors of lists: at least 32 characters, the same for all instances. Empty: made once and kept in `DATA_DIR`.',
+    fallback: '',
+    example: 'a-long-random-text-of-32-or-more-characters',
+    secret: true,
+    read: (text) => (text === '' || text.length >= 32 ? text : undefined),
+  }),
   SHUTDOWN_SECONDS: setting({
     meaning: 'How long a stopping server waits for requests that are under way.',
     fallback: '10',
@@ -111,6 +121,8 @@ export const settings = {
 
 export type SettingName = keyof typeof settings;
 
+export const isSecret = (name: SettingName): boolean => (settings[name] as Setting<unknown>).secret === true;
+
 export type Configuration = {
   readonly [Name in SettingName]: NonNullable<ReturnType<(typeof settings)[Name]['read']>>;
 };
@@ -122,13 +134,13 @@ export const readConfiguration = (
   environment: Readonly<Record<string, string | undefined>>,
 ): Configuration => {
   const entries = settingNames.map((name) => {
-    const { read, fallback, example, meaning }: Setting<unknown> = settings[name];
+    const { read, fallback, example, meaning, secret }: Setting<unknown> = settings[name];
     const text = environment[name] ?? '';
     const value = read(text === '' ? fallback : text);
     if (value === undefined)
       throw fault(
         'configuration_invalid',
-        `${name}=${JSON.stringify(text)} makes no sense. ${meaning} For example: ${name}=${example}`,
+        `${name}=${secret === true ? '…' : JSON.stringify(text)} makes no sense. ${meaning} For example: ${name}=${example}`,
       );
     return [name, value];
   });

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { readConfiguration, settingNames, settings } from '../configuration';
+import { isSecret, readConfiguration, settingNames, settings } from '../configuration';
 import { permissions, permissionsOf, type ApplicationType } from '../domain/permissions';
 import { fault } from '../fault';
 import { isProblemCode, problems } from '../problems';
@@ -45,7 +45,7 @@ export const configCommand = (): Command =>
       const values = readConfiguration(process.env);
       const rows = settingNames.map((name) => ({
         name,
-        value: values[name],
+        value: isSecret(name) && values[name] !== '' ? '(set)' : values[name],
         source: (process.env[name] ?? '') === '' ? 'default' : 'environment',
         meaning: settings[name].meaning,
       }));

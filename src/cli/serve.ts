@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { openApp, programVersion, type App } from '../app';
 import { readConfiguration, settingNames, settings, type Configuration } from '../configuration';
 import { api } from '../http/api';
+import { signedCursors } from '../http/cursor';
 import { headerNames } from '../http/header-names';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
@@ -32,6 +33,7 @@ const openApi = (
     bodyLimit,
     logger,
     ledger,
+    cursors: signedCursors(app.secret),
     reader: projecting.reader,
     reached: projecting.reached,
     isParked: projecting.isParked,

@@ -1,4 +1,5 @@
-import type { EventType } from './events';
+import type { EventType, StreamKind } from './events';
+import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
 
 /** JSON Schemas of event data, per type and version. The last version of each type is the one written today. */
@@ -23,6 +24,25 @@ const settings: Schema = {
   additionalProperties: false,
 };
 
+/** Facts are reported by others: what we do not know of them is kept and ignored. */
+const fact = (properties: Record<string, Schema> = {}): Schema => ({
+  type: 'object',
+  properties: {
+    tenantId: uuid,
+    entityId: { type: 'string', minLength: 1, maxLength: 250 },
+    occurredAt: { type: 'string', format: 'date-time' },
+    message: { type: 'string' },
+    ...properties,
+  },
+  required: ['entityId', ...Object.keys(properties)],
+});
+
+const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' };
+
+const entityFacts = Object.fromEntries(
+  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, [fact()]]),
+) as unknown as Readonly<Record<EntityFactType, readonly Schema[]>>;
+
 export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
   TenantCreated: [data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })],
   TenantUpdated: [data({ name, settings })],
@@ -46,8 +66,13 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
     ),
   ],
   KeyRevoked: [data({ keyId: uuid, applicationId: uuid })],
+  ...entityFacts,
+  ActivityReported: [fact({ entityType: word, operation: word })],
 };
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
+
+/** The kind of stream that a type belongs in; anywhere else it is a bad event. */
+export const streamKindOf = (type: EventType): StreamKind => (isFactType(type) ? 'activity' : 'tenant');
 
 export const currentVersion = (type: EventType): number => eventSchemas[type].length;

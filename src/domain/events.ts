@@ -1,3 +1,4 @@
+import type { FactEvent } from './facts';
 import type { ApplicationType } from './permissions';
 
 export interface TenantSettings {
@@ -58,7 +59,10 @@ export type TenantEvent =
 /** The streams of a tenant: decisions about it, and what other services report about it. */
 export type StreamKind = 'tenant' | 'activity';
 
-export type EventType = TenantEvent['type'];
+/** Everything that we write or read as ours. */
+export type LedgerEvent = TenantEvent | FactEvent;
+
+export type EventType = LedgerEvent['type'];
 
 export interface Actor {
   readonly type: 'application' | 'user';
@@ -90,4 +94,4 @@ export interface Idempotency {
   readonly hash: string;
 }
 
-export type Recorded<E = TenantEvent> = E & Circumstances;
+export type Recorded<E = LedgerEvent> = E & Circumstances;

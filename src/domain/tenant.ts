@@ -47,7 +47,7 @@ export const absent: Tenant = { status: 'absent' };
 
 export const defaultSettings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
 
-const stamp = (event: Recorded): Stamp =>
+const stamp = (event: Recorded<TenantEvent>): Stamp =>
   event.actor === undefined ? { at: event.at } : { at: event.at, by: event.actor.id };
 
 const withApplication = (now: Known, id: string, change: (app: Application) => Application): Known => {
@@ -65,7 +65,7 @@ const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
 const revoked = (keys: ReadonlyMap<string, Key>, keyId: string): ReadonlyMap<string, Key> =>
   new Map([...keys].map(([digest, key]) => [digest, key.id === keyId ? { ...key, revoked: true } : key]));
 
-const createdTenant = (event: Recorded & { type: 'TenantCreated' }): ActiveTenant => ({
+const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): ActiveTenant => ({
   status: 'active',
   id: event.tenantId,
   ...event.data,
@@ -76,7 +76,7 @@ const createdTenant = (event: Recorded & { type: 'TenantCreated' }): ActiveTenan
 });
 
 /** The state after one more event. An event that cannot follow the state throws: the stream is unreadable. */
-export const evolve = (now: Tenant, event: Recorded): Tenant => {
+export const evolve = (now: Tenant, event: Recorded<TenantEvent>): Tenant => {
   if (event.type === 'TenantCreated') {
     if (now.status !== 'absent') throw new Error('The tenant is created a second time.');
     return createdTenant(event);

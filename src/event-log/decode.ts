@@ -1,14 +1,24 @@
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
-import { currentVersion, eventSchemas, isEventType } from '../domain/event-schemas';
-import type { Actor, EventType, Idempotency, Recorded, StreamKind, TenantEvent } from '../domain/events';
+import { currentVersion, eventSchemas, isEventType, streamKindOf } from '../domain/event-schemas';
+import type {
+  Actor,
+  EventType,
+  Idempotency,
+  Recorded,
+  LedgerEvent,
+  StreamKind,
+  TenantEvent,
+} from '../domain/events';
+import type { FactEvent } from '../domain/facts';
 import { upcast } from '../domain/upcast';
 import type { LoggedEvent } from './event-log';
 import type { Streams } from './streams';
 
 /** What a logged event means to us. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
-  | { readonly status: 'good'; readonly kind: StreamKind; readonly event: Recorded }
+  | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: Recorded<TenantEvent> }
+  | { readonly status: 'good'; readonly kind: 'activity'; readonly event: Recorded<FactEvent> }
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 
@@ -57,16 +67,18 @@ const faultBy = (schema: object, value: unknown): string | undefined => {
 const schemaOf = (type: EventType, version: number): object | undefined => eventSchemas[type][version - 1];
 
 /** What keeps an event of ours from being written: nothing that does not fit its schema reaches the log. */
-export const dataFault = (event: TenantEvent): string | undefined =>
+export const dataFault = (event: LedgerEvent): string | undefined =>
   faultBy(schemaOf(event.type, currentVersion(event.type)) ?? {}, event.data);
 
-const reasonAgainst = (event: LoggedEvent, tenantId: string): string | undefined => {
+const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): string | undefined => {
   if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;
+  if (streamKindOf(event.type) !== kind)
+    return `A ${event.type} does not belong in the stream ${event.stream}.`;
   const metadataFault = Buffer.isBuffer(event.metadata)
     ? 'not JSON'
-    : faultBy(metadataSchema, event.metadata);
+    : faultBy(metadataSchema, event.metadata ?? {});
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
-  const { version = 1 } = event.metadata as Metadata;
+  const { version = 1 } = (event.metadata ?? {}) as Metadata;
   const schema = schemaOf(event.type, version);
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
@@ -78,7 +90,7 @@ const reasonAgainst = (event: LoggedEvent, tenantId: string): string | undefined
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  const { version = 1, at = logged.recordedAt, ...rest } = logged.metadata as Metadata;
+  const { version = 1, at = logged.recordedAt, ...rest } = (logged.metadata ?? {}) as Metadata;
   const type = logged.type as EventType;
   return {
     type,
@@ -98,7 +110,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
 export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
   const owner = streams.parse(logged.stream);
   if (owner === undefined) return { status: 'foreign' };
-  const reason = reasonAgainst(logged, owner.tenantId);
+  const reason = reasonAgainst(logged, owner.kind, owner.tenantId);
   if (reason !== undefined) return { status: 'bad', ...owner, reason };
-  return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) };
+  return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) } as Decoded;
 };

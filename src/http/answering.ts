@@ -1,6 +1,8 @@
 import { isUnchanged, etagOf, ifMatch } from './conditions';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 import { idempotencyOf } from './idempotency';
+import { PARKED_KEY, type ParkedTenant } from '../projecting/fold-batch';
+import { PARKED } from '../read-models/read-models';
 import { queryOf } from './query';
 import { rawBodyOf } from './request-body';
 import type { Answer, Asked, Route } from './route';
@@ -40,6 +42,13 @@ const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Prom
   if (!shown) ctx.set(parts.headers.readPending, 'true');
 };
 
+/** What waits behind a bad event is not in the answer: everything recorded before that event is. */
+const tellGaps = async (ctx: ApiContext, answer: Answer, { reader, headers }: ApiParts): Promise<void> => {
+  if (answer.from === undefined || ctx.state.key === undefined) return;
+  const parked = await reader(answer.from).get(ctx.state.key.tenantId, PARKED, PARKED_KEY);
+  if (parked !== undefined) ctx.set(headers.completeUntil, (parked as unknown as ParkedTenant).recorded_at);
+};
+
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
   ctx.set('Cache-Control', 'private, no-cache');
   ctx.status = answer.status;
@@ -61,5 +70,6 @@ export const answering =
   async (ctx) => {
     const answer = await route.handle(askedOf(ctx, route, parts), parts);
     await showWrite(ctx, answer, parts);
+    await tellGaps(ctx, answer, parts);
     send(ctx, route, answer);
   };

@@ -4,13 +4,23 @@ import type { ApiParts, ApiState } from './api-context';
 import { arrival, requireHost } from './arrival';
 import { authentication } from './authentication';
 import { errorFrame } from './error-frame';
+import { listLogEntityTypes, listLogs } from './logs';
 import { listPermissions } from './permissions';
 import { problemPages } from './problem-pages';
+import { readOwnUsage } from './reports';
 import type { Route } from './route';
 import { routing } from './routing';
 import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './tenants';
 
-export const routes: readonly Route[] = [listPermissions, readOwnTenant, updateOwnTenant, deleteOwnTenant];
+export const routes: readonly Route[] = [
+  listPermissions,
+  listLogs,
+  listLogEntityTypes,
+  readOwnTenant,
+  updateOwnTenant,
+  deleteOwnTenant,
+  readOwnUsage,
+];
 
 /** Every request goes through these steps from top to bottom. */
 export const api = (parts: ApiParts): Koa<ApiState> => {

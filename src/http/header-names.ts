@@ -4,6 +4,7 @@ export interface HeaderNames {
   readonly traceId: string;
   readonly idempotencyKey: string;
   readonly readPending: string;
+  readonly completeUntil: string;
 }
 
 export const headerNames = (prefix: string): HeaderNames => ({
@@ -11,4 +12,5 @@ export const headerNames = (prefix: string): HeaderNames => ({
   traceId: `${prefix}-TRACE-ID`,
   idempotencyKey: `${prefix}-IDEMPOTENCY-KEY`,
   readPending: `${prefix}-READ-PENDING`,
+  completeUntil: `${prefix}-COMPLETE-UNTIL`,
 });

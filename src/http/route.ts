@@ -4,6 +4,7 @@ import type { ActiveTenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import type { Ledger } from '../ledger/ledger';
 import type { Reader } from '../../projections/projector';
+import type { Cursors } from './cursor';
 
 /** A route is a declaration; everything that all routes share happens around it. */
 export interface Route<Body = unknown> {
@@ -25,6 +26,7 @@ export const route = <Body = undefined>(declaration: Route<Body>): Route => decl
 export interface RouteParts {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
+  readonly cursors: Cursors;
 }
 
 /** A request that has passed every check so far. */
@@ -48,6 +50,8 @@ export interface Answer {
   readonly body?: unknown;
   /** The revision that the body shows. */
   readonly etag?: number;
+  /** The projection that it was read from: if the tenant is parked there, the answer says until when it is complete. */
+  readonly from?: string;
   /** A write: answered when the read models show this position. */
   readonly position?: Position;
 }

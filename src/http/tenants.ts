@@ -64,7 +64,7 @@ export const readOwnTenant = route({
   handle: async ({ tenantId }, { reader }) => {
     const document = await findTenant(reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return ok(viewOfDocument(document), document.revision);
+    return { ...ok(viewOfDocument(document), document.revision), from: 'tenants' };
   },
 });
 

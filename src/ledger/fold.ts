@@ -38,7 +38,7 @@ export const foldOn = (
   let { tenant } = fold;
   for (const logged of events) {
     const decoded = decode(logged, streams);
-    if (decoded.status !== 'good')
+    if (decoded.status !== 'good' || decoded.kind !== 'tenant')
       throw unreadable(tenantId, logged, decoded.status === 'bad' ? decoded.reason : 'It is not ours.');
     try {
       tenant = evolve(tenant, decoded.event);

@@ -149,7 +149,7 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
     for await (const [logged] of log.readStream(streams.tenant(tenantId), reply.revision - 1)) {
       if (logged === undefined) break;
       const decoded = decode(logged, streams);
-      if (decoded.status !== 'good')
+      if (decoded.status !== 'good' || decoded.kind !== 'tenant')
         throw unreadable(tenantId, logged, 'A remembered answer cannot be made again.');
       const tenant = fold.tenant.status === 'active' ? evolve(fold.tenant, decoded.event) : fold.tenant;
       return { tenant, position: logged.position };

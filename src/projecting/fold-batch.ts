@@ -10,6 +10,8 @@ export interface ParkedTenant {
   readonly event_id: string;
   readonly event_type: string;
   readonly position: string;
+  /** When that event was recorded: everything before it is in. */
+  readonly recorded_at: string;
   /** Everything of the tenant up to here is in. Undefined: nothing is. */
   readonly after?: string;
   readonly reason: string;
@@ -96,7 +98,9 @@ const apply = (space: Workspace, { tenantId, changes }: Step): readonly Write[] 
       own.has(keyText(key)) ? own.get(keyText(key))?.document : space.get(key),
     );
     const after = change.apply(before);
-    keys.forEach((key, i) => own.set(keyText(key), { ...key, document: after[i] }));
+    keys.forEach((key, i) => {
+      if (after[i] !== before[i]) own.set(keyText(key), { ...key, document: after[i] });
+    });
   }
   return [...own.values()];
 };
@@ -108,6 +112,7 @@ const parked = (step: Step, reason: string, around: Surroundings): Write => {
     event_id: logged.id,
     event_type: logged.type,
     position: logged.position,
+    recorded_at: logged.recordedAt,
     ...(step.after === undefined ? {} : { after: step.after }),
     reason,
     since: around.now,

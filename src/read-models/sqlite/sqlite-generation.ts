@@ -1,8 +1,8 @@
-import type { Collection, Document, Query } from '../../../projections/projector';
+import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import { openForReading } from '../../sqlite/database';
 import type { Generation, GenerationId, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
-import { columnsOf, fieldsOf, tableOf } from './tables';
+import { fieldsOf, selected, tableOf } from './tables';
 import type { WriteRequest } from './writer';
 
 type Field = string | number | null;
@@ -48,15 +48,19 @@ export const sqliteGeneration = (
   };
 
   const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
-    const collection = collectionOf(name);
-    const columns = query.index === undefined ? [] : columnsOf(collection, query.index);
-    const equal = query.equal ?? [];
-    const tests = columns.slice(0, equal.length).map((column) => ` AND ${column} = ?`);
-    const order = [...columns, 'key'].join(', ');
-    const sql = `SELECT document FROM ${tableOf(name)} WHERE tenant = ?${tests.join('')} ORDER BY ${order} LIMIT ?`;
+    const { tests, values, order } = selected(collectionOf(name), query);
+    const direction = query.descending === true ? ' DESC' : '';
+    const ordered = order.map((column) => `${column}${direction}`).join(', ');
+    const sql = `SELECT document FROM ${tableOf(name)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ? OFFSET ?`;
     return prepared(sql)
-      .all(tenantId, ...equal, query.limit)
+      .all(tenantId, ...values, query.limit, query.skip ?? 0)
       .map(parsed);
+  };
+
+  const count = (tenantId: string, name: string, selection: Selection): number => {
+    const { tests, values } = selected(collectionOf(name), selection);
+    const sql = `SELECT count(*) AS n FROM ${tableOf(name)} WHERE tenant = ?${tests}`;
+    return (prepared(sql).get(tenantId, ...values) as { n: number }).n;
   };
 
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
@@ -65,6 +69,7 @@ export const sqliteGeneration = (
     id,
     get: async (tenantId, collection, key) => get(tenantId, collection, key),
     find: async (tenantId, collection, query) => find(tenantId, collection, query),
+    count: async (tenantId, collection, selection) => count(tenantId, collection, selection),
     load: async (keys) => keys.map(({ tenantId, collection, key }) => get(tenantId, collection, key)),
     control: async () => {
       const row = prepared('SELECT n, position, event_id, log FROM control').get() as {

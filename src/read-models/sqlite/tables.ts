@@ -1,4 +1,4 @@
-import type { Collection } from '../../../projections/projector';
+import type { Collection, Selection, Value } from '../../../projections/projector';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -17,8 +17,7 @@ export const fieldsOf = (collection: Collection): readonly string[] =>
 
 const columnOf = (field: string): string => `field_${field}`;
 
-/** Every index ends with the key: rows that are equal in its fields still have an order. */
-export const columnsOf = (collection: Collection, index: string): readonly string[] => {
+const columnsOf = (collection: Collection, index: string): readonly string[] => {
   const fields = collection.indexes[index];
   if (fields === undefined) throw new Error(`The collection ${collection.name} has no index ${index}.`);
   return fields.map(columnOf);
@@ -42,4 +41,23 @@ export const createIndexes = (collection: Collection): readonly string[] =>
 export const upsertInto = (collection: Collection): string => {
   const values = fieldsOf(collection).map(() => ', ?');
   return `INSERT OR REPLACE INTO ${tableOf(collection.name)} VALUES (?, ?, ?${values.join('')})`;
+};
+
+/** A selection as SQL: tests to add to `WHERE tenant = ?`, their values, and the columns of its order. */
+export const selected = (collection: Collection, { index, equal = [], from, upTo, also }: Selection) => {
+  const columns = [...(index === undefined ? [] : columnsOf(collection, index)), 'key'];
+  const next = columns[equal.length];
+  if (next === undefined) throw new Error(`There are more values than fields in the index ${index}.`);
+  const tests: [string, Value | undefined][] = [
+    ...equal.map((value, i): [string, Value] => [`${columns[i]} = ?`, value]),
+    [`${next} >= ?`, from],
+    [`${next} <= ?`, upTo],
+    ...(also === undefined ? [] : [[`${columnOf(name(also.field))} = ?`, also.value] as [string, Value]]),
+  ];
+  const used = tests.filter(([, value]) => value !== undefined);
+  return {
+    tests: used.map(([test]) => ` AND ${test}`).join(''),
+    values: used.map(([, value]) => value as Value),
+    order: columns.slice(equal.length),
+  };
 };

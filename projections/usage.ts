@@ -1,0 +1,141 @@
+import { factOperations, type EntityFactType, type FactOperation } from '../src/domain/facts';
+import type { Recorded } from '../src/domain/events';
+import {
+  change,
+  changeTogether,
+  type Change,
+  type Document,
+  type Projector,
+  type Reader,
+  type Reducers,
+} from './projector';
+
+/**
+ * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is created
+ * (a tie is deleted), whatever the order in which facts arrive, and it keeps the set of months in which it was active.
+ * So duplicates, late facts and facts out of order change nothing that they should not.
+ */
+interface TokenDocument {
+  readonly created_at?: string;
+  readonly deleted_at?: string;
+  readonly months: readonly string[];
+}
+
+interface TypeDocument {
+  readonly type: string;
+  readonly count: number;
+  readonly last_created_at?: string;
+}
+
+interface MonthDocument {
+  readonly active: number;
+}
+
+interface PlanDocument {
+  readonly included_monthly_active_tokens: number;
+}
+
+/** Reactors and Proxies are no tokens. */
+const TOKEN_TYPES = ['Token', 'Card', 'Bank'] as const;
+const ACTIVE: ReadonlySet<FactOperation> = new Set(['Created', 'Read', 'Used']);
+const PLAN = 'plan';
+const MOST_TYPES = 1_000;
+
+type TokenFact = Extract<Recorded, { readonly type: EntityFactType }>;
+
+const ownTime = (event: TokenFact): string => new Date(event.data.occurredAt ?? event.at).toISOString();
+
+const latest = (known: string | undefined, time: string): string =>
+  known === undefined || time > known ? time : known;
+
+const isAlive = (token: TokenDocument | undefined): boolean =>
+  token?.created_at !== undefined && (token.deleted_at === undefined || token.created_at > token.deleted_at);
+
+const seen = (token: TokenDocument, operation: FactOperation, time: string): TokenDocument => {
+  if (operation === 'Created') return { ...token, created_at: latest(token.created_at, time) };
+  return operation === 'Deleted' ? { ...token, deleted_at: latest(token.deleted_at, time) } : token;
+};
+
+const tokenFact =
+  (type: string, operation: FactOperation) =>
+  (event: TokenFact): readonly Change[] => {
+    const time = ownTime(event);
+    const month = time.slice(0, 7);
+    const touches = [
+      { collection: 'tokens', key: `${type}:${event.data.entityId}` },
+      { collection: 'types', key: type },
+      { collection: 'months', key: month },
+    ];
+    return [
+      changeTogether(touches, ([tokenNow, typeNow, monthNow]) => {
+        const before = (tokenNow as TokenDocument | undefined) ?? { months: [] };
+        const wasCounted = !ACTIVE.has(operation) || before.months.includes(month);
+        const months = wasCounted ? before.months : [...before.months, month];
+        const token = seen({ ...before, months }, operation, time);
+        const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
+        const count = known.count + Number(isAlive(token)) - Number(isAlive(before));
+        const created =
+          operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
+        const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
+        return [
+          token as unknown as Document,
+          { ...known, count, ...created },
+          wasCounted ? monthNow : { active: active + 1 },
+        ];
+      }),
+    ];
+  };
+
+const tokenFacts = Object.fromEntries(
+  TOKEN_TYPES.flatMap((entity) =>
+    factOperations.map((operation) => [`${entity}${operation}`, tokenFact(entity.toLowerCase(), operation)]),
+  ),
+) as Reducers;
+
+const plan = (included_monthly_active_tokens: number): readonly Change[] => [
+  change<PlanDocument>('plan', PLAN, () => ({ included_monthly_active_tokens })),
+];
+
+export const usage: Projector = {
+  name: 'usage',
+  version: 1,
+  streams: ['tenant', 'activity'],
+  collections: [
+    { name: 'tokens', indexes: {} },
+    { name: 'types', indexes: {} },
+    { name: 'months', indexes: {} },
+    { name: 'plan', indexes: {} },
+  ],
+  on: {
+    ...tokenFacts,
+    TenantCreated: (event) => plan(event.data.includedMonthlyActiveTokens),
+    TenantPlanChanged: (event) => plan(event.data.includedMonthlyActiveTokens),
+  },
+};
+
+export interface UsageReport {
+  readonly token_report: {
+    readonly metrics_by_type: Readonly<
+      Record<string, { readonly count: number; readonly last_created_at?: string }>
+    >;
+    readonly included_monthly_active_tokens: number;
+    readonly monthly_active_tokens: number;
+  };
+}
+
+/** The report as of a moment: it says which month is the current one. */
+export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
+  const types = (await reader.find(tenantId, 'types', {
+    limit: MOST_TYPES,
+  })) as unknown as readonly TypeDocument[];
+  const month = (await reader.get(tenantId, 'months', at.slice(0, 7))) as unknown as
+    MonthDocument | undefined;
+  const bought = (await reader.get(tenantId, 'plan', PLAN)) as unknown as PlanDocument | undefined;
+  return {
+    token_report: {
+      metrics_by_type: Object.fromEntries(types.map(({ type, ...metrics }) => [type, metrics])),
+      included_monthly_active_tokens: bought?.included_monthly_active_tokens ?? 0,
+      monthly_active_tokens: month?.active ?? 0,
+    },
+  };
+};

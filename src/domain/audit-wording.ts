@@ -1,0 +1,89 @@
+import type { EventType, Recorded } from './events';
+import { factTypes, partsOf, type EntityFactType } from './facts';
+
+/** What an event is to the owner of the tenant: one line of the audit log. */
+export interface AuditLine {
+  readonly entityType: string;
+  readonly entityId: string;
+  readonly operation: string;
+  readonly message: string;
+}
+
+const LONGEST_MESSAGE = 250;
+
+type Wording = {
+  readonly [T in EventType]: (event: Extract<Recorded, { readonly type: T }>) => AuditLine;
+};
+
+const line = (entityType: string, entityId: string, operation: string, message: string): AuditLine => ({
+  entityType,
+  entityId,
+  operation: operation.toLowerCase(),
+  message: message.slice(0, LONGEST_MESSAGE).toWellFormed(),
+});
+
+const operations = {
+  Created: 'create',
+  Read: 'read',
+  Used: 'use',
+  Updated: 'update',
+  Deleted: 'delete',
+} as const;
+
+const entityFact = (type: EntityFactType) => {
+  const { entity, operation } = partsOf(type);
+  return (event: { readonly data: { readonly entityId: string } }): AuditLine =>
+    line(
+      entity.toLowerCase(),
+      event.data.entityId,
+      operations[operation],
+      `${entity} ${operation.toLowerCase()}`,
+    );
+};
+
+const entityFacts = Object.fromEntries(
+  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact(type)]),
+) as unknown as Pick<Wording, EntityFactType>;
+
+/** Complete by its type: an event without a line does not compile. */
+const wording: Wording = {
+  TenantCreated: (event) => line('tenant', event.tenantId, 'create', 'Tenant created'),
+  TenantUpdated: (event) => line('tenant', event.tenantId, 'update', 'Tenant updated'),
+  TenantPlanChanged: (event) => line('tenant', event.tenantId, 'update', 'Tenant plan changed'),
+  TenantDeleted: (event) => line('tenant', event.tenantId, 'delete', 'Tenant deleted'),
+  ApplicationCreated: ({ data }) => line('application', data.applicationId, 'create', 'Application created'),
+  ApplicationRenamed: ({ data }) => line('application', data.applicationId, 'update', 'Application renamed'),
+  ApplicationPermissionsSet: ({ data }) =>
+    line('application', data.applicationId, 'update', 'Application permissions set'),
+  ApplicationDeleted: ({ data }) => line('application', data.applicationId, 'delete', 'Application deleted'),
+  KeyAdded: ({ data }) => line('key', data.keyId, 'create', 'Key added'),
+  KeyRevoked: ({ data }) => line('key', data.keyId, 'delete', 'Key revoked'),
+  ...entityFacts,
+  ActivityReported: ({ data }) =>
+    line(
+      data.entityType.toLowerCase(),
+      data.entityId,
+      data.operation,
+      data.message ?? `${data.entityType} ${data.operation}`,
+    ),
+};
+
+export const auditLine = (event: Recorded): AuditLine =>
+  (wording[event.type] as (event: Recorded) => AuditLine)(event);
+
+/** The entity types that every tenant knows, whether or not they occur in its log. */
+export const knownEntityTypes = [
+  'application',
+  'bank',
+  'card',
+  'proxy',
+  'reactor',
+  'tenant',
+  'token',
+] as const;
+
+/** `tenant_member` becomes `Tenant member`. */
+export const displayName = (entityType: string): string => {
+  const words = entityType.replaceAll(/[_-]+/g, ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};

@@ -1,0 +1,12 @@
+import { reportUsage } from '../../projections/usage';
+import { ok, route } from './route';
+
+export const readOwnUsage = route({
+  method: 'get',
+  path: '/tenants/self/reports/usage',
+  permission: 'report:read',
+  handle: async ({ tenantId, at }, { reader }) => ({
+    ...ok(await reportUsage(reader('usage'), tenantId, at)),
+    from: 'usage',
+  }),
+});
