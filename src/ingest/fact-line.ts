@@ -1,0 +1,87 @@
+import { currentVersion } from '../domain/event-schemas';
+import type { Actor } from '../domain/events';
+import { isFactType, type FactEvent, type FactType } from '../domain/facts';
+import { dataFault } from '../event-log/decode';
+import type { NewEvent } from '../event-log/event-log';
+
+/** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
+interface WireFact {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly type: FactType;
+  readonly actor?: Actor;
+  readonly trace_id?: string;
+  readonly data: FactEvent['data'];
+}
+
+export type ReadFact =
+  | { readonly status: 'good'; readonly tenantId: string; readonly event: NewEvent }
+  | { readonly status: 'refused'; readonly reason: string };
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value);
+
+const isActor = (value: unknown): boolean =>
+  isObject(value) && (value['type'] === 'application' || value['type'] === 'user') && isUuid(value['id']);
+
+const versionFault = (type: FactType, version: unknown): string | undefined => {
+  const newest = currentVersion(type);
+  const known =
+    version === undefined || (Number.isInteger(version) && Number(version) >= 1 && Number(version) <= newest);
+  return known ? undefined : `"version" must be 1 to ${newest} for ${type}`;
+};
+
+/** What is wrong with a line, in the order in which somebody would mend it. */
+const faultOf = (line: unknown): string | undefined => {
+  if (!isObject(line)) return 'it must be one JSON object';
+  const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
+  if (!isUuid(id)) return '"id" must be a UUID';
+  if (!isUuid(tenantId)) return '"tenant_id" must be a UUID';
+  if (typeof type !== 'string' || !isFactType(type))
+    return `"type" is not a known fact: ${JSON.stringify(type)}`;
+  const wrongVersion = versionFault(type, version);
+  if (wrongVersion !== undefined) return wrongVersion;
+  if (actor !== undefined && !isActor(actor))
+    return '"actor" must be {"type": "application" or "user", "id": a UUID}';
+  if (traceId !== undefined && !(typeof traceId === 'string' && TRACE_ID.test(traceId)))
+    return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
+  if (!isObject(data)) return '"data" must be an object';
+  const wrong = dataFault({ type, data } as FactEvent);
+  if (wrong !== undefined) return `"data" does not fit ${type}: ${wrong}`;
+  const inside = data['tenantId'];
+  return inside === undefined || inside === tenantId ? undefined : '"data" names another tenant';
+};
+
+const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent => ({
+  id: id.toLowerCase(),
+  type,
+  data,
+  metadata: {
+    version: currentVersion(type),
+    at,
+    ...(actor === undefined ? {} : { actor: { type: actor.type, id: actor.id.toLowerCase() } }),
+    ...(traceId === undefined ? {} : { traceId }),
+  },
+});
+
+const parsed = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+};
+
+export const readFact = (text: string, at: string): ReadFact => {
+  const line = parsed(text);
+  if (line === undefined) return { status: 'refused', reason: 'it is not JSON' };
+  const reason = faultOf(line.value);
+  if (reason !== undefined) return { status: 'refused', reason };
+  const fact = line.value as WireFact;
+  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event: eventOf(fact, at) };
+};
