@@ -59,13 +59,14 @@ export const eventReader = (db: Database, news: Tail) => {
 
   /**
    * Pages on with `next` until it comes back empty; with `follow` it then waits for news. News is looked at before the
-   * page: what arrives in between wakes it again.
+   * page: what arrives in between wakes it again. A follower ends when the log is closed; who reads to an end does not,
+   * since what it has is not the whole.
    */
   const pages = async function* (
     next: () => Batch,
     { follow = false, signal }: ReadFrom,
   ): AsyncGenerator<Batch> {
-    while (signal?.aborted !== true) {
+    while (signal?.aborted !== true && !(follow && news.isClosed())) {
       const seen = follow ? news.seen() : 0;
       const batch = next();
       if (batch.length > 0) yield batch;
