@@ -11,7 +11,7 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { messageOf } from '../../src/fault';
 import { appendRacing } from '../support/appending-process';
-import { eventsOf, idsOf, someEvents } from '../support/events';
+import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { refusedWith, until } from '../support/waiting';
 import { eventLogContract, type OpenedLog } from './contract';
@@ -233,5 +233,17 @@ describe('the SQLite event log', () => {
     expect(events[0]).toMatchObject({ data: Buffer.from('no JSON ä'), metadata: {} });
     expect(events[1]).toMatchObject({ data: { number: 1 }, metadata: Buffer.from('{') });
     expect(events[2]?.data).toEqual(Buffer.from([0xff, 0, 0xfe]));
+  });
+
+  it('can read a tenant again after a read that failed', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const [broken, sound] = [randomUUID(), randomUUID()];
+    await log.append(`tenant-${broken}`, [anEvent()], 'no_stream');
+    await log.append(`tenant-${sound}`, [anEvent()], 'no_stream');
+    openFile(folder).exec('UPDATE events SET recorded_at = 9000000000000000 WHERE position = 1');
+    await expect(eventsOf(log.readTenant(broken))).rejects.toThrow('Invalid time value');
+    await log.append(`activity-${sound}`, [anEvent()], 'no_stream');
+    expect(await eventsOf(log.readTenant(sound))).toHaveLength(2);
   });
 });

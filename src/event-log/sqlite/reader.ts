@@ -57,6 +57,15 @@ export const eventReader = (db: Database, news: Tail) => {
     return low;
   };
 
+  const inReadTransaction = <T>(work: () => T): T => {
+    db.exec('BEGIN');
+    try {
+      return work();
+    } finally {
+      db.exec('COMMIT');
+    }
+  };
+
   /**
    * Pages on with `next` until it comes back empty; with `follow` it then waits for news. News is looked at before the
    * page: what arrives in between wakes it again. A follower ends when the log is closed; who reads to an end does not,
@@ -99,10 +108,11 @@ export const eventReader = (db: Database, news: Tail) => {
       const reached = new Map(streams.map((stream) => [stream, revisionAt(stream, start)]));
       return pages(() => {
         // One read transaction: without it a stream read first could miss an event that lies before one of the other's.
-        db.exec('BEGIN');
-        const heads = [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
-        db.exec('COMMIT');
-        const events = merge(heads);
+        const events = merge(
+          inReadTransaction(() =>
+            [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after))),
+          ),
+        );
         for (const event of events) reached.set(event.stream, event.revision);
         return events;
       }, from);
