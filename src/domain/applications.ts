@@ -1,3 +1,4 @@
+import { isExpired } from './authority';
 import type { TenantEvent } from './events';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
@@ -36,7 +37,7 @@ export interface NewKey {
 const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
   const { keyId, digest, expiresAt } = key;
   if (tenant.keys.has(digest)) throw refusal('key_exists', 'This key exists already.');
-  if (expiresAt !== undefined && expiresAt <= key.at)
+  if (isExpired(expiresAt, key.at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
   return {
     type: 'KeyAdded',
