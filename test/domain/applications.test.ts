@@ -76,6 +76,12 @@ describe('creating an Application', () => {
       .thenRefuses('application_exists');
   });
 
+  it('is refused when one of that id was deleted: its old keys must stay dead', () => {
+    given(...born, applicationDeleted)
+      .when(createApplication({ ...wish, key: { ...key, digest: OTHER_DIGEST } }))
+      .thenRefuses('application_exists');
+  });
+
   it('is refused with a key that exists', () => {
     given(...born)
       .when(createApplication({ ...wish, applicationId: OTHER }))
@@ -132,11 +138,11 @@ describe('setting permissions', () => {
 });
 
 /** From the specification, typed again: who may hold what. */
-const both = ['token:create', 'token:update'];
-const onlyPrivate = ['token:read', 'token:search', 'token:delete', 'token:use'];
+const both = new Set(['token:create', 'token:update']);
+const onlyPrivate = new Set(['token:read', 'token:search', 'token:delete', 'token:use']);
 const expectedOf = (permission: string): readonly ApplicationType[] => {
-  if (both.includes(permission)) return ['public', 'private'];
-  return onlyPrivate.includes(permission) ? ['private'] : ['management'];
+  if (both.has(permission)) return ['public', 'private'];
+  return onlyPrivate.has(permission) ? ['private'] : ['management'];
 };
 
 describe('permissions and application types', () => {

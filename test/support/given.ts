@@ -37,6 +37,7 @@ const refusalOf = (decide: Decide, now: Tenant): Refusal => {
 /** given(what happened).when(a decision).then(what happens) or .thenRefuses(code). */
 export const given = (...history: readonly TenantEvent[]) => ({
   when: (decide: Decide) => ({
+    // oxlint-disable-next-line unicorn/no-thenable -- the words of the tests; nobody awaits it
     then: (...expected: readonly TenantEvent[]): Tenant => {
       const decided = decide(tenantAfter(history));
       expect(decided).toEqual(expected);
