@@ -144,7 +144,7 @@ const commandLine = {
   application_exists: problem(
     undefined,
     'An Application with this id exists already.',
-    'Choose another `--id`, or leave it out.',
+    'Choose another `--id`, or leave it out. The id of a deleted Application is not used again.',
   ),
   permission_unknown: problem(
     undefined,

@@ -1,3 +1,4 @@
+import { isExpired } from './authority';
 import type { TenantEvent } from './events';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
@@ -25,6 +26,11 @@ const mustHave = (tenant: ActiveTenant, applicationId: string): Application => {
   return application;
 };
 
+/** An id is used once, also after a deletion, or the deleted one's keys would come back to life. Keys are never forgotten. */
+const wasThere = (tenant: ActiveTenant, applicationId: string): boolean =>
+  tenant.applications.has(applicationId) ||
+  [...tenant.keys.values()].some((key) => key.applicationId === applicationId);
+
 export interface NewKey {
   readonly keyId: string;
   readonly digest: string;
@@ -36,7 +42,7 @@ export interface NewKey {
 const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
   const { keyId, digest, expiresAt } = key;
   if (tenant.keys.has(digest)) throw refusal('key_exists', 'This key exists already.');
-  if (expiresAt !== undefined && expiresAt <= key.at)
+  if (isExpired(expiresAt, key.at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
   return {
     type: 'KeyAdded',
@@ -59,8 +65,11 @@ export const createApplication =
     const tenant = mustBeActive(now);
     mustBeName(wish.name);
     mustBeAssignable(wish.permissions, wish.type);
-    if (tenant.applications.has(wish.applicationId))
-      throw refusal('application_exists', `Application ${wish.applicationId} exists already.`);
+    if (wasThere(tenant, wish.applicationId))
+      throw refusal(
+        'application_exists',
+        `Application ${wish.applicationId} exists already, or has existed.`,
+      );
     const { applicationId, name, type: applicationType } = wish;
     return [
       {

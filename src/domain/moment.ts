@@ -2,7 +2,8 @@ const MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z
 
 /**
  * A moment in ISO 8601, in any of the forms that people write: with `Z`, with an offset, without one (UTC), or a date
- * alone (midnight UTC). Gives the one form that we keep, or undefined.
+ * alone (midnight UTC). Gives the one form that we keep, whose text order is its order, or undefined; so a moment that
+ * lies outside the years 0000 to 9999 in UTC is none.
  */
 export const parseMoment = (text: string): string | undefined => {
   const match = MOMENT.exec(text);
@@ -11,9 +12,9 @@ export const parseMoment = (text: string): string | undefined => {
   const milliseconds = Date.parse(
     `${date}T${time}${zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2').toUpperCase()}`,
   );
-  return Number.isNaN(milliseconds) || !isRealDate(date ?? '')
-    ? undefined
-    : new Date(milliseconds).toISOString();
+  if (Number.isNaN(milliseconds) || !isRealDate(date ?? '')) return undefined;
+  const moment = new Date(milliseconds).toISOString();
+  return /^\d{4}-/.test(moment) ? moment : undefined;
 };
 
 /** `2026-02-31` is none, although some parsers make it March. */

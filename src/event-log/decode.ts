@@ -25,6 +25,10 @@ export type Decoded =
 const ajv = new Ajv({ strict: true, unicodeRegExp: false });
 addFormats(ajv);
 
+/** A leap second, or an offset without minutes, is a date-time that no Date can hold. */
+const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
+ajv.addFormat('date-time', (text) => rfc3339.validate(text) && !Number.isNaN(Date.parse(text)));
+
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
 

@@ -37,7 +37,7 @@ export interface EventLog {
 
   /**
    * The whole log in order, from just after a position, in bounded batches. With `follow` it stays for what comes,
-   * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted.
+   * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted or the log is closed.
    */
   readAll(from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
 
@@ -47,6 +47,7 @@ export interface EventLog {
   /** The id of the event at exactly this position, or undefined when there is none: a restored log may differ. */
   eventIdAt(position: Position): Promise<string | undefined>;
 
+  /** Ends those who follow and leaves nothing that keeps the process alive. May be called twice. */
   close(): Promise<void>;
 }
 

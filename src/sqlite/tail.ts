@@ -4,8 +4,10 @@ export interface Tail {
   wake(): void;
   /** The number of news so far; read it before looking, and give it to `newsSince` when nothing was found. */
   seen(): number;
-  /** Resolves when there has been news since then, or when the signal is aborted. */
+  /** Resolves when there has been news since then, when the signal is aborted, or when the tail is closed. */
   newsSince(seen: number, signal?: AbortSignal): Promise<void>;
+  isClosed(): boolean;
+  /** Wakes everybody for the last time: there will be no more news, and the file is not looked at again. */
   close(): void;
 }
 
@@ -16,6 +18,7 @@ export const tail = (dataVersion: () => number): Tail => {
   let news = 0;
   let version = dataVersion();
   let timer: NodeJS.Timeout | undefined;
+  let closed = false;
 
   const wake = (): void => {
     news += 1;
@@ -41,12 +44,12 @@ export const tail = (dataVersion: () => number): Tail => {
   return {
     wake,
     seen: () => {
-      poll();
+      if (!closed) poll();
       return news;
     },
     newsSince: (seen, signal) =>
       new Promise((resolve) => {
-        if (news !== seen || signal?.aborted === true) return resolve();
+        if (closed || news !== seen || signal?.aborted === true) return resolve();
         const done = (): void => {
           unsleep(done);
           signal?.removeEventListener('abort', done);
@@ -55,7 +58,9 @@ export const tail = (dataVersion: () => number): Tail => {
         signal?.addEventListener('abort', done);
         sleep(done);
       }),
+    isClosed: () => closed,
     close: () => {
+      closed = true;
       for (const sleeper of sleepers) sleeper();
     },
   };

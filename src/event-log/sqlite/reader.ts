@@ -65,15 +65,25 @@ export const eventReader = (db: Database, news: Tail) => {
     return low;
   };
 
+  const inReadTransaction = <T>(work: () => T): T => {
+    db.exec('BEGIN');
+    try {
+      return work();
+    } finally {
+      db.exec('COMMIT');
+    }
+  };
+
   /**
    * Pages on with `next` until a page is not full; with `follow` it then waits for news. News is looked at before the
-   * page: what arrives in between wakes it again. Between pages others go first: a long read must not stop HTTP.
+   * page: what arrives in between wakes it again. Between pages others go first: a long read must not stop HTTP. A
+   * follower ends when the log is closed; who reads to an end does not, since what it has is not the whole.
    */
   const pages = async function* (
     next: () => Page,
     { follow = false, signal }: ReadFrom,
   ): AsyncGenerator<Batch> {
-    while (signal?.aborted !== true) {
+    while (signal?.aborted !== true && !(follow && news.isClosed())) {
       const seen = follow ? news.seen() : 0;
       const { batch, full } = next();
       if (batch.length > 0) yield batch;
@@ -107,10 +117,11 @@ export const eventReader = (db: Database, news: Tail) => {
       const reached = new Map(streams.map((stream) => [stream, revisionAt(stream, start)]));
       return pages(() => {
         // One read transaction: without it a stream read first could miss an event that lies before one of the other's.
-        db.exec('BEGIN');
-        const heads = [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
-        db.exec('COMMIT');
-        const page = merge(heads);
+        const page = merge(
+          inReadTransaction(() =>
+            [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after))),
+          ),
+        );
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;
       }, from);

@@ -72,7 +72,7 @@ export const sqliteEventLog = async (folder: string, streams: Streams): Promise<
     close: async () => {
       news.close();
       await thread.close();
-      db.close();
+      if (db.isOpen) db.close();
     },
   };
 };

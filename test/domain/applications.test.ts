@@ -1,0 +1,319 @@
+import {
+  addKey,
+  createApplication,
+  deleteApplication,
+  renameApplication,
+  revokeKey,
+  setPermissions,
+  type NewApplication,
+} from '../../src/domain/applications';
+import {
+  applicationTypes,
+  isAssignable,
+  permissions,
+  permissionsOf,
+  type ApplicationType,
+} from '../../src/domain/permissions';
+import type { Decide } from '../../src/domain/tenant';
+import { given, minute, tenantAfter } from '../support/given';
+import {
+  APPLICATION,
+  DIGEST,
+  KEY,
+  applicationCreated,
+  applicationDeleted,
+  created,
+  deleted,
+  keyAdded,
+  keyRevoked,
+} from '../support/histories';
+
+const OTHER = '00000000-0000-4000-8000-0000000000ff';
+const OTHER_DIGEST = 'e'.repeat(64);
+const key = { keyId: KEY, digest: DIGEST, at: minute(30) };
+const wish: NewApplication = {
+  applicationId: APPLICATION,
+  name: 'Desk',
+  type: 'management',
+  permissions: ['tenant:update'],
+  key,
+};
+const born = [created, applicationCreated(), keyAdded()] as const;
+
+describe('creating an Application', () => {
+  it('gives it its first key in the same step', () => {
+    const tenant = given(created).when(createApplication(wish)).then(applicationCreated(), keyAdded());
+    expect(tenant).toMatchObject({
+      applications: new Map([
+        [APPLICATION, { id: APPLICATION, name: 'Desk', type: 'management', permissions: ['tenant:update'] }],
+      ]),
+      keys: new Map([[DIGEST, { id: KEY, applicationId: APPLICATION, revoked: false }]]),
+      changedAt: 0,
+    });
+  });
+
+  it('names each permission once', () => {
+    given(created)
+      .when(createApplication({ ...wish, permissions: ['log:read', 'tenant:update', 'log:read'] }))
+      .then(applicationCreated('management', ['log:read', 'tenant:update']), keyAdded());
+  });
+
+  it('may give it none', () => {
+    given(created)
+      .when(createApplication({ ...wish, permissions: [] }))
+      .then(applicationCreated('management', []), keyAdded());
+  });
+
+  it('is refused with a bad name', () => {
+    given(created)
+      .when(createApplication({ ...wish, name: '\t' }))
+      .thenRefuses('name_invalid');
+  });
+
+  it('is refused when it exists', () => {
+    given(...born)
+      .when(createApplication({ ...wish, key: { ...key, digest: OTHER_DIGEST } }))
+      .thenRefuses('application_exists');
+  });
+
+  it('is refused when one of that id was deleted: its old keys must stay dead', () => {
+    given(...born, applicationDeleted)
+      .when(createApplication({ ...wish, key: { ...key, digest: OTHER_DIGEST } }))
+      .thenRefuses('application_exists');
+  });
+
+  it('is refused with a key that exists', () => {
+    given(...born)
+      .when(createApplication({ ...wish, applicationId: OTHER }))
+      .thenRefuses('key_exists');
+  });
+
+  it('is refused with a key that is born expired', () => {
+    given(created)
+      .when(createApplication({ ...wish, key: { ...key, expiresAt: minute(30) } }))
+      .thenRefuses('expiry_invalid');
+  });
+});
+
+describe('renaming an Application', () => {
+  it('changes its name alone', () => {
+    const tenant = given(...born)
+      .when(renameApplication(APPLICATION, 'New'))
+      .then({ type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'New' } });
+    expect(tenant).toMatchObject({
+      applications: new Map([
+        [APPLICATION, { id: APPLICATION, name: 'New', type: 'management', permissions: ['tenant:update'] }],
+      ]),
+      changedAt: 0,
+    });
+  });
+
+  it('is refused with a bad name', () => {
+    given(...born)
+      .when(renameApplication(APPLICATION, ''))
+      .thenRefuses('name_invalid');
+  });
+});
+
+describe('setting permissions', () => {
+  it('replaces all of them, each once', () => {
+    const tenant = given(...born)
+      .when(setPermissions(APPLICATION, ['log:read', 'log:read']))
+      .then({
+        type: 'ApplicationPermissionsSet',
+        data: { applicationId: APPLICATION, permissions: ['log:read'] },
+      });
+    expect(tenant).toMatchObject({
+      applications: new Map([
+        [APPLICATION, { id: APPLICATION, name: 'Desk', type: 'management', permissions: ['log:read'] }],
+      ]),
+    });
+  });
+
+  it('may take all away', () => {
+    given(...born)
+      .when(setPermissions(APPLICATION, []))
+      .then({ type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: [] } });
+  });
+});
+
+/** From the specification, typed again: who may hold what. */
+const both = new Set(['token:create', 'token:update']);
+const onlyPrivate = new Set(['token:read', 'token:search', 'token:delete', 'token:use']);
+const expectedOf = (permission: string): readonly ApplicationType[] => {
+  if (both.has(permission)) return ['public', 'private'];
+  return onlyPrivate.has(permission) ? ['private'] : ['management'];
+};
+
+describe('permissions and application types', () => {
+  const pairs = permissions.flatMap(({ type }) =>
+    applicationTypes.map(
+      (applicationType) => [type, applicationType, expectedOf(type).includes(applicationType)] as const,
+    ),
+  );
+
+  it('are 30 by 3', () => {
+    expect(permissions).toHaveLength(30);
+    expect(new Set(permissions.map(({ type }) => type)).size).toBe(30);
+    expect(pairs).toHaveLength(90);
+    expect(pairs.filter(([, , may]) => may)).toHaveLength(32);
+  });
+
+  it.each(pairs)('%s for a %s Application: %s', (permission, type, may) => {
+    expect(isAssignable(permission, type)).toBe(may);
+    expect(permissionsOf(type).some((known) => known.type === permission)).toBe(may);
+    const creating = given(created).when(createApplication({ ...wish, type, permissions: [permission] }));
+    const setting = given(created, applicationCreated(type, [])).when(
+      setPermissions(APPLICATION, [permission]),
+    );
+    if (may) {
+      creating.then(applicationCreated(type, [permission]), keyAdded());
+      setting.then({
+        type: 'ApplicationPermissionsSet',
+        data: { applicationId: APPLICATION, permissions: [permission] },
+      });
+      return;
+    }
+    const assignable = permissionsOf(type).map((known) => known.type);
+    expect(creating.thenRefuses('permission_not_assignable').more).toEqual({ assignable });
+    expect(setting.thenRefuses('permission_not_assignable').more).toEqual({ assignable });
+  });
+
+  it.each(['', 'token', 'token:*', 'TOKEN:READ', 'tenant:read ', 'constructor'])(
+    'know no "%s"',
+    (permission) => {
+      for (const type of applicationTypes) expect(isAssignable(permission, type)).toBe(false);
+      given(created)
+        .when(createApplication({ ...wish, permissions: [permission] }))
+        .thenRefuses('permission_unknown');
+      given(...born)
+        .when(setPermissions(APPLICATION, ['log:read', permission]))
+        .thenRefuses('permission_unknown');
+    },
+  );
+});
+
+describe('deleting an Application', () => {
+  it('takes it away and leaves its keys dead', () => {
+    const tenant = given(...born)
+      .when(deleteApplication(APPLICATION))
+      .then(applicationDeleted);
+    expect(tenant).toMatchObject({ applications: new Map(), keys: new Map([[DIGEST, { id: KEY }]]) });
+  });
+});
+
+describe('adding a key', () => {
+  const second = { keyId: OTHER, digest: OTHER_DIGEST, at: minute(30) };
+
+  it('leaves the others alive', () => {
+    const tenant = given(...born)
+      .when(addKey(APPLICATION, second))
+      .then({ type: 'KeyAdded', data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST } });
+    expect(tenant.status === 'active' && [...tenant.keys.values()].map(({ revoked }) => revoked)).toEqual([
+      false,
+      false,
+    ]);
+  });
+
+  it('may have an expiry', () => {
+    const tenant = given(...born)
+      .when(addKey(APPLICATION, { ...second, expiresAt: minute(31) }))
+      .then({
+        type: 'KeyAdded',
+        data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST, expiresAt: minute(31) },
+      });
+    expect(tenant.status === 'active' && tenant.keys.get(OTHER_DIGEST)?.expiresAt).toBe(minute(31));
+  });
+
+  it.each([minute(29), minute(30), '2026-01-01T01:00:00+01:00'])(
+    'is refused when it expires at %s, at minute 30',
+    (expiresAt) => {
+      given(...born)
+        .when(addKey(APPLICATION, { ...second, expiresAt }))
+        .thenRefuses('expiry_invalid');
+    },
+  );
+
+  it('compares moments, not their text', () => {
+    given(...born)
+      .when(addKey(APPLICATION, { ...second, expiresAt: '2025-12-31T23:40:00-01:00' }))
+      .then({
+        type: 'KeyAdded',
+        data: {
+          keyId: OTHER,
+          applicationId: APPLICATION,
+          digest: OTHER_DIGEST,
+          expiresAt: '2025-12-31T23:40:00-01:00',
+        },
+      });
+  });
+
+  it('is refused when the key exists, also when it is revoked', () => {
+    given(...born)
+      .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
+      .thenRefuses('key_exists');
+    given(...born, keyRevoked)
+      .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
+      .thenRefuses('key_exists');
+  });
+});
+
+describe('revoking a key', () => {
+  it('ends that key alone', () => {
+    const other = {
+      type: 'KeyAdded',
+      data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST },
+    } as const;
+    const tenant = given(...born, other)
+      .when(revokeKey(KEY))
+      .then(keyRevoked);
+    expect(tenant.status === 'active' && [...tenant.keys.values()].map(({ revoked }) => revoked)).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  it('is refused when there is none', () => {
+    given(...born)
+      .when(revokeKey(OTHER))
+      .thenRefuses('key_not_found');
+  });
+
+  it('is refused the second time', () => {
+    given(...born, keyRevoked)
+      .when(revokeKey(KEY))
+      .thenRefuses('key_already_revoked');
+  });
+});
+
+describe('an Application that cannot be changed', () => {
+  const decisions: readonly [string, Decide][] = [
+    ['renameApplication', renameApplication(APPLICATION, 'New')],
+    ['setPermissions', setPermissions(APPLICATION, [])],
+    ['deleteApplication', deleteApplication(APPLICATION)],
+    ['addKey', addKey(APPLICATION, { ...key, digest: OTHER_DIGEST })],
+  ];
+  const all: readonly [string, Decide][] = [
+    ...decisions,
+    ['createApplication', createApplication(wish)],
+    ['revokeKey', revokeKey(KEY)],
+  ];
+
+  it.each(decisions)('refuses %s where it is not there, or not any more', (_, decide) => {
+    given(created).when(decide).thenRefuses('application_not_found');
+    given(...born, applicationDeleted)
+      .when(decide)
+      .thenRefuses('application_not_found');
+  });
+
+  it.each(all)('refuses %s without a tenant', (_, decide) => {
+    given().when(decide).thenRefuses('tenant_not_found');
+    given(...born, deleted)
+      .when(decide)
+      .thenRefuses('tenant_deleted');
+  });
+});
+
+it('the histories of these tests can be', () => {
+  expect(tenantAfter([...born, keyRevoked, applicationDeleted, deleted]).status).toBe('deleted');
+});

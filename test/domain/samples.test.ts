@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
+import type { EventType } from '../../src/domain/events';
+import { missingLifts, upcast } from '../../src/domain/upcast';
+import { decode } from '../../src/event-log/decode';
+import { streamNames } from '../../src/event-log/streams';
+import { FOLD_VERSION, emptyFold, foldOn, foldToText } from '../../src/ledger/fold';
+import { TENANT } from '../support/given';
+import { loggedSample, readSample, sampleFiles, sampleOf } from '../support/samples';
+
+const types = Object.keys(eventSchemas) as EventType[];
+const versions = types.flatMap((type) => eventSchemas[type].map((_, i) => [type, i + 1] as const));
+const streams = streamNames();
+
+/** A life in which every event happens once. */
+const order: Readonly<Record<EventType, number>> = {
+  TenantCreated: 0,
+  ApplicationCreated: 1,
+  KeyAdded: 2,
+  TenantUpdated: 3,
+  TenantPlanChanged: 4,
+  ApplicationRenamed: 5,
+  ApplicationPermissionsSet: 6,
+  KeyRevoked: 7,
+  ApplicationDeleted: 8,
+  TenantDeleted: 9,
+};
+const life = types.toSorted((a, b) => order[a] - order[b]);
+
+/** The state after each event of the life, all of them in the given versions. */
+const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] => {
+  let fold = emptyFold();
+  return life.map((type, revision) => {
+    fold = foldOn(fold, [loggedSample(sampleOf(type, versionOf(type)), revision)], TENANT, streams);
+    return JSON.parse(foldToText(fold)) as unknown;
+  });
+};
+
+describe('the frozen samples', () => {
+  it('are exactly one for each type and version', () => {
+    expect(sampleFiles()).toEqual(versions.map(([type, version]) => `${type}.v${version}.json`).toSorted());
+  });
+
+  it.each(sampleFiles())('%s says what it is, and is understood', (file) => {
+    const sample = readSample(file);
+    expect(file).toBe(`${sample.type}.v${sample.version}.json`);
+    expect(Object.keys(sample)).toEqual(['type', 'version', 'data', 'metadata']);
+    expect(sample.metadata['version']).toBe(sample.version);
+    expect(decode(loggedSample(sample), streams)).toMatchObject({
+      status: 'good',
+      event: { type: sample.type, tenantId: TENANT },
+    });
+  });
+
+  it.each(types)('%s holds every field that it may hold', (type) => {
+    const version = currentVersion(type);
+    const schema = eventSchemas[type][version - 1] as { properties: Record<string, unknown> };
+    const fields = Object.keys(schema.properties).filter((field) => field !== 'tenantId');
+    expect(Object.keys(sampleOf(type, version).data).toSorted()).toEqual(fields.toSorted());
+  });
+
+  /**
+   * When this fails, the same events fold to something else than before: raise FOLD_VERSION, so that older snapshots are
+   * left aside, and freeze the new states beside the old ones.
+   */
+  it('fold to the frozen states of this FOLD_VERSION', () => {
+    const file = join(__dirname, '..', '..', '..', 'test', 'domain', `frozen-folds.v${FOLD_VERSION}.json`);
+    const states = statesOf(currentVersion);
+    expect(existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : `${file} is not there`).toEqual(
+      states,
+    );
+  });
+
+  it('of the oldest versions fold too', () => expect(statesOf(() => 1)).toHaveLength(types.length));
+});
+
+describe('old shapes', () => {
+  it('are lifted without a gap', () => expect(missingLifts(types)).toEqual([]));
+
+  it('are lifted step by step to the newest', () => {
+    const table = {
+      TenantPlanChanged: [
+        (data: Readonly<Record<string, unknown>>) => ({ ...data, second: 2, seen: ['1 to 2'] }),
+        (data: Readonly<Record<string, unknown>>) => ({
+          ...data,
+          third: 3,
+          seen: [...(data['seen'] as string[]), '2 to 3'],
+        }),
+      ],
+    };
+    const first = Object.freeze({ first: 1, seen: [] });
+    expect(upcast('TenantPlanChanged', 1, first, table)).toEqual({
+      first: 1,
+      second: 2,
+      third: 3,
+      seen: ['1 to 2', '2 to 3'],
+    });
+    expect(upcast('TenantPlanChanged', 2, first, table)).toEqual({ first: 1, third: 3, seen: ['2 to 3'] });
+    expect(upcast('TenantPlanChanged', 3, first, table)).toBe(first);
+    expect(upcast('TenantDeleted', 1, first, table)).toBe(first);
+  });
+});

@@ -1,0 +1,155 @@
+import type { TenantEvent } from '../../src/domain/events';
+import { changePlan, createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
+import { ACTOR, OWNER, TENANT, given, minute, tenantAfter } from '../support/given';
+import {
+  APPLICATION,
+  applicationCreated,
+  applicationDeleted,
+  created,
+  deleted,
+  keyAdded,
+  keyRevoked,
+} from '../support/histories';
+
+const wish = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 10 };
+const on = { fingerprintTokens: true, deduplicateTokens: true };
+
+const updated = (
+  name: string,
+  settings = { fingerprintTokens: false, deduplicateTokens: false },
+): TenantEvent => ({
+  type: 'TenantUpdated',
+  data: { name, settings },
+});
+
+describe('creating a tenant', () => {
+  it('begins with both settings off', () => {
+    expect(given().when(createTenant(wish)).then(created)).toEqual({
+      status: 'active',
+      id: TENANT,
+      ...wish,
+      settings: { fingerprintTokens: false, deduplicateTokens: false },
+      created: { at: minute(0), by: ACTOR },
+      changedAt: 0,
+      applications: new Map(),
+      keys: new Map(),
+    });
+  });
+
+  it('is refused when it exists', () => {
+    given(created).when(createTenant(wish)).thenRefuses('tenant_exists');
+  });
+
+  it('is refused when it is deleted: its id is not used again', () => {
+    given(created, deleted).when(createTenant(wish)).thenRefuses('tenant_exists');
+  });
+
+  it('is refused with a bad name', () => {
+    given()
+      .when(createTenant({ ...wish, name: ' ' }))
+      .thenRefuses('name_invalid');
+  });
+});
+
+describe('updating a tenant', () => {
+  it('tells the whole name and settings, and moves the ETag', () => {
+    const tenant = given(created)
+      .when(updateTenant({ name: 'Other', settings: on }))
+      .then(updated('Other', on));
+    expect(tenant).toMatchObject({
+      name: 'Other',
+      settings: on,
+      created: { at: minute(0), by: ACTOR },
+      modified: { at: minute(1), by: ACTOR },
+      changedAt: 1,
+    });
+  });
+
+  it.each([
+    [{}, { fingerprintTokens: true, deduplicateTokens: false }],
+    [{ deduplicateTokens: true }, { fingerprintTokens: true, deduplicateTokens: true }],
+    [{ fingerprintTokens: false }, { fingerprintTokens: false, deduplicateTokens: false }],
+  ])('merges the settings %j over the present ones', (settings, expected) => {
+    given(created, updated('Acme', { fingerprintTokens: true, deduplicateTokens: false }))
+      .when(updateTenant({ name: 'Acme', settings }))
+      .then(updated('Acme', expected));
+  });
+
+  it('is an event also when nothing changes', () => {
+    const tenant = given(created, updated('Acme'))
+      .when(updateTenant({ name: 'Acme', settings: {} }))
+      .then(updated('Acme'));
+    expect(tenant).toMatchObject({ changedAt: 2 });
+  });
+
+  it('is refused with a bad name', () => {
+    given(created)
+      .when(updateTenant({ name: '', settings: {} }))
+      .thenRefuses('name_invalid');
+  });
+});
+
+describe('changing the plan', () => {
+  it('leaves the ETag alone', () => {
+    const tenant = given(created, updated('New'))
+      .when(changePlan(500))
+      .then({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 500 } });
+    expect(tenant).toMatchObject({ includedMonthlyActiveTokens: 500, changedAt: 1, name: 'New' });
+  });
+});
+
+describe('deleting a tenant', () => {
+  it('keeps everything but its being active', () => {
+    const history = [created, applicationCreated(), keyAdded()];
+    const tenant = given(...history)
+      .when(deleteTenant())
+      .then(deleted);
+    expect(tenant).toEqual({ ...tenantAfter(history), status: 'deleted' });
+  });
+});
+
+describe('a tenant that is not there or gone', () => {
+  const decisions: readonly [string, Decide][] = [
+    ['updateTenant', updateTenant({ name: 'New', settings: {} })],
+    ['changePlan', changePlan(1)],
+    ['deleteTenant', deleteTenant()],
+  ];
+
+  it.each(decisions)('refuses %s', (_, decide) => {
+    given().when(decide).thenRefuses('tenant_not_found');
+    given(created, deleted).when(decide).thenRefuses('tenant_deleted');
+  });
+});
+
+describe('a history that cannot be', () => {
+  it.each<[string, readonly TenantEvent[], string]>([
+    ['begins in the middle', [updated('Acme')], 'absent'],
+    ['creates twice', [created, created], 'second time'],
+    ['goes on after the end', [created, deleted, updated('Acme')], 'deleted'],
+    ['deletes twice', [created, deleted, deleted], 'deleted'],
+    [
+      'renames what is not there',
+      [created, { type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'x' } }],
+      'does not exist',
+    ],
+    [
+      'sets permissions of what is gone',
+      [
+        created,
+        applicationCreated(),
+        applicationDeleted,
+        { type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: [] } },
+      ],
+      'does not exist',
+    ],
+  ])('is noticed when it %s', (_, history, reason) => {
+    expect(() => tenantAfter(history)).toThrow(reason);
+  });
+});
+
+it('folding changes no state that somebody else holds', () => {
+  const before = tenantAfter([created, applicationCreated(), keyAdded()]);
+  const copy = structuredClone(before);
+  tenantAfter([created, applicationCreated(), keyAdded(), keyRevoked, applicationDeleted, deleted]);
+  expect(before).toEqual(copy);
+});

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { dataFault, decode } from '../../src/event-log/decode';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import { streamNames } from '../../src/event-log/streams';
+
+const tenantId = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
+const streams = streamNames();
+
+const logged = (more: Partial<LoggedEvent> = {}): LoggedEvent => ({
+  id: randomUUID(),
+  type: 'TenantPlanChanged',
+  data: { includedMonthlyActiveTokens: 5 },
+  metadata: {},
+  stream: streams.tenant(tenantId),
+  revision: 3,
+  position: '0000000000000009',
+  recordedAt: '2026-05-05T05:05:05.005Z',
+  ...more,
+});
+
+const keyAdded = (more: Record<string, unknown>): Partial<LoggedEvent> => ({
+  type: 'KeyAdded',
+  data: { keyId: tenantId, applicationId: tenantId, digest: 'a'.repeat(64), ...more },
+});
+
+describe('a logged event', () => {
+  it('is good with all its circumstances', () => {
+    const actor = { type: 'user', id: randomUUID(), osUser: 'ann' };
+    const idempotency = { key: 'k', scope: 'PUT /x', hash: 'h' };
+    const metadata = { version: 1, at: '2026-01-02T03:04:05+02:00', traceId: 't', actor, idempotency };
+    const event = logged({ metadata });
+    expect(decode(event, streams)).toEqual({
+      status: 'good',
+      kind: 'tenant',
+      event: {
+        type: 'TenantPlanChanged',
+        data: { includedMonthlyActiveTokens: 5 },
+        id: event.id,
+        tenantId,
+        revision: 3,
+        position: event.position,
+        at: '2026-01-02T01:04:05.000Z',
+        recordedAt: event.recordedAt,
+        actor,
+        traceId: 't',
+        idempotency,
+      },
+    });
+  });
+
+  it('needs no metadata: its time is when it was recorded, its version 1', () => {
+    const decoded = decode(logged(), streams);
+    expect(decoded).toMatchObject({ status: 'good', event: { at: '2026-05-05T05:05:05.005Z' } });
+    expect(decoded.status === 'good' && Object.keys(decoded.event)).not.toContain('actor');
+  });
+
+  it('may have metadata that we do not know', () => {
+    expect(decode(logged({ metadata: { $correlationId: 'x', more: 1 } }), streams).status).toBe('good');
+  });
+
+  it('may name its own tenant', () => {
+    const data = { includedMonthlyActiveTokens: 5, tenantId };
+    expect(decode(logged({ data }), streams).status).toBe('good');
+  });
+
+  it.each<[string, Partial<LoggedEvent>, RegExp]>([
+    ['an unknown type', { type: 'TenantExploded' }, /^The event type TenantExploded is unknown\.$/],
+    ['a type that every object has', { type: 'constructor' }, /type constructor is unknown/],
+    ['the type __proto__', { type: '__proto__' }, /type __proto__ is unknown/],
+    ['an empty type', { type: '' }, /is unknown/],
+    ['an unknown version', { metadata: { version: 2 } }, /^Version 2 of TenantPlanChanged is unknown\.$/],
+    ['version 0', { metadata: { version: 0 } }, /metadata is wrong.*version/],
+    ['half a version', { metadata: { version: 1.5 } }, /metadata is wrong.*version/],
+    ['a version as text', { metadata: { version: '1' } }, /metadata is wrong.*version/],
+    ['metadata that is not JSON', { metadata: Buffer.from('{') }, /metadata is wrong: not JSON/],
+    ['metadata that is null', { metadata: null }, /metadata is wrong/],
+    ['metadata that is a list', { metadata: [] }, /metadata is wrong/],
+    ['a time that is none', { metadata: { at: 'yesterday' } }, /metadata is wrong.*at/],
+    ['a time without a zone', { metadata: { at: '2026-01-01T00:00:00' } }, /metadata is wrong.*at/],
+    ['a leap second', { metadata: { at: '2016-12-31T23:59:60Z' } }, /metadata is wrong.*at/],
+    ['a zone without minutes', { metadata: { at: '2026-01-01T00:00:00+01' } }, /metadata is wrong.*at/],
+    [
+      'an actor of no kind',
+      { metadata: { actor: { type: 'robot', id: tenantId } } },
+      /metadata is wrong.*actor/,
+    ],
+    ['an actor without id', { metadata: { actor: { type: 'user' } } }, /metadata is wrong.*actor/],
+    ['half an idempotency', { metadata: { idempotency: { key: 'k' } } }, /metadata is wrong.*idempotency/],
+    ['data that is not JSON', { data: Buffer.from('no') }, /^The data is not JSON\.$/],
+    ['data that is null', { data: null }, /does not fit version 1 of TenantPlanChanged/],
+    ['data that is a list', { data: [] }, /does not fit/],
+    ['a missing field', { data: {} }, /does not fit.*includedMonthlyActiveTokens/],
+    ['a field too many', { data: { includedMonthlyActiveTokens: 1, more: 1 } }, /does not fit.*additional/],
+    ['a number as text', { data: { includedMonthlyActiveTokens: '5' } }, /does not fit/],
+    ['a negative number', { data: { includedMonthlyActiveTokens: -1 } }, /does not fit/],
+    ['a digest that is none', keyAdded({ digest: 'key_secret' }), /does not fit.*digest/],
+    ['an expiry that is no time', keyAdded({ expiresAt: 'never' }), /does not fit.*expiresAt/],
+    [
+      'an expiry that no clock reaches',
+      keyAdded({ expiresAt: '2030-12-31T23:59:60Z' }),
+      /does not fit.*expiresAt/,
+    ],
+    [
+      "another tenant's id",
+      { data: { includedMonthlyActiveTokens: 1, tenantId: '11111111-1111-4111-8111-111111111111' } },
+      /^The data names another tenant, 11111111-/,
+    ],
+  ])('is bad with %s, and says why', (_, poison, reason) => {
+    for (const kind of ['tenant', 'activity'] as const) {
+      const decoded = decode(logged({ ...poison, stream: streams[kind](tenantId) }), streams);
+      expect(decoded).toEqual({ status: 'bad', kind, tenantId, reason: expect.stringMatching(reason) });
+    }
+  });
+
+  it.each([
+    `tenant-${tenantId}-copy`,
+    `tenant-${tenantId.slice(0, -1)}`,
+    `xtenant-${tenantId}`,
+    `ledger-tenant-${tenantId}`,
+    'operator',
+    '$settings',
+  ])('in the stream %s is foreign, whatever it holds', (stream) => {
+    expect(decode(logged({ stream }), streams)).toEqual({ status: 'foreign' });
+    expect(decode(logged({ stream, data: Buffer.from('no') }), streams)).toEqual({ status: 'foreign' });
+  });
+
+  it('belongs to the prefix of its stream', () => {
+    const prefixed = streamNames('ledger-');
+    const event = logged({ stream: prefixed.tenant(tenantId) });
+    expect(decode(event, prefixed)).toMatchObject({ status: 'good', event: { tenantId } });
+    expect(decode(event, streams)).toEqual({ status: 'foreign' });
+    expect(decode(logged(), prefixed)).toEqual({ status: 'foreign' });
+  });
+});
+
+describe('an event that is to be written', () => {
+  it('must fit its schema', () => {
+    expect(
+      dataFault({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 1 } }),
+    ).toBeUndefined();
+    expect(dataFault({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: -1 } })).toMatch(
+      /includedMonthlyActiveTokens must be >= 0/,
+    );
+  });
+
+  it('may have a name of 200 UTF-16 units, however they are made up', () => {
+    const settings = { fingerprintTokens: true, deduplicateTokens: false };
+    for (const name of ['x'.repeat(200), '👩'.repeat(100)])
+      expect(dataFault({ type: 'TenantUpdated', data: { name, settings } })).toBeUndefined();
+  });
+});

@@ -1,0 +1,249 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { fork, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { monotonicMs } from '../../src/clock';
+import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
+import { openAppender } from '../../src/event-log/sqlite/appender';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames, type Streams } from '../../src/event-log/streams';
+import { messageOf } from '../../src/fault';
+import { appendRacing } from '../support/appending-process';
+import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { refusedWith, until } from '../support/waiting';
+import { eventLogContract, type OpenedLog } from './contract';
+
+const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
+  const log = await sqliteEventLog(folder, streams);
+  return {
+    log,
+    reopen: async () => {
+      await log.close();
+      return openIn(folder, streams);
+    },
+  };
+};
+
+eventLogContract('sqlite', (streams) => openIn(freshFolder(), streams));
+
+describe('the SQLite event log', () => {
+  const closing: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+
+  const openLog = async (folder: string): Promise<EventLog> => {
+    const log = await sqliteEventLog(folder, streamNames());
+    closing.push(() => log.close());
+    return log;
+  };
+
+  const openFile = (folder: string): InstanceType<typeof DatabaseSync> => {
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    closing.push(() => db.isOpen && db.close());
+    return db;
+  };
+
+  const startProcess = async (folder: string, stream: string, count: number): Promise<ChildProcess> => {
+    const file = join(__dirname, '..', 'support', 'appending-process.js');
+    const child = fork(file, [folder, stream, String(count)], { execArgv: [] });
+    closing.push(() => child.kill('SIGKILL'));
+    await once(child, 'message');
+    return child;
+  };
+
+  const begin = async (child: ChildProcess): Promise<readonly string[]> => {
+    child.send('begin');
+    const [ids] = (await once(child, 'message')) as [readonly string[]];
+    return ids;
+  };
+
+  it('has every commit on the disk before it answers: synchronous is FULL, the journal is WAL', () => {
+    const appender = openAppender(join(freshFolder(), 'events.db'));
+    closing.push(() => appender.close());
+    expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
+    expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+  });
+
+  it('answers each request of a group for itself', () => {
+    const appender = openAppender(join(freshFolder(), 'events.db'));
+    closing.push(() => appender.close());
+    const rows = (count: number) =>
+      Array.from({ length: count }, () => ({ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }));
+    const same = rows(1);
+    const outcomes = appender.appendGroup([
+      { stream: 'a', expected: 'no_stream', events: rows(2) },
+      { stream: 'a', expected: 'no_stream', events: rows(1) },
+      { stream: 'b', expected: 'no_stream', events: same },
+      { stream: 'b', expected: 'no_stream', events: same },
+      { stream: 'a', expected: 1, events: rows(1) },
+    ]);
+    expect(outcomes).toMatchObject([
+      { value: { revision: 1 } },
+      { error: { code: 'stream_changed', more: { actual: 1 } } },
+      { value: { revision: 0 } },
+      { value: { revision: 0 } },
+      { value: { revision: 2 } },
+    ]);
+    expect(outcomes[3]).toEqual(outcomes[2]);
+  });
+
+  it('is shared by two adapters in one process', async () => {
+    const folder = freshFolder();
+    const [one, other] = [await openLog(folder), await openLog(folder)];
+    expect(await one.identity()).toBe(await other.identity());
+    const stream = `tenant-${randomUUID()}`;
+    const ids = await Promise.all([appendRacing(one, stream, 60), appendRacing(other, stream, 60)]);
+    for (const log of [one, other]) {
+      const events = await eventsOf(log.readStream(stream));
+      expect(events.map((event) => event.revision)).toEqual(Array.from({ length: 120 }, (_, i) => i));
+      expect(idsOf(events).toSorted()).toEqual(ids.flat().toSorted());
+    }
+  });
+
+  it('is shared by several processes: no gap, nothing lost, nothing twice', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const stream = `tenant-${randomUUID()}`;
+    const children = await Promise.all([1, 2].map(() => startProcess(folder, stream, 60)));
+    const ids = await Promise.all([appendRacing(log, stream, 60), ...children.map(begin)]);
+    const events = await eventsOf(log.readStream(stream));
+    expect(events.map((event) => event.revision)).toEqual(Array.from({ length: 180 }, (_, i) => i));
+    expect(idsOf(events).toSorted()).toEqual(ids.flat().toSorted());
+  });
+
+  it('is made once when many open a fresh folder at the same time', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const folder = freshFolder();
+      const logs = await Promise.all(Array.from({ length: 6 }, () => openLog(folder)));
+      const identities = await Promise.all(logs.map((log) => log.identity()));
+      expect(new Set(identities).size).toBe(1);
+      for (const log of logs) await log.close();
+    }
+  });
+
+  it("notices another process's append at once", async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const child = await startProcess(folder, `tenant-${randomUUID()}`, 5);
+    const abort = new AbortController();
+    const waits: number[] = [];
+    const following = (async () => {
+      for await (const batch of log.readAll({ follow: true, signal: abort.signal }))
+        for (const event of batch) waits.push(Date.now() - Date.parse(event.recordedAt));
+    })();
+    await begin(child);
+    await until(() => waits.length >= 5);
+    abort.abort();
+    await following;
+    expect(waits).toHaveLength(5);
+    expect(Math.max(...waits)).toBeLessThan(500);
+  });
+
+  it('leaves no read open when a batch ends early: the file can be tidied up', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const tenantId = randomUUID();
+    await log.append(`tenant-${tenantId}`, someEvents(900), 'no_stream');
+    for await (const _ of log.readAll()) break;
+    for await (const _ of log.readStream(`tenant-${tenantId}`)) break;
+    for await (const _ of log.readTenant(tenantId)) break;
+    const tidied = openFile(folder).prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+    expect(tidied).toMatchObject({ busy: 0, log: 0 });
+  });
+
+  describe('while another connection holds the lock', () => {
+    const locked = async () => {
+      const folder = freshFolder();
+      const log = await openLog(folder);
+      const stream = `tenant-${randomUUID()}`;
+      await log.append(stream, someEvents(1), 'no_stream');
+      const db = openFile(folder);
+      db.exec('BEGIN IMMEDIATE');
+      return { log, stream, release: () => db.exec('ROLLBACK') };
+    };
+
+    it('says that it is unavailable, in time, and works again afterwards', async () => {
+      const { log, stream, release } = await locked();
+      const begun = monotonicMs();
+      expect(await refusedWith(log.append(stream, someEvents(1), 0))).toBe('log_unavailable');
+      expect(monotonicMs() - begun).toBeLessThanOrEqual(APPEND_MS);
+      expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
+      release();
+      expect((await log.append(stream, someEvents(1), 0)).revision).toBe(1);
+    });
+
+    it('answers everybody in time, and never claims that something is not written which then is', async () => {
+      const { log, stream, release } = await locked();
+      const slack = 300;
+      const ask = async (i: number) => {
+        const withinMs = 100 * (i + 1);
+        const own = `tenant-${randomUUID()}`;
+        const begun = monotonicMs();
+        const code = await refusedWith(log.append(own, someEvents(1), 'no_stream', withinMs));
+        expect(monotonicMs() - begun).toBeLessThanOrEqual(withinMs + slack);
+        return { own, code };
+      };
+      const answers = await Promise.all(Array.from({ length: 15 }, (_, i) => ask(i)));
+      release();
+      await log.append(stream, someEvents(1), 0);
+      for (const { own, code } of answers) {
+        expect(['log_unavailable', 'outcome_unknown']).toContain(code);
+        if (code === 'log_unavailable') expect(await eventsOf(log.readStream(own))).toEqual([]);
+      }
+    });
+
+    it('waits for a short lock', async () => {
+      const { log, stream, release } = await locked();
+      const appending = log.append(stream, someEvents(1), 0);
+      const timer = setTimeout(release, 200);
+      expect((await appending).revision).toBe(1);
+      clearTimeout(timer);
+    });
+  });
+
+  it('refuses the file of a newer program in a clear sentence', async () => {
+    const folder = freshFolder();
+    await (await openLog(folder)).close();
+    openFile(folder).exec('PRAGMA user_version = 99');
+    const error: unknown = await sqliteEventLog(folder, streamNames()).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'log_unavailable' });
+    expect(messageOf(error)).toContain('was made by a newer version of tenant-ledger');
+  });
+
+  it('refuses a file that is no database', async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'events.db'), 'This is a letter, not a database. '.repeat(50));
+    expect(await refusedWith(sqliteEventLog(folder, streamNames()))).toBe('log_unavailable');
+  });
+
+  it('gives what is not JSON as its bytes', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const stream = `tenant-${randomUUID()}`;
+    await log.append(stream, someEvents(3), 'no_stream');
+    const db = openFile(folder);
+    db.exec(`UPDATE events SET data = 'no JSON ä' WHERE revision = 0`);
+    db.exec(`UPDATE events SET metadata = '{' WHERE revision = 1`);
+    db.exec(`UPDATE events SET data = x'ff00fe' WHERE revision = 2`);
+    const events = await eventsOf(log.readStream(stream));
+    expect(events[0]).toMatchObject({ data: Buffer.from('no JSON ä'), metadata: {} });
+    expect(events[1]).toMatchObject({ data: { number: 1 }, metadata: Buffer.from('{') });
+    expect(events[2]?.data).toEqual(Buffer.from([0xff, 0, 0xfe]));
+  });
+
+  it('can read a tenant again after a read that failed', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const [broken, sound] = [randomUUID(), randomUUID()];
+    await log.append(`tenant-${broken}`, [anEvent()], 'no_stream');
+    await log.append(`tenant-${sound}`, [anEvent()], 'no_stream');
+    openFile(folder).exec('UPDATE events SET recorded_at = 9000000000000000 WHERE position = 1');
+    await expect(eventsOf(log.readTenant(broken))).rejects.toThrow('Invalid time value');
+    await log.append(`activity-${sound}`, [anEvent()], 'no_stream');
+    expect(await eventsOf(log.readTenant(sound))).toHaveLength(2);
+  });
+});

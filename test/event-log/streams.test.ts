@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { streamNames } from '../../src/event-log/streams';
+
+describe('the names of streams', () => {
+  const id = randomUUID();
+
+  it.each(['', 'ledger-', 'a.b*', 'tenant-', '$'])(
+    'come back from their text, with the prefix "%s"',
+    (prefix) => {
+      const streams = streamNames(prefix);
+      expect(streams.tenant(id)).toBe(`${prefix}tenant-${id}`);
+      expect(streams.activity(id)).toBe(`${prefix}activity-${id}`);
+      expect(streams.parse(streams.tenant(id))).toEqual({ kind: 'tenant', tenantId: id });
+      expect(streams.parse(streams.activity(id))).toEqual({ kind: 'activity', tenantId: id });
+    },
+  );
+
+  it.each([
+    '',
+    'tenant',
+    'tenant-',
+    `tenant-${id}-`,
+    `tenant-${id}0`,
+    `tenant-${id}\n`,
+    ` tenant-${id}`,
+    `tenants-${id}`,
+    `tenant-${id.toUpperCase()}`,
+    `tenant-${id.replaceAll('-', '')}`,
+    `Tenant-${id}`,
+    `other-tenant-${id}`,
+    `operator`,
+    `$ce-tenant-${id}`,
+    id,
+  ])('are matched whole: "%s" is none of ours', (stream) => {
+    expect(streamNames().parse(stream)).toBeUndefined();
+  });
+
+  it('of one prefix are foreign to another', () => {
+    const [plain, one, other] = [streamNames(), streamNames('one-'), streamNames('other-')];
+    expect(plain.parse(one.tenant(id))).toBeUndefined();
+    expect(one.parse(plain.tenant(id))).toBeUndefined();
+    expect(one.parse(other.tenant(id))).toBeUndefined();
+    expect(streamNames('on').parse(one.tenant(id))).toBeUndefined();
+  });
+
+  it('take a prefix as text, not as a pattern', () => {
+    expect(streamNames('a.').parse(`ab${streamNames().tenant(id)}`)).toBeUndefined();
+  });
+});

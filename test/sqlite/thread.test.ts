@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import { monotonicMs } from '../../src/clock';
+import { startThread, type Thread } from '../../src/sqlite/thread';
+import { refusedWith, until } from '../support/waiting';
+
+describe('a writing thread', () => {
+  const LONG = 10_000;
+  let thread: Thread;
+  let naps: Int32Array;
+  beforeEach(() => {
+    naps = new Int32Array(new SharedArrayBuffer(4));
+    thread = startThread(join(__dirname, '..', 'support', 'mortal-thread.js'), { naps });
+  });
+  afterEach(() => thread.close());
+
+  it('answers each request with its own answer', async () => {
+    const asked = Array.from({ length: 600 }, (_, echo) => echo);
+    expect(await Promise.all(asked.map((echo) => thread.call({ echo }, LONG)))).toEqual(asked);
+  });
+
+  it('passes a refusal on with its code and more', async () => {
+    await expect(thread.call({ refuse: 'stream_changed' }, LONG)).rejects.toMatchObject({
+      code: 'stream_changed',
+      more: { why: 'told to' },
+    });
+  });
+
+  it('fails the requests of a group that throws, and works on', async () => {
+    expect(await refusedWith(thread.call('throw', LONG))).toBe('failed');
+    expect(await thread.call({ echo: 1 }, LONG)).toBe(1);
+  });
+
+  it('says no_answer when the time is up, and does not begin what came too late', async () => {
+    const slow = thread.call({ busyMs: 400 }, LONG);
+    await until(() => Atomics.load(naps, 0) === 1);
+    const begun = monotonicMs();
+    expect(await refusedWith(thread.call({ echo: 1 }, 50))).toBe('no_answer');
+    expect(monotonicMs() - begun).toBeLessThan(350);
+    expect(await slow).toBe('rested');
+    expect(await thread.call('count', LONG)).toBe(2);
+  });
+
+  it('is started again after it died, and says no_answer to those who waited', async () => {
+    await thread.call({ echo: 'it is up' }, LONG);
+    const codes = await Promise.all(
+      [thread.call({ echo: 1 }, LONG), thread.call('die', LONG), thread.call({ echo: 2 }, LONG)].map(
+        refusedWith,
+      ),
+    );
+    expect(codes.slice(1)).toEqual(['no_answer', 'no_answer']);
+    expect(await thread.call('count', LONG)).toBe(1);
+    expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
+    expect(await thread.call({ echo: 'again' }, LONG)).toBe('again');
+  });
+
+  it('finishes what it has before it is closed, and takes nothing afterwards', async () => {
+    const asked = [thread.call({ busyMs: 50 }, LONG), thread.call({ echo: 1 }, LONG)];
+    await thread.close();
+    expect(await Promise.all(asked)).toEqual(['rested', 1]);
+    expect(await refusedWith(thread.call({ echo: 2 }, LONG))).toBe('expired');
+    await thread.close();
+  });
+
+  it('can be closed after it died', async () => {
+    expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
+    await thread.close();
+  });
+
+  it('says no_answer when it cannot even begin', async () => {
+    const absent = startThread(join(__dirname, 'there-is-no-such-thread.js'), {});
+    expect(await refusedWith(absent.call({ echo: 1 }, LONG))).toBe('no_answer');
+    await absent.close();
+  });
+});

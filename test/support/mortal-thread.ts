@@ -1,0 +1,37 @@
+import { workerData } from 'node:worker_threads';
+import { answerInThread } from '../../src/sqlite/thread-inside';
+
+/** A thread for tests: it echoes, takes its time, refuses or dies, as it is told. */
+type Wish =
+  | { readonly echo: unknown }
+  | { readonly busyMs: number }
+  | { readonly refuse: string }
+  | 'count'
+  | 'throw'
+  | 'die';
+
+/** Counts the naps that were begun, for those outside. */
+const { naps } = workerData as { naps: Int32Array };
+
+let answered = 0;
+
+const nap = (ms: number): void => {
+  Atomics.add(naps, 0, 1);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+};
+
+answerInThread({
+  answer: (wishes) =>
+    (wishes as Wish[]).map((wish) => {
+      answered += 1;
+      if (wish === 'count') return { value: answered };
+      if (wish === 'throw') throw new Error('the whole group fails');
+      if (wish === 'die') process.exit(3);
+      if ('echo' in wish) return { value: wish.echo };
+      if ('refuse' in wish)
+        return { error: Object.assign(new Error('no'), { code: wish.refuse, more: { why: 'told to' } }) };
+      nap(wish.busyMs);
+      return { value: 'rested' };
+    }),
+  close: () => undefined,
+});

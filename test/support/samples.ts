@@ -1,0 +1,35 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { TENANT } from './given';
+
+/** One frozen event per type and version: it must be understood for ever. */
+export interface Sample {
+  readonly type: string;
+  readonly version: number;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** The tests run from dist; the samples stay where they are written. */
+const FOLDER = join(__dirname, '..', '..', '..', 'test', 'samples');
+
+export const sampleFiles = (): readonly string[] => readdirSync(FOLDER).toSorted();
+
+export const readSample = (file: string): Sample =>
+  JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Sample;
+
+export const sampleOf = (type: string, version = 1): Sample => readSample(`${type}.v${version}.json`);
+
+/** A sample as it would lie in the stream of the tenant. */
+export const loggedSample = ({ type, data, metadata }: Sample, revision = 0): LoggedEvent => ({
+  id: `00000000-0000-4000-a000-${String(revision).padStart(12, '0')}`,
+  type,
+  data,
+  metadata,
+  stream: streamNames().tenant(TENANT),
+  revision,
+  position: String(revision + 1).padStart(16, '0'),
+  recordedAt: '2026-02-01T00:00:00.000Z',
+});
