@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, statfsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
 import type { EventLog } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames } from './event-log/streams';
-import { fault } from './fault';
+import { codeOf, fault, messageOf, type Fault } from './fault';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -26,9 +26,37 @@ const packageJson = (folder: string): string =>
 export const programVersion = (): string =>
   (JSON.parse(readFileSync(packageJson(__dirname), 'utf8')) as { version: string }).version;
 
-const mustBeFolder = (path: string): void => {
-  if (!existsSync(path) || statSync(path).isDirectory()) return;
-  throw fault('data_dir_unusable', `DATA_DIR=${path} is a file, not a folder. Choose another one.`);
+const unusable = (folder: string, why: string): Fault =>
+  fault('data_dir_unusable', `DATA_DIR=${folder} ${why}. Choose another folder.`);
+
+const whyUnusable: Readonly<Record<string, string>> = {
+  EEXIST: 'is a file, not a folder',
+  ENOTDIR: 'lies inside a file, not in a folder',
+  EROFS: 'is on a read-only disk',
+  ENOSPC: 'is on a full disk',
+  EACCES: 'cannot be written by this user',
+  EPERM: 'cannot be written by this user',
+};
+
+const nearestThere = (path: string): string => (existsSync(path) ? path : nearestThere(dirname(path)));
+
+const mustBeUsable = (folder: string): void => {
+  try {
+    accessSync(nearestThere(folder), constants.W_OK);
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw unusable(folder, whyUnusable[codeOf(error) ?? ''] ?? `cannot be made (${messageOf(error)})`);
+  }
+};
+
+/** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
+const LEAST_FREE_BYTES = 1_048_576;
+
+const explained = (folder: string, error: unknown): unknown => {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < LEAST_FREE_BYTES
+    ? unusable(folder, `is on a full disk (${messageOf(error).replace(/\.$/, '')})`)
+    : error;
 };
 
 export const openApp = async (
@@ -36,29 +64,33 @@ export const openApp = async (
   onTrouble: (what: string, error: unknown) => void,
 ): Promise<App> => {
   const folder = configuration.DATA_DIR;
-  mustBeFolder(folder);
-  const streams = streamNames(configuration.STREAM_PREFIX);
-  const snapshots = sqliteSnapshots(folder);
-  const log = await sqliteEventLog(folder, streams);
-  const readModels = await sqliteReadModels(join(folder, 'read-models'));
-  const projecting = await openProjecting({
-    log,
-    streams,
-    readModels,
-    projectors: projections,
-    program: programVersion(),
-    onTrouble,
-  });
-
-  return {
-    log,
-    ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
-    projecting,
-    close: async () => {
-      await projecting.stop();
-      await readModels.close();
-      await snapshots.close();
-      await log.close();
-    },
+  mustBeUsable(folder);
+  const opened: { close(): Promise<void> }[] = [];
+  const closing = <T extends { close(): Promise<void> }>(part: T): T => {
+    opened.unshift(part);
+    return part;
   };
+  const close = async (): Promise<void> => {
+    for (const part of opened) await part.close();
+  };
+
+  try {
+    const streams = streamNames(configuration.STREAM_PREFIX);
+    const log = closing(await sqliteEventLog(folder, streams));
+    const snapshots = closing(sqliteSnapshots(folder));
+    const readModels = closing(await sqliteReadModels(join(folder, 'read-models')));
+    const projecting = await openProjecting({
+      log,
+      streams,
+      readModels,
+      projectors: projections,
+      program: programVersion(),
+      onTrouble,
+    });
+    closing({ close: projecting.stop });
+    return { log, ledger: ledger(log, cachedFolds(log, snapshots, streams), streams), projecting, close };
+  } catch (error) {
+    await close();
+    throw explained(folder, error);
+  }
 };
