@@ -3,17 +3,20 @@ import { Command, Option } from 'commander';
 import {
   createApplication,
   deleteApplication,
+  mustHave,
   renameApplication,
   setPermissions,
   type NewKey,
 } from '../domain/applications';
 import type { ApplicationType } from '../domain/permissions';
 import { refusal } from '../domain/refusal';
+import { mustBeActive, type Decide } from '../domain/tenant';
 import { digestOf, makeKey } from '../ledger/api-key';
 import { findApplication, listApplications, type ApplicationDocument } from '../../projections/applications';
 import { actorOption, collected, jsonOption, moment, tenantOption, typeOption, uuid } from './arguments';
 import { atDesk, type Desk } from './desk';
 import { printMany, printOne } from './output';
+import { knownTenant } from './tenant-commands';
 
 const viewOf = (application: ApplicationDocument) => ({
   application_id: application.id,
@@ -31,15 +34,29 @@ export const freshKey = (tenantId: string, expiresAt?: string): { key: string; w
   return { key, wish: expiresAt === undefined ? wish : { ...wish, expiresAt } };
 };
 
-const show = async (desk: Desk, tenantId: string, applicationId: string, json: { json?: boolean }) => {
-  const application = await findApplication(
-    desk.app.projecting.reader('applications'),
-    tenantId,
-    applicationId,
-  );
+const find = ({ app }: Desk, tenantId: string, id: string): Promise<ApplicationDocument | undefined> =>
+  findApplication(app.projecting.reader('applications'), tenantId, id);
+
+/** The Application as the read models know it, deleted or not. */
+export const knownApplication = async (
+  desk: Desk,
+  tenantId: string,
+  id: string,
+): Promise<ApplicationDocument> => {
+  await knownTenant(desk, tenantId);
+  const application = await find(desk, tenantId, id);
   if (application === undefined)
-    throw refusal('application_not_found', `Tenant ${tenantId} has no Application ${applicationId}.`);
-  printOne(viewOf(application), json);
+    throw refusal('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
+  return application;
+};
+
+/** Changes an Application and shows it as decided: the read models may be behind. */
+const change = async (desk: Desk, id: string, options: Common, decide: Decide): Promise<void> => {
+  const { tenant: tenantId, actor } = options;
+  const application = mustHave(mustBeActive(await desk.write(tenantId, decide, actor)), id);
+  const { name, type, permissions } = application;
+  const created_at = (await find(desk, tenantId, id))?.created_at ?? null;
+  printOne({ application_id: id, name, type, status: 'active', created_at, permissions }, options);
 };
 
 interface Common {
@@ -58,14 +75,12 @@ interface CreateOptions extends Common {
 
 const create = (options: CreateOptions): Promise<void> =>
   atDesk(async (desk) => {
-    const { tenant, name, type, permission: permissions = [] } = options;
+    const { tenant, name, type, permission = [] } = options;
     const applicationId = options.id ?? randomUUID();
     const { key, wish } = freshKey(tenant, options.expires);
-    await desk.write(
-      tenant,
-      createApplication({ applicationId, name, type, permissions, key: wish }),
-      options.actor,
-    );
+    const decide = createApplication({ applicationId, name, type, permissions: permission, key: wish });
+    const written = mustBeActive(await desk.write(tenant, decide, options.actor));
+    const { permissions } = mustHave(written, applicationId);
     const view = { tenant_id: tenant, application_id: applicationId, name, type, permissions };
     printOne({ ...view, key_id: wish.keyId, expires_at: options.expires ?? null, key }, options);
   });
@@ -97,6 +112,7 @@ export const applicationCommands = (): Command => {
     .action((options: Common) =>
       atDesk(async (desk) => {
         await desk.upToDate();
+        await knownTenant(desk, options.tenant);
         const rows = await listApplications(desk.app.projecting.reader('applications'), options.tenant);
         printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
       }),
@@ -110,7 +126,7 @@ export const applicationCommands = (): Command => {
     .action((id: string, options: Common) =>
       atDesk(async (desk) => {
         await desk.upToDate();
-        await show(desk, options.tenant, id, options);
+        printOne(viewOf(await knownApplication(desk, options.tenant, id)), options);
       }),
     );
   application
@@ -122,10 +138,7 @@ export const applicationCommands = (): Command => {
     .addOption(actorOption())
     .addOption(jsonOption())
     .action((id: string, options: Common & { name: string }) =>
-      atDesk(async (desk) => {
-        await desk.write(options.tenant, renameApplication(id, options.name), options.actor);
-        await show(desk, options.tenant, id, options);
-      }),
+      atDesk((desk) => change(desk, id, options, renameApplication(id, options.name))),
     );
   application
     .command('set-permissions')
@@ -136,10 +149,7 @@ export const applicationCommands = (): Command => {
     .addOption(actorOption())
     .addOption(jsonOption())
     .action((id: string, options: Common & { permission?: readonly string[] }) =>
-      atDesk(async (desk) => {
-        await desk.write(options.tenant, setPermissions(id, options.permission ?? []), options.actor);
-        await show(desk, options.tenant, id, options);
-      }),
+      atDesk((desk) => change(desk, id, options, setPermissions(id, options.permission ?? []))),
     );
   application
     .command('delete')

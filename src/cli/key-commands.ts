@@ -1,11 +1,12 @@
 import { Command, Option } from 'commander';
 import { addKey, revokeKey } from '../domain/applications';
 import { isExpired } from '../domain/authority';
-import { listKeys, type KeyDocument } from '../../projections/applications';
-import { freshKey } from './application-commands';
+import { listApplications, listKeys, type KeyDocument } from '../../projections/applications';
+import { freshKey, knownApplication } from './application-commands';
 import { actorOption, jsonOption, moment, tenantOption, uuid } from './arguments';
 import { atDesk } from './desk';
 import { printMany, printOne } from './output';
+import { knownTenant } from './tenant-commands';
 
 interface Common {
   readonly tenant: string;
@@ -13,15 +14,23 @@ interface Common {
   readonly json?: boolean;
 }
 
-const statusOf = (key: KeyDocument, now: string): string => {
+/** What else makes a key useless: what it belongs to is deleted. */
+interface Belongings {
+  readonly tenantDeleted: boolean;
+  readonly deletedApplications: ReadonlySet<string>;
+}
+
+const statusOf = (key: KeyDocument, { tenantDeleted, deletedApplications }: Belongings): string => {
   if (key.revoked_at !== undefined) return 'revoked';
-  return isExpired(key.expires_at, now) ? 'expired' : 'active';
+  if (isExpired(key.expires_at, new Date().toISOString())) return 'expired';
+  if (tenantDeleted) return 'tenant_deleted';
+  return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
 };
 
-const viewOf = (key: KeyDocument) => ({
+const viewOf = (key: KeyDocument, belongings: Belongings) => ({
   key_id: key.id,
   application_id: key.application_id,
-  status: statusOf(key, new Date().toISOString()),
+  status: statusOf(key, belongings),
   created_at: key.created_at,
   expires_at: key.expires_at ?? null,
   revoked_at: key.revoked_at ?? null,
@@ -54,12 +63,23 @@ export const keyCommands = (): Command => {
     .action((options: Common & { application?: string }) =>
       atDesk(async (desk) => {
         await desk.upToDate();
-        const keys = await listKeys(
-          desk.app.projecting.reader('applications'),
-          options.tenant,
-          options.application,
+        const { tenant: tenantId, application } = options;
+        const reader = desk.app.projecting.reader('applications');
+        const tenant = await knownTenant(desk, tenantId);
+        if (application !== undefined) await knownApplication(desk, tenantId, application);
+        const deleted = (await listApplications(reader, tenantId)).filter(
+          (one) => one.deleted_at !== undefined,
         );
-        printMany(keys.map(viewOf), options, 'There are no keys.');
+        const belongings = {
+          tenantDeleted: tenant.deleted_at !== undefined,
+          deletedApplications: new Set(deleted.map((one) => one.id)),
+        };
+        const keys = await listKeys(reader, tenantId, application);
+        printMany(
+          keys.map((one) => viewOf(one, belongings)),
+          options,
+          'There are no keys.',
+        );
       }),
     );
   key

@@ -1,12 +1,12 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app';
 import { codeOf, messageOf } from '../fault';
-import { isRefusal } from '../domain/refusal';
+import { isProblemCode } from '../problems';
 import { applicationCommands } from './application-commands';
 import { keyCommands } from './key-commands';
 import { say } from './output';
 import { configCommand, explainCommand, permissionsCommand } from './reference-commands';
-import { serveCommand } from './serve';
+import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
 
@@ -44,11 +44,19 @@ const exitCodeOf = (error: unknown): number => {
 const explain = (error: unknown): void => {
   if (error instanceof CommanderError) return;
   const code = codeOf(error);
-  say(`tenant-ledger: ${messageOf(error)}${code === undefined || !isRefusal(error) ? '' : ` [${code}]`}`);
+  say(`tenant-ledger: ${messageOf(error)}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
   if (code === undefined) say((error as Error).stack ?? '');
 };
 
+/** Whoever read our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
+const outliveTheReader = (): void => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+};
+
 export const main = async (argv: readonly string[]): Promise<void> => {
+  outliveTheReader();
   try {
     await throwing(program()).parseAsync(argv);
   } catch (error) {

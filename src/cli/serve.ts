@@ -1,6 +1,5 @@
-import { Command } from 'commander';
 import { openApp, programVersion, type App } from '../app';
-import { readConfiguration, settingNames, settings, type Configuration } from '../configuration';
+import { readConfiguration, type Configuration } from '../configuration';
 import { api } from '../http/api';
 import { signedCursors } from '../http/cursor';
 import { headerNames } from '../http/header-names';
@@ -67,7 +66,8 @@ const caughtUp = async (app: App, stopped: () => boolean): Promise<void> => {
     if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
 };
 
-const serve = async (): Promise<void> => {
+/** The whole service, until a signal ends it. */
+export const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await makeLogger(configuration.LOG_LEVEL);
   const app = await openApp(configuration, (what, error) => logger.warn({ err: error }, what));
@@ -81,23 +81,29 @@ const serve = async (): Promise<void> => {
     await app.close();
   };
 
-  try {
+  const start = async (): Promise<void> => {
     listeners.push(await openApi(app, configuration, logger, () => phase));
     listeners.push(await openOperations(app, configuration, () => phase));
+    const [public_, ops] = listeners as [Listener, Listener];
+    onSignals(logger, stop);
+
+    await app.projecting.start();
+    const key = await firstKey(app, configuration);
+    await caughtUp(app, () => phase === 'stopping');
+    if (phase === 'stopping') return;
+    phase = 'ready';
+    logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');
+    const { apiKey } = headerNames(configuration.HEADER_PREFIX);
+    process.stdout.write(await welcome(app, public_.url, apiKey, key));
+  };
+
+  try {
+    await start();
   } catch (error) {
+    if ((phase as Phase) === 'stopping') return;
     await stop();
     throw error;
   }
-  const [public_, ops] = listeners as [Listener, Listener];
-  onSignals(logger, stop);
-
-  await app.projecting.start();
-  const key = await firstKey(app, configuration);
-  await caughtUp(app, () => phase === 'stopping');
-  if ((phase as Phase) === 'stopping') return;
-  phase = 'ready';
-  logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');
-  process.stdout.write(await welcome(app, public_.url, headerNames(configuration.HEADER_PREFIX).apiKey, key));
 };
 
 const onSignals = (logger: Logger, stop: () => Promise<void>): void => {
@@ -120,17 +126,3 @@ const onSignals = (logger: Logger, stop: () => Promise<void>): void => {
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
 };
-
-const settingsHelp = (): string => {
-  const rows = settingNames.map((name) => {
-    const { meaning, fallback } = settings[name];
-    return `  ${name.padEnd(18)}${meaning}${fallback === '' ? '' : ` Default: ${fallback}.`}`;
-  });
-  return `\nEnvironment:\n${rows.join('\n')}\n`;
-};
-
-export const serveCommand = (): Command =>
-  new Command('serve')
-    .description('serve the API and the operations listener until SIGTERM or SIGINT')
-    .addHelpText('after', settingsHelp())
-    .action(serve);

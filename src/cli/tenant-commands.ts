@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
-import { changePlan, createTenant, deleteTenant } from '../domain/tenant';
+import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
 import { refusal } from '../domain/refusal';
 import { findTenant, type TenantDocument } from '../../projections/tenants';
 import { actorOption, jsonOption, uuid, wholeNumber } from './arguments';
@@ -32,11 +32,26 @@ export async function* allTenants({ app }: Pick<Desk, 'app'>): AsyncGenerator<Te
   } while (after !== undefined);
 }
 
-const show = async (desk: Desk, tenantId: string, options: { json?: boolean }): Promise<void> => {
-  const tenant = await findTenant(desk.app.projecting.reader('tenants'), tenantId);
+/** The tenant as the read models know it, deleted or not. */
+export const knownTenant = async ({ app }: Pick<Desk, 'app'>, tenantId: string): Promise<TenantDocument> => {
+  const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
   if (tenant === undefined) throw refusal('tenant_not_found', `There is no tenant ${tenantId}.`);
-  printOne(viewOf(tenant), options);
+  return tenant;
 };
+
+/** The same view from the decision itself: the read models may be behind. */
+const viewOfState = (tenant: ActiveTenant) => ({
+  tenant_id: tenant.id,
+  name: tenant.name,
+  status: 'active',
+  owner_id: tenant.ownerId,
+  fingerprint_tokens: tenant.settings.fingerprintTokens,
+  deduplicate_tokens: tenant.settings.deduplicateTokens,
+  included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
+  created_at: tenant.created.at,
+  modified_at: tenant.modified?.at ?? null,
+  deleted_at: null,
+});
 
 interface CreateOptions {
   readonly name: string;
@@ -98,7 +113,7 @@ export const tenantCommands = (): Command => {
     .action((tenantId: string, options: { json?: boolean }) =>
       atDesk(async (desk) => {
         await desk.upToDate();
-        await show(desk, tenantId, options);
+        printOne(viewOf(await knownTenant(desk, tenantId)), options);
       }),
     );
   tenant
@@ -110,8 +125,8 @@ export const tenantCommands = (): Command => {
     .addOption(jsonOption())
     .action((tenantId: string, options: { includedTokens: number; actor?: string; json?: boolean }) =>
       atDesk(async (desk) => {
-        await desk.write(tenantId, changePlan(options.includedTokens), options.actor);
-        await show(desk, tenantId, options);
+        const changed = await desk.write(tenantId, changePlan(options.includedTokens), options.actor);
+        printOne(viewOfState(mustBeActive(changed)), options);
       }),
     );
   tenant

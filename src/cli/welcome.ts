@@ -1,10 +1,11 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { App } from '../app';
 import { monotonicMs } from '../clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
+import { codeOf } from '../fault';
 import { listApplications } from '../../projections/applications';
 import { freshKey } from './application-commands';
 import { operatorCaller } from './desk';
@@ -13,8 +14,15 @@ import { allTenants } from './tenant-commands';
 /** What a start says on stdout: how to use what is running. */
 const WRITE_MS = 10_000;
 
+/** The same for every process that starts on this log: of several first starts at once only one makes it. */
+const firstTenantId = (logIdentity: string): string =>
+  createHash('sha256')
+    .update(`first tenant of ${logIdentity}`)
+    .digest('hex')
+    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
+
 const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
-  const tenantId = randomUUID();
+  const tenantId = firstTenantId(await app.log.identity());
   const execute = (decide: Decide) =>
     app.ledger.execute({
       tenantId,
@@ -61,8 +69,13 @@ const howToMakeAKey = async (app: App): Promise<string> => {
 };
 
 /** A first start makes a tenant with a management Application; its key is shown here and never again. */
-export const firstKey = async (app: App, { OPERATOR_ID }: Configuration): Promise<string | undefined> =>
-  (await app.log.head()) === undefined ? makeFirstTenant(app, OPERATOR_ID) : undefined;
+export const firstKey = async (app: App, { OPERATOR_ID }: Configuration): Promise<string | undefined> => {
+  if ((await app.log.head()) !== undefined) return undefined;
+  return makeFirstTenant(app, OPERATOR_ID).catch((error: unknown) => {
+    if (codeOf(error) === 'tenant_exists') return undefined;
+    throw error;
+  });
+};
 
 export const welcome = async (
   app: App,

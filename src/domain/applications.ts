@@ -7,19 +7,20 @@ import { mustBeActive, type ActiveTenant, type Application, type Decide } from '
 
 const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): void => {
   const assignable = permissionsOf(type).map((permission) => permission.type);
+  const mayHold = `A ${type} Application may hold: ${assignable.join(', ')}.`;
   for (const permission of wanted) {
     if (!permissions.some((known) => known.type === permission))
-      throw refusal('permission_unknown', `There is no permission ${permission}.`, { assignable });
+      throw refusal('permission_unknown', `There is no permission ${permission}. ${mayHold}`, { assignable });
     if (!isAssignable(permission, type))
       throw refusal(
         'permission_not_assignable',
-        `A ${type} Application may not hold ${permission}. It may hold: ${assignable.join(', ')}.`,
+        `A ${type} Application may not hold ${permission}. ${mayHold}`,
         { assignable },
       );
   }
 };
 
-const mustHave = (tenant: ActiveTenant, applicationId: string): Application => {
+export const mustHave = (tenant: ActiveTenant, applicationId: string): Application => {
   const application = tenant.applications.get(applicationId);
   if (application === undefined)
     throw refusal('application_not_found', `Tenant ${tenant.id} has no Application ${applicationId}.`);

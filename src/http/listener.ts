@@ -52,12 +52,25 @@ const refuse = (socket: Duplex, code: HttpProblemCode, { traceHeader, publicUrl 
 const hasAnswerUnderWay = (socket: Duplex): boolean =>
   (socket as Socket & { _httpMessage?: { headersSent: boolean } })._httpMessage?.headersSent === true;
 
-const listen = (server: Server, { host, port }: ListenerOptions): Promise<AddressInfo> =>
+/** Why one cannot listen there, in words that name the settings. */
+const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptions): Error => {
+  const { code = '' } = error;
+  if (code === 'EADDRINUSE')
+    return fault(
+      'port_taken',
+      `Port ${port} on ${host} is taken. Stop what uses it, or choose another PORT and OPS_PORT.`,
+    );
+  if (code === 'EACCES')
+    return fault('port_refused', `This user may not use port ${port}. Choose another PORT and OPS_PORT.`);
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return fault('host_unknown', `${host} is no address of this machine. Choose another HOST and OPS_HOST.`);
+  return error;
+};
+
+const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const taken = `Port ${port} on ${host} is taken. Stop what uses it, or choose another PORT and OPS_PORT.`;
-      reject(error.code === 'EADDRINUSE' ? fault('port_taken', taken) : error);
-    });
+    const { host, port } = options;
+    server.once('error', (error) => reject(listenFault(error, options)));
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
   });
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
-import type { EventType } from '../../src/domain/events';
+import type { EventType, TenantEvent } from '../../src/domain/events';
 import { missingLifts, upcast } from '../../src/domain/upcast';
 import { decode } from '../../src/event-log/decode';
 import { streamNames } from '../../src/event-log/streams';
@@ -14,7 +14,7 @@ const versions = types.flatMap((type) => eventSchemas[type].map((_, i) => [type,
 const streams = streamNames();
 
 /** A life in which every event happens once. */
-const order: Readonly<Record<EventType, number>> = {
+const order: Readonly<Record<TenantEvent['type'], number>> = {
   TenantCreated: 0,
   ApplicationCreated: 1,
   KeyAdded: 2,
@@ -26,7 +26,7 @@ const order: Readonly<Record<EventType, number>> = {
   ApplicationDeleted: 8,
   TenantDeleted: 9,
 };
-const life = types.toSorted((a, b) => order[a] - order[b]);
+const life = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
 
 /** The state after each event of the life, all of them in the given versions. */
 const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] => {
@@ -72,7 +72,7 @@ describe('the frozen samples', () => {
     );
   });
 
-  it('of the oldest versions fold too', () => expect(statesOf(() => 1)).toHaveLength(types.length));
+  it('of the oldest versions fold too', () => expect(statesOf(() => 1)).toHaveLength(life.length));
 });
 
 describe('old shapes', () => {

@@ -9,7 +9,7 @@ export const ACTOR = '00000000-0000-4000-8000-000000000002';
 /** Event number n happened on the n-th minute of the first of January. */
 export const minute = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
 
-export const recordedAt = (event: TenantEvent, revision: number): Recorded => ({
+export const recordedAt = (event: TenantEvent, revision: number): Recorded<TenantEvent> => ({
   ...event,
   id: `00000000-0000-4000-9000-${String(revision).padStart(12, '0')}`,
   tenantId: TENANT,

@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { isEventType, streamKindOf } from '../../src/domain/event-schemas';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from './given';
@@ -28,7 +29,7 @@ export const loggedSample = ({ type, data, metadata }: Sample, revision = 0): Lo
   type,
   data,
   metadata,
-  stream: streamNames().tenant(TENANT),
+  stream: streamNames()[isEventType(type) ? streamKindOf(type) : 'tenant'](TENANT),
   revision,
   position: String(revision + 1).padStart(16, '0'),
   recordedAt: '2026-02-01T00:00:00.000Z',

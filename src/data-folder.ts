@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  statfsSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { codeOf, fault, messageOf, type Fault } from './fault';
+
+const unusable = (folder: string, why: string): Fault =>
+  fault('data_dir_unusable', `DATA_DIR=${folder} ${why}. Choose another folder.`);
+
+const whyUnusable: Readonly<Record<string, string>> = {
+  EEXIST: 'is a file, not a folder',
+  ENOTDIR: 'lies inside a file, not in a folder',
+  EROFS: 'is on a read-only disk',
+  ENOSPC: 'is on a full disk',
+  EACCES: 'cannot be written by this user',
+  EPERM: 'cannot be written by this user',
+};
+
+const nearestThere = (path: string): string => (existsSync(path) ? path : nearestThere(dirname(path)));
+
+export const mustBeUsable = (folder: string): void => {
+  try {
+    accessSync(nearestThere(folder), constants.W_OK);
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw unusable(folder, whyUnusable[codeOf(error) ?? ''] ?? `cannot be made (${messageOf(error)})`);
+  }
+};
+
+/** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
+const LEAST_FREE_BYTES = 1_048_576;
+
+/** Says when a failure to open something has a full disk as its cause. */
+export const explained = (folder: string, error: unknown): unknown => {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < LEAST_FREE_BYTES
+    ? unusable(folder, `is on a full disk (${messageOf(error).replace(/\.$/, '')})`)
+    : error;
+};
+
+/** The secret that is kept with the data: made once, by whoever comes first, and readable for the owner only. */
+export const keptSecret = (folder: string): string => {
+  const path = join(folder, 'secret');
+  if (existsSync(path)) return readFileSync(path, 'utf8');
+  const mine = `${path}.${process.pid}`;
+  writeFileSync(mine, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  try {
+    linkSync(mine, path);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+  unlinkSync(mine);
+  return readFileSync(path, 'utf8');
+};

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { permissionsOf } from '../../src/domain/permissions';
+import { freshFolder } from '../support/folders';
+import { eventsIn, fewAtOnce, operatorAt } from '../support/operator';
+
+const operator = operatorAt(freshFolder());
+const made = { tenant: '', gone: '', application: '', key: '' };
+const nobody = randomUUID();
+
+beforeAll(async () => {
+  const { tenant_id: tenant } = await operator.json('tenant create --name A');
+  const { tenant_id: gone } = await operator.json('tenant create --name B');
+  const line = `application create --tenant ${tenant} --name C --type public`;
+  const application = await operator.json(line);
+  await operator.json(`tenant delete ${gone}`);
+  await operator.json(`key revoke --tenant ${tenant} ${application['key_id']}`);
+  Object.assign(made, {
+    tenant,
+    gone,
+    application: application['application_id'],
+    key: application['key_id'],
+  });
+});
+
+interface Refused {
+  readonly line: () => string;
+  readonly code: string;
+  readonly says: () => readonly string[];
+}
+
+const refused: readonly Refused[] = [
+  { line: () => `tenant show ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
+  { line: () => `tenant set-plan ${nobody} --included-tokens 1`, code: 'tenant_not_found', says: () => [] },
+  { line: () => `tenant delete ${nobody}`, code: 'tenant_not_found', says: () => [] },
+  { line: () => `application list --tenant ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
+  { line: () => `key list --tenant ${nobody}`, code: 'tenant_not_found', says: () => [nobody] },
+  {
+    line: () => `application create --tenant ${nobody} --name A --type public`,
+    code: 'tenant_not_found',
+    says: () => [],
+  },
+  { line: () => `tenant create --name A --id ${made.tenant}`, code: 'tenant_exists', says: () => ['exists'] },
+  { line: () => `tenant create --name A --id ${made.gone}`, code: 'tenant_exists', says: () => ['exists'] },
+  { line: () => `tenant delete ${made.gone}`, code: 'tenant_deleted', says: () => [made.gone] },
+  { line: () => `tenant create --name ${'x'.repeat(201)}`, code: 'name_invalid', says: () => ['200'] },
+  {
+    line: () => `application show --tenant ${made.tenant} ${nobody}`,
+    code: 'application_not_found',
+    says: () => [nobody],
+  },
+  {
+    line: () => `application rename --tenant ${made.tenant} ${nobody} --name A`,
+    code: 'application_not_found',
+    says: () => [nobody],
+  },
+  {
+    line: () => `application delete --tenant ${made.tenant} ${nobody}`,
+    code: 'application_not_found',
+    says: () => [nobody],
+  },
+  {
+    line: () => `application create --tenant ${made.tenant} --id ${made.application} --name A --type public`,
+    code: 'application_exists',
+    says: () => [made.application],
+  },
+  {
+    line: () =>
+      `application create --tenant ${made.tenant} --name A --type public --permission tenant:update`,
+    code: 'permission_not_assignable',
+    says: () => ['tenant:update', ...permissionsOf('public').map(({ type }) => type)],
+  },
+  {
+    line: () =>
+      `application set-permissions --tenant ${made.tenant} ${made.application} --permission token:fly`,
+    code: 'permission_unknown',
+    says: () => ['token:fly', ...permissionsOf('public').map(({ type }) => type)],
+  },
+  {
+    line: () => `key create --tenant ${made.tenant} --application ${nobody}`,
+    code: 'application_not_found',
+    says: () => [nobody],
+  },
+  {
+    line: () => `key list --tenant ${made.tenant} --application ${nobody}`,
+    code: 'application_not_found',
+    says: () => [nobody],
+  },
+  {
+    line: () => `key create --tenant ${made.tenant} --application ${made.application} --expires 2020-01-01`,
+    code: 'expiry_invalid',
+    says: () => ['2020-01-01T00:00:00.000Z', 'not in the future'],
+  },
+  { line: () => `key revoke --tenant ${made.tenant} ${nobody}`, code: 'key_not_found', says: () => [nobody] },
+  {
+    line: () => `key revoke --tenant ${made.tenant} ${made.key}`,
+    code: 'key_already_revoked',
+    says: () => [made.key],
+  },
+];
+
+describe('what the state of a tenant does not allow', () => {
+  it('is refused with 1, one line with the code on stderr, and writes nothing', async () => {
+    const before = await eventsIn(operator.folder);
+    const ended = await fewAtOnce(refused, ({ line }) => operator.run(line(), '--json'));
+    for (const [at, { line, code, says }] of refused.entries()) {
+      const { code: exit, stdout, stderr = '' } = ended[at] ?? {};
+      expect({ line: line(), exit, stdout }).toEqual({ line: line(), exit: 1, stdout: '' });
+      expect(stderr).toMatch(new RegExp(`^tenant-ledger: .+\\.? \\[${code}\\]\\n$`));
+      for (const text of says()) expect(stderr).toContain(text);
+    }
+    expect(await eventsIn(operator.folder)).toEqual(before);
+  });
+
+  it('has a code that can be explained', async () => {
+    const codes = [...new Set(refused.map(({ code }) => code))];
+    const explained = await fewAtOnce(codes, (code) => operator.json(`explain ${code}`));
+    expect(explained).toEqual(
+      codes.map((code) => ({ code, status: null, title: expect.any(String), meaning: expect.any(String) })),
+    );
+  });
+
+  it('does not include codes that do not exist', async () => {
+    const { code, stdout, stderr } = await operator.run('explain nonsense');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('There is no error code nonsense. Known: ');
+    expect(stderr).toContain('key_refused');
+  });
+});

@@ -1,0 +1,100 @@
+import { freshFolder } from '../support/folders';
+import { fewAtOnce, operatorAt } from '../support/operator';
+
+const commands: Readonly<Record<string, readonly string[]>> = {
+  serve: ['DATA_DIR', 'PORT', 'OPS_PORT', 'OPERATOR_ID', 'Default: 8080'],
+  tenant: ['create', 'list', 'show', 'set-plan', 'delete'],
+  'tenant create': ['--name', '--id', '--owner', '--included-tokens', '--actor', '--json'],
+  'tenant list': ['--json'],
+  'tenant show': ['<tenant-id>', '--json'],
+  'tenant set-plan': ['<tenant-id>', '--included-tokens', '--actor', '--json'],
+  'tenant delete': ['<tenant-id>', '--actor', '--json'],
+  application: ['create', 'list', 'show', 'rename', 'set-permissions', 'delete'],
+  'application create': ['--tenant', '--name', '--type', '--permission', '--expires', '--actor', '--json'],
+  'application list': ['--tenant', '--json'],
+  'application show': ['<application-id>', '--tenant', '--json'],
+  'application rename': ['<application-id>', '--tenant', '--name', '--actor', '--json'],
+  'application set-permissions': ['<application-id>', '--tenant', '--permission', '--actor', '--json'],
+  'application delete': ['<application-id>', '--tenant', '--actor', '--json'],
+  key: ['create', 'list', 'revoke'],
+  'key create': ['--tenant', '--application', '--expires', '--actor', '--json'],
+  'key list': ['--tenant', '--application', '--json'],
+  'key revoke': ['<key-id>', '--tenant', '--actor', '--json'],
+  permissions: ['--type', 'public', 'private', 'management', '--json'],
+  status: ['--json'],
+  explain: ['<code>', '--json'],
+  config: ['--json'],
+};
+
+const A_UUID = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+
+const wrong: readonly { line: string; says: readonly string[] }[] = [
+  { line: '', says: ['Usage: tenant-ledger', 'serve', 'explain'] },
+  { line: 'tenant', says: ['Usage: tenant-ledger tenant', 'set-plan'] },
+  { line: 'tennant list', says: ["unknown command 'tennant'", 'Did you mean tenant?'] },
+  { line: 'tenant lost', says: ["unknown command 'lost'", 'Did you mean list?'] },
+  { line: 'serve now', says: ['too many arguments'] },
+  { line: 'tenant list --jsno', says: ["unknown option '--jsno'", 'Did you mean --json?'] },
+  { line: 'tenant create', says: ["'--name <name>' not specified"] },
+  { line: 'tenant create --name', says: ["'--name <name>' argument missing"] },
+  { line: 'tenant create --name A --id 12', says: ['--id', "'12'", 'must be a UUID, for example'] },
+  { line: 'tenant create --name A --owner me', says: ['--owner', "'me'", 'must be a UUID'] },
+  { line: 'tenant create --name A --actor me', says: ['--actor', "'me'", 'must be a UUID'] },
+  { line: 'tenant create --name A --included-tokens -1', says: ['--included-tokens', 'whole number'] },
+  { line: 'tenant create --name A --included-tokens 1.5', says: ["'1.5'", 'whole number'] },
+  { line: 'tenant create --name A --included-tokens 1e3', says: ["'1e3'", 'whole number'] },
+  { line: 'tenant show', says: ["missing required argument 'tenant-id'"] },
+  { line: 'tenant show x', says: ["'x'", 'must be a UUID'] },
+  { line: `tenant set-plan ${A_UUID}`, says: ['--included-tokens', 'not specified'] },
+  { line: `application create --tenant ${A_UUID} --name A`, says: ['--type', 'not specified'] },
+  {
+    line: `application create --tenant ${A_UUID} --name A --type root`,
+    says: ["'root'", 'Allowed choices are public, private, management'],
+  },
+  { line: 'application list', says: ['--tenant', 'not specified'] },
+  { line: `key create --tenant ${A_UUID}`, says: ['--application', 'not specified'] },
+  {
+    line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires tomorrow`,
+    says: ["'tomorrow'", 'must be a time like 2031-01-31T12:00:00Z'],
+  },
+  {
+    line: `key create --tenant ${A_UUID} --application ${A_UUID} --expires 2031-02-31`,
+    says: ["'2031-02-31'", 'must be a time like'],
+  },
+  { line: `key revoke --tenant ${A_UUID} key_1`, says: ["'key_1'", 'must be a UUID'] },
+  { line: 'permissions --type root', says: ['Allowed choices are public, private, management'] },
+  { line: 'explain', says: ["missing required argument 'code'"] },
+];
+
+describe('the use of the command line', () => {
+  const { run } = operatorAt(freshFolder());
+
+  it('is explained by --help, for every command', async () => {
+    const helps = await fewAtOnce(Object.keys(commands), (line) => run(line, '--help'));
+    expect(helps.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+      helps.map(() => ({ code: 0, stderr: '' })),
+    );
+    for (const [at, [line, named]] of Object.entries(commands).entries()) {
+      const text = helps[at]?.stdout ?? '';
+      expect(text).toContain(`Usage: tenant-ledger ${line}`);
+      for (const name of named) expect({ line, text }).toEqual({ line, text: expect.stringContaining(name) });
+    }
+  });
+
+  it('lists every command in the help of the program, and tells the version', async () => {
+    const [help, version] = await Promise.all([run('--help'), run('--version')]);
+    for (const line of Object.keys(commands)) expect(help.stdout).toContain(line.split(' ')[0]);
+    expect(version).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+  });
+
+  it('is refused with 2, a reason and no output where it is wrong', async () => {
+    const ended = await fewAtOnce(wrong, ({ line }) => run(line));
+    for (const [at, { line, says }] of wrong.entries()) {
+      const { code, stdout, stderr } = ended[at] ?? {};
+      expect({ line, code, stdout }).toEqual({ line, code: 2, stdout: '' });
+      for (const text of says)
+        expect({ line, stderr }).toEqual({ line, stderr: expect.stringContaining(text) });
+      expect(stderr).not.toMatch(/^\s+at /m);
+    }
+  });
+});

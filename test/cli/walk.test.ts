@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { permissions, permissionsOf } from '../../src/domain/permissions';
+import { freshFolder } from '../support/folders';
+import { operatorAt, type Operator } from '../support/operator';
+import { startService } from '../support/service';
+
+/** Every command that works on data, once with --json and once for people, on the same data. */
+const places: readonly {
+  where: string;
+  open: () => Promise<{ operator: Operator; close: () => Promise<void> }>;
+}[] = [
+  {
+    where: 'on data without a server',
+    open: async () => ({ operator: operatorAt(freshFolder()), close: async () => undefined }),
+  },
+  {
+    where: 'beside a running server',
+    open: async () => {
+      const service = await startService();
+      return {
+        operator: operatorAt(service.folder),
+        close: async () => {
+          expect(await service.stop()).toBe(0);
+        },
+      };
+    },
+  },
+];
+
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const UUID = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
+const NIL = '00000000-0000-0000-0000-000000000000';
+
+describe.each(places)('the command line $where', ({ open }) => {
+  let place: Awaited<ReturnType<(typeof places)[number]['open']>>;
+  let operator: Operator;
+  const id = randomUUID();
+  const owner = randomUUID();
+  beforeAll(async () => {
+    place = await open();
+    operator = place.operator;
+  });
+  afterAll(() => place.close());
+
+  it('makes, shows, lists, changes and deletes a tenant', async () => {
+    const created = await operator.json(
+      `tenant create --id ${id} --owner ${owner.toUpperCase()} --included-tokens 5 --name`,
+      'Ünï & Co',
+    );
+    expect(created).toEqual({
+      tenant_id: id,
+      name: 'Ünï & Co',
+      owner_id: owner,
+      included_monthly_active_tokens: 5,
+    });
+    const whole = {
+      ...created,
+      status: 'active',
+      fingerprint_tokens: false,
+      deduplicate_tokens: false,
+      created_at: TIME,
+      modified_at: null,
+      deleted_at: null,
+    };
+    expect(await operator.json(`tenant show ${id}`)).toEqual(whole);
+    const planned = { ...whole, included_monthly_active_tokens: 7 };
+    expect(await operator.json(`tenant set-plan ${id} --included-tokens 7`)).toEqual(planned);
+    expect(await operator.json<unknown[]>('tenant list')).toContainEqual(planned);
+
+    const plain = await operator.run('tenant create --name Plain');
+    expect(plain).toMatchObject({ code: 0, stderr: '' });
+    const other = /^tenant_id: +(\S+)$/m.exec(plain.stdout)?.[1] ?? '';
+    expect(plain.stdout).toMatch(new RegExp(`^owner_id: +${NIL}$`, 'm'));
+    expect(await operator.json(`tenant delete ${other}`)).toEqual({ tenant_id: other, status: 'deleted' });
+    expect(await operator.json(`tenant show ${other}`)).toMatchObject({
+      status: 'deleted',
+      deleted_at: TIME,
+    });
+    const list = (await operator.run('tenant list')).stdout.split('\n');
+    expect(list[0]).toMatch(/^tenant_id +name +status +owner_id /);
+    expect(list.find((line) => line.startsWith(other))).toMatch(/ Plain +deleted /);
+  });
+
+  it('makes, shows, lists, changes and deletes an Application', async () => {
+    const created = await operator.json(
+      `application create --tenant ${id} --name Web --type private --permission token:create --permission token:create`,
+    );
+    expect(created).toEqual({
+      tenant_id: id,
+      application_id: UUID,
+      name: 'Web',
+      type: 'private',
+      permissions: ['token:create'],
+      key_id: UUID,
+      expires_at: null,
+      key: KEY,
+    });
+    const app = created['application_id'];
+    const whole = {
+      application_id: app,
+      name: 'Web',
+      type: 'private',
+      status: 'active',
+      created_at: TIME,
+      permissions: ['token:create'],
+    };
+    const named = `--tenant ${id} ${app}`;
+    expect(await operator.json(`application show ${named}`)).toEqual(whole);
+    const renamed = { ...whole, name: 'Shop' };
+    expect(await operator.json(`application rename ${named} --name Shop`)).toEqual(renamed);
+    const bare = { ...renamed, permissions: [] };
+    expect(await operator.json(`application set-permissions ${named}`)).toEqual(bare);
+    expect(await operator.json(`application list --tenant ${id}`)).toEqual([bare]);
+    const shown = await operator.run(`application show ${named}`);
+    expect(shown.stdout).toMatch(new RegExp(`^application_id: +${app}\nname: +Shop\n`));
+    const gone = { application_id: app, status: 'deleted' };
+    expect(await operator.json(`application delete ${named}`)).toEqual(gone);
+    expect(await operator.json(`application list --tenant ${id}`)).toEqual([{ ...bare, status: 'deleted' }]);
+    expect(await operator.json(`key list --tenant ${id}`)).toMatchObject([{ status: 'application_deleted' }]);
+  });
+
+  it('makes, lists and revokes keys', async () => {
+    const { application_id: app, key_id: first } = await operator.json(
+      `application create --tenant ${id} --name Keys --type public --expires 2031-01-31`,
+    );
+    const line = `key create --tenant ${id} --application ${app}`;
+    const second = await operator.json(`${line} --expires 2031-01-31T12:00:00+01:00`);
+    const expires_at = '2031-01-31T11:00:00.000Z';
+    expect(second).toEqual({ application_id: app, key_id: UUID, expires_at, key: KEY });
+    const plain = (await operator.run(line)).stdout;
+    expect(plain).toMatch(/^key: +key_[0-9A-Za-z]{55}$/m);
+    const third = /^key_id: +(\S+)$/m.exec(plain)?.[1];
+    expect(await operator.json(`key revoke --tenant ${id} ${second['key_id']}`)).toEqual({
+      key_id: second['key_id'],
+      status: 'revoked',
+    });
+    const listed = await operator.json<{ key_id: string }[]>(`key list --tenant ${id} --application ${app}`);
+    const common = { application_id: app, created_at: TIME, revoked_at: null };
+    const rows = new Map(listed.map((row) => [row.key_id, row]));
+    expect(rows.size).toBe(3);
+    expect(rows.get(first ?? '')).toMatchObject({
+      ...common,
+      status: 'active',
+      expires_at: '2031-01-31T00:00:00.000Z',
+    });
+    expect(rows.get(third ?? '')).toMatchObject({ ...common, status: 'active', expires_at: null });
+    expect(rows.get(second['key_id'] ?? '')).toEqual({
+      ...common,
+      key_id: second['key_id'],
+      status: 'revoked',
+      expires_at,
+      revoked_at: TIME,
+    });
+    expect(JSON.stringify(listed)).not.toContain('key_"');
+    expect(JSON.stringify(listed)).not.toContain(second['key']);
+  });
+
+  it('tells the status', async () => {
+    const status = await operator.json<Record<string, unknown>>('status');
+    expect(status).toMatchObject({
+      log: { identity: UUID, head: expect.any(String) },
+      projections: ['tenants', 'applications'].map((projection) => ({
+        projection,
+        generation: `${projection}_v1_1`,
+        position: (status['log'] as { head: string }).head,
+        lag_events: 0,
+        lag_capped: false,
+        lag_seconds: 0,
+        parked: [],
+      })),
+      decisions: { parked: [] },
+    });
+    const plain = (await operator.run('status')).stdout;
+    expect(plain).toMatch(/^log: +[0-9a-f-]{36}\nhead: +\S+\nprojector: /);
+    expect(plain).toMatch(/^tenants +tenants_v1_1 +\S+ +0 +0\.0 +0$/m);
+  });
+});
+
+describe('what can be looked up without data', () => {
+  const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME' });
+
+  it('are the permissions', async () => {
+    const all = await operator.json<unknown[]>('permissions');
+    expect(all).toHaveLength(30);
+    expect(all[0]).toEqual({
+      type: permissions[0]?.type,
+      application_types: permissions[0]?.applicationTypes,
+      description: permissions[0]?.description,
+    });
+    expect(await operator.json<unknown[]>('permissions --type public')).toHaveLength(
+      permissionsOf('public').length,
+    );
+    const plain = await operator.run('permissions');
+    expect(plain.stdout.split('\n')).toHaveLength(32);
+    expect(plain.stdout).toMatch(/^type +application_types +description\n/);
+  });
+
+  it('are the error codes', async () => {
+    expect(await operator.json<unknown>('explain key_refused')).toEqual({
+      code: 'key_refused',
+      status: 401,
+      title: expect.any(String),
+      meaning: expect.stringContaining('tenant-ledger key create'),
+    });
+    expect((await operator.run('explain key_refused')).stdout).toMatch(/^code: +key_refused\nstatus: +401\n/);
+  });
+
+  it('are the settings, with where they come from', async () => {
+    const rows = await operator.json<unknown[]>('config');
+    expect(rows).toContainEqual({
+      name: 'HEADER_PREFIX',
+      value: 'ACME',
+      source: 'environment',
+      meaning: expect.any(String),
+    });
+    expect(rows).toContainEqual({
+      name: 'PORT',
+      value: 8080,
+      source: 'default',
+      meaning: expect.any(String),
+    });
+    expect((await operator.run('config')).stdout).toMatch(/^HEADER_PREFIX +ACME +environment +The /m);
+  });
+});

@@ -1,0 +1,10 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The files below a folder whose bytes hold this text anywhere. */
+export const filesWith = (text: string, folder: string): readonly string[] =>
+  readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter(
+      (name) => statSync(join(folder, name)).isFile() && readFileSync(join(folder, name)).includes(text),
+    );

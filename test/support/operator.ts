@@ -1,0 +1,54 @@
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import { command, type Finished } from './service';
+
+/** The command line on one data folder. */
+export interface Operator {
+  readonly folder: string;
+  /** The line is split at its spaces; what holds spaces itself is given separately. */
+  run(line: string, ...more: readonly string[]): Promise<Finished>;
+  /** Must succeed; gives the one JSON document on stdout. */
+  json<T = Record<string, string>>(line: string, ...more: readonly string[]): Promise<T>;
+}
+
+export const operatorAt = (folder: string, env: Readonly<Record<string, string>> = {}): Operator => {
+  const run: Operator['run'] = (line, ...more) =>
+    command([...line.split(' ').filter((word) => word !== ''), ...more], { DATA_DIR: folder, ...env });
+  return {
+    folder,
+    run,
+    json: async <T>(line: string, ...more: readonly string[]) => {
+      const { code, stdout, stderr } = await run(line, ...more, '--json');
+      if (code !== 0 || stderr !== '') throw new Error(`${line} ended with ${code}: ${stderr}`);
+      return JSON.parse(stdout) as T;
+    },
+  };
+};
+
+/** Everything in the event log of a folder, in order. */
+export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> => {
+  const log = await sqliteEventLog(folder, streamNames(''));
+  const events: LoggedEvent[] = [];
+  try {
+    for await (const batch of log.readAll()) events.push(...batch);
+    return events;
+  } finally {
+    await log.close();
+  }
+};
+
+/** Does the work for each of them, a few at a time, and gives the results in order. */
+export const fewAtOnce = async <T, R>(
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<readonly R[]> => {
+  const results: R[] = [];
+  const queue = [...items.entries()];
+  const lane = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift())
+      results[next[0]] = await work(next[1]);
+  };
+  await Promise.all([lane(), lane(), lane()]);
+  return results;
+};
