@@ -105,6 +105,12 @@ export const settings = {
     secret: true,
     read: (text) => (text === '' || text.length >= 32 ? text : undefined),
   }),
+  DEMO: setting({
+    meaning: 'Whether a first start also makes some demonstration facts: `true` or `false`.',
+    fallback: 'true',
+    example: 'false',
+    read: (text) => ({ true: true, false: false })[text],
+  }),
   SHUTDOWN_SECONDS: setting({
     meaning: 'How long a stopping server waits for requests that are under way.',
     fallback: '10',

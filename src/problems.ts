@@ -188,11 +188,22 @@ const commandLine = {
     'A port is taken.',
     'Something else listens there, perhaps another server of ours. Stop it, or choose another `PORT` or `OPS_PORT`.',
   ),
+  port_refused: problem(
+    undefined,
+    'This user may not listen on that port.',
+    'Ports below 1024 are often for root only. Choose another `PORT` or `OPS_PORT`.',
+  ),
+  host_unknown: problem(
+    undefined,
+    'The address to listen on is not of this machine.',
+    'Choose another `HOST` or `OPS_HOST`, for example `127.0.0.1` or `0.0.0.0`.',
+  ),
   data_dir_unusable: problem(
     undefined,
     'The data folder cannot be used.',
     '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
   ),
+  file_unreadable: problem(undefined, 'A file cannot be read.', 'Check the name and who may read it.'),
   code_unknown: problem(
     undefined,
     'There is no such error code.',

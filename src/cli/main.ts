@@ -3,7 +3,9 @@ import { programVersion } from '../app';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
 import { applicationCommands } from './application-commands';
+import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
+import { logsCommand } from './logs-command';
 import { say } from './output';
 import { configCommand, explainCommand, permissionsCommand } from './reference-commands';
 import { serveCommand } from './serve-command';
@@ -24,6 +26,8 @@ const program = (): Command =>
     .addCommand(tenantCommands())
     .addCommand(applicationCommands())
     .addCommand(keyCommands())
+    .addCommand(logsCommand())
+    .addCommand(ingestCommand())
     .addCommand(permissionsCommand())
     .addCommand(statusCommand())
     .addCommand(explainCommand())

@@ -8,6 +8,7 @@ import { createTenant, type Decide } from '../domain/tenant';
 import { codeOf } from '../fault';
 import { listApplications } from '../../projections/applications';
 import { freshKey } from './application-commands';
+import { addDemoFacts } from './demo';
 import { operatorCaller } from './desk';
 import { allTenants } from './tenant-commands';
 
@@ -21,7 +22,7 @@ const firstTenantId = (logIdentity: string): string =>
     .digest('hex')
     .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
 
-const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
+const makeFirstTenant = async (app: App, operator: string, demo: boolean): Promise<string> => {
   const tenantId = firstTenantId(await app.log.identity());
   const execute = (decide: Decide) =>
     app.ledger.execute({
@@ -42,15 +43,22 @@ const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
       key: wish,
     }),
   );
+  if (demo) await addDemoFacts(app, tenantId);
   return key;
 };
 
 const curlLines = (url: string, header: string, key: string): string => {
-  const read = `curl -s ${url}/tenants/self -H '${header}: ${key}'`;
-  const rename = `curl -s -X PUT ${url}/tenants/self -H '${header}: ${key}' -H 'Content-Type: application/json' -d '{"name":"My first tenant"}'`;
-  return ['Read the tenant, rename it, and read it again:', '', `  ${read}`, `  ${rename}`, `  ${read}`].join(
-    '\n',
-  );
+  const withKey = `-H '${header}: ${key}'`;
+  const rename = `-X PUT ${url}/tenants/self ${withKey} -H 'Content-Type: application/json' -d '{"name":"My first tenant"}'`;
+  return [
+    'Read the tenant, rename it, and read it again; then look at its audit log and its usage:',
+    '',
+    `  curl -s ${url}/tenants/self ${withKey}`,
+    `  curl -s ${rename}`,
+    `  curl -s ${url}/tenants/self ${withKey}`,
+    `  curl -s '${url}/logs?size=5' ${withKey}`,
+    `  curl -s ${url}/tenants/self/reports/usage ${withKey}`,
+  ].join('\n');
 };
 
 const howToMakeAKey = async (app: App): Promise<string> => {
@@ -69,9 +77,12 @@ const howToMakeAKey = async (app: App): Promise<string> => {
 };
 
 /** A first start makes a tenant with a management Application; its key is shown here and never again. */
-export const firstKey = async (app: App, { OPERATOR_ID }: Configuration): Promise<string | undefined> => {
+export const firstKey = async (
+  app: App,
+  { OPERATOR_ID, DEMO }: Configuration,
+): Promise<string | undefined> => {
   if ((await app.log.head()) !== undefined) return undefined;
-  return makeFirstTenant(app, OPERATOR_ID).catch((error: unknown) => {
+  return makeFirstTenant(app, OPERATOR_ID, DEMO).catch((error: unknown) => {
     if (codeOf(error) === 'tenant_exists') return undefined;
     throw error;
   });

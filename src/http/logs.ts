@@ -1,5 +1,6 @@
 import { parseMoment } from '../domain/moment';
-import { findLogs, listEntityTypes, type LogFilter, type LogPage, type LogRow } from '../../projections/logs';
+import { findLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
+import { listEntityTypes, type LogRow } from '../../projections/logs';
 import type { Cursors } from './cursor';
 import { invalid } from './invalid';
 import { ok, route } from './route';

@@ -144,5 +144,6 @@ export const ingest = async (
     bytes = 0;
   }
   await appendBatch(batch);
+  for (const end of behind) await parts.reached(end, WAIT_MS);
   return { accepted, refused };
 };

@@ -160,7 +160,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     const status = await operator.json<Record<string, unknown>>('status');
     expect(status).toMatchObject({
       log: { identity: UUID, head: expect.any(String) },
-      projections: ['tenants', 'applications'].map((projection) => ({
+      projections: ['tenants', 'applications', 'logs', 'usage'].map((projection) => ({
         projection,
         generation: `${projection}_v1_1`,
         position: (status['log'] as { head: string }).head,

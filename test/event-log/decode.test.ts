@@ -106,10 +106,22 @@ describe('a logged event', () => {
       /^The data names another tenant, 11111111-/,
     ],
   ])('is bad with %s, and says why', (_, poison, reason) => {
-    for (const kind of ['tenant', 'activity'] as const) {
-      const decoded = decode(logged({ ...poison, stream: streams[kind](tenantId) }), streams);
-      expect(decoded).toEqual({ status: 'bad', kind, tenantId, reason: expect.stringMatching(reason) });
-    }
+    const decoded = decode(logged({ ...poison, stream: streams.tenant(tenantId) }), streams);
+    expect(decoded).toEqual({
+      status: 'bad',
+      kind: 'tenant',
+      tenantId,
+      reason: expect.stringMatching(reason),
+    });
+  });
+
+  it.each([
+    ['TenantDeleted', 'activity'],
+    ['TokenCreated', 'tenant'],
+  ] as const)('is bad when a %s lies in a stream of kind %s', (type, kind) => {
+    const data = type === 'TokenCreated' ? { entityId: 'x' } : {};
+    const decoded = decode(logged({ type, data, stream: streams[kind](tenantId) }), streams);
+    expect(decoded).toMatchObject({ status: 'bad', kind, reason: expect.stringMatching(/does not belong/) });
   });
 
   it.each([

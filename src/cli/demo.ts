@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import type { App } from '../app';
+import { currentVersion } from '../domain/event-schemas';
+import type { FactType } from '../domain/facts';
+
+/** What a newcomer sees in the logs and in the usage report: a little life of tokens, cards and a proxy. */
+const story: readonly (readonly [FactType, string, number])[] = [
+  ['TokenCreated', 'tok_demo_1', 48],
+  ['TokenCreated', 'tok_demo_2', 47],
+  ['CardCreated', 'card_demo_1', 40],
+  ['BankCreated', 'bank_demo_1', 36],
+  ['TokenRead', 'tok_demo_1', 30],
+  ['ProxyCreated', 'proxy_demo_1', 24],
+  ['CardUsed', 'card_demo_1', 12],
+  ['TokenUpdated', 'tok_demo_2', 6],
+  ['TokenCreated', 'tok_demo_3', 4],
+  ['TokenDeleted', 'tok_demo_2', 2],
+  ['CardRead', 'card_demo_1', 1],
+];
+
+const HOUR_MS = 3_600_000;
+
+export const addDemoFacts = async ({ log, streams }: App, tenantId: string): Promise<void> => {
+  const now = Date.now();
+  const events = story.map(([type, entityId, hoursAgo]) => ({
+    id: randomUUID(),
+    type,
+    data: { entityId, occurredAt: new Date(now - hoursAgo * HOUR_MS).toISOString() },
+    metadata: { version: currentVersion(type), at: new Date(now).toISOString() },
+  }));
+  await log.append(streams.activity(tenantId), events, 'no_stream');
+};

@@ -1,0 +1,76 @@
+import { createReadStream } from 'node:fs';
+import { Command } from 'commander';
+import { fault } from '../fault';
+import { ingest, type Ingested } from '../ingest/ingest';
+import { jsonOption } from './arguments';
+import { atDesk, type Desk } from './desk';
+import { printOne, progressLine, say } from './output';
+
+/** More refused lines than this are only counted. */
+const MOST_SHOWN = 1_000;
+
+interface Options {
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+const inputOf = (file: string): AsyncIterable<Buffer> => {
+  if (file === '-') return process.stdin;
+  const stream = createReadStream(file);
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.message})`;
+    stream.destroy(fault('file_unreadable', `The file ${file} ${why}.`));
+  });
+  return stream;
+};
+
+const progressOf = () => {
+  const line = progressLine('Ingesting:');
+  const began = Date.now();
+  return {
+    tell: ({ accepted, refused }: Ingested): void => {
+      const rate = Math.round((1_000 * accepted) / Math.max(1, Date.now() - began));
+      line.tell(`${accepted} accepted, ${refused} refused, ${rate}/s`);
+    },
+    end: line.end,
+  };
+};
+
+const run = async ({ app }: Desk, file: string, options: Options): Promise<void> => {
+  const { log, ledger, streams, projecting } = app;
+  const errors: { line: number; reason: string }[] = [];
+  const progress = progressOf();
+  const onRefused = (line: number, reason: string): void => {
+    if (errors.length >= MOST_SHOWN) return;
+    errors.push({ line, reason });
+    say(`line ${line}: ${reason}`);
+  };
+  if (options.dryRun !== true) await projecting.start();
+  const parts = { log, ledger, streams, reached: projecting.reached, now: () => new Date().toISOString() };
+  const done = await ingest(inputOf(file), parts, {
+    dryRun: options.dryRun === true,
+    onRefused,
+    onProgress: progress.tell,
+  });
+  progress.end();
+  if (done.refused > MOST_SHOWN) say(`… and ${done.refused - MOST_SHOWN} more refused lines.`);
+  if (done.refused > 0) process.exitCode = 1;
+  if (options.json === true) printOne({ ...done, errors } as never, options);
+  else printOne({ ...done }, options);
+};
+
+export const ingestCommand = (): Command =>
+  new Command('ingest')
+    .description('take facts that other services report: NDJSON, one JSON object a line')
+    .argument('[file]', 'the file, or - for stdin', '-')
+    .option('--dry-run', 'only say what would be refused')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entityId": "tok_1", "occurredAt": TIME}}
+Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
+Good lines are taken even if others are refused; then the exit code is 1. The same file may be run again: an id
+counts once.`,
+    )
+    .action((file: string, options: Options) => atDesk((desk) => run(desk, file, options)));

@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { Command, Option } from 'commander';
+import { pause } from '../clock';
+import { logView } from '../http/logs';
+import { walkLogs, type LogFilter } from '../../projections/log-pages';
+import type { LogRow } from '../../projections/logs';
+import { jsonOption, moment, tenantOption } from './arguments';
+import { atDesk } from './desk';
+import { knownTenant } from './tenant-commands';
+
+interface Options {
+  readonly tenant: string;
+  readonly entityType?: string;
+  readonly entityId?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+const PAGE = 500;
+const LOOK_AGAIN_MS = 200;
+
+const filterOf = ({ entityType, entityId, since, until }: Options): LogFilter => ({
+  ...(entityType === undefined ? {} : { entityType: entityType.toLowerCase() }),
+  ...(entityId === undefined ? {} : { entityId }),
+  ...(since === undefined ? {} : { start: since }),
+  ...(until === undefined ? {} : { end: until }),
+});
+
+const readable = (row: LogRow): string => {
+  const actor = row.actor_id === undefined ? 'somebody' : `${row.actor_type} ${row.actor_id}`;
+  return `${row.created_at}  ${row.entity_type}/${row.entity_id}  ${row.operation}  ${row.message}  by ${actor}`;
+};
+
+/** Waits for a reader that is slower than we are. */
+const print = async (text: string, signal: AbortSignal): Promise<void> => {
+  if (signal.aborted || process.stdout.write(`${text}\n`)) return;
+  await once(process.stdout, 'drain', { signal }).catch(() => undefined);
+};
+
+const untilInterrupted = (): AbortSignal => {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
+  process.stdout.once('error', () => stop.abort());
+  return stop.signal;
+};
+
+const run = (options: Options): Promise<void> =>
+  atDesk(async (desk) => {
+    await desk.upToDate();
+    await knownTenant(desk, options.tenant);
+    const { projecting } = desk.app;
+    const signal = untilInterrupted();
+    if (options.follow === true) await projecting.start();
+    const reader = projecting.reader('logs');
+    let last: LogRow | undefined;
+    do {
+      const page: readonly LogRow[] = await walkLogs(reader, options.tenant, filterOf(options), PAGE, last);
+      for (const row of page) {
+        const view = logView(options.tenant, row);
+        await print(options.json === true ? JSON.stringify(view) : readable(row), signal);
+      }
+      last = page.at(-1) ?? last;
+      if (page.length > 0) continue;
+      if (options.follow !== true) return;
+      await pause(LOOK_AGAIN_MS, signal);
+    } while (!signal.aborted);
+  });
+
+export const logsCommand = (): Command =>
+  new Command('logs')
+    .description("print a tenant's audit log, oldest first; with --json one row a line")
+    .addOption(tenantOption())
+    .option('--entity-type <type>', 'only logs of this entity type')
+    .option('--entity-id <id>', 'only logs of this entity')
+    .addOption(new Option('--since <time>', 'only logs from this time on').argParser(moment))
+    .addOption(new Option('--until <time>', 'only logs before this time').argParser(moment))
+    .option('--follow', 'go on printing what comes, until interrupted')
+    .addOption(jsonOption())
+    .action(run);
