@@ -11,6 +11,7 @@ import { cachedFolds, type Folds } from '../../src/ledger/folds';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
+import { anEvent, eventsOf } from './events';
 import { OWNER } from './given';
 
 export const streams = streamNames();
@@ -86,22 +87,51 @@ export interface Customer {
   readonly digest: string;
 }
 
+interface CustomerWish {
+  readonly permissions?: readonly string[];
+  readonly expiresAt?: string;
+  /** The same ids again, in another log. */
+  readonly as?: Customer;
+}
+
+const freshCustomer = (): Customer => {
+  const tenantId = randomUUID();
+  return {
+    tenantId,
+    applicationId: randomUUID(),
+    keyId: randomUUID(),
+    digest: digestOf(makeKey(tenantId)),
+  };
+};
+
 export const makeCustomer = async (
   { ledger: desk }: OpenLedger,
-  {
-    permissions = ['tenant:update', 'tenant:delete'],
-    expiresAt,
-  }: { permissions?: readonly string[]; expiresAt?: string } = {},
+  { permissions = ['tenant:update', 'tenant:delete'], expiresAt, as }: CustomerWish = {},
 ): Promise<Customer> => {
-  const [tenantId, applicationId, keyId] = [randomUUID(), randomUUID(), randomUUID()];
-  const digest = digestOf(makeKey(tenantId));
+  const customer = as ?? freshCustomer();
+  const { tenantId, applicationId, keyId, digest } = customer;
   const at = '2020-01-01T00:00:00.000Z';
   const key = { keyId, digest, at, ...(expiresAt === undefined ? {} : { expiresAt }) };
   const wish = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
   await desk.execute(byOperator(tenantId, createTenant(wish)));
   const application = { applicationId, name: 'Desk', type: 'management' as const, permissions, key };
   await desk.execute(byOperator(tenantId, createApplication(application)));
-  return { tenantId, applicationId, keyId, digest };
+  return customer;
+};
+
+/** Makes a customer's history longer, as another process would: number n was asked for with the key `key-n`. */
+export const fillStream = async (log: EventLog, customer: Customer, count: number): Promise<void> => {
+  const { tenantId, applicationId } = customer;
+  const stream = streams.tenant(tenantId);
+  let revision = (await eventsOf(log.readStream(stream))).length - 1;
+  const filling = Array.from({ length: count }, (_, n) => {
+    const settings = { fingerprintTokens: false, deduplicateTokens: n % 2 === 0 };
+    const actor = { type: 'application', id: applicationId };
+    const metadata = { actor, at: new Date().toISOString(), version: 1, ...idempotent(`key-${n}`) };
+    return anEvent({ name: `Filled ${n}`, settings }, { type: 'TenantUpdated', metadata });
+  });
+  for (let from = 0; from < count; from += 1_000)
+    ({ revision } = await log.append(stream, filling.slice(from, from + 1_000), revision, PATIENCE_MS));
 };
 
 export const byKey = (
