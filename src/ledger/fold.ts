@@ -65,4 +65,15 @@ const listsAsMaps = (_: string, value: unknown): unknown =>
     : value;
 
 export const foldToText = (fold: Fold): string => JSON.stringify(fold, mapsAsLists);
-export const foldFromText = (text: string): Fold => JSON.parse(text, listsAsMaps) as Fold;
+
+const isFold = (value: Partial<Fold> | null): value is Fold =>
+  typeof value?.revision === 'number' &&
+  typeof value.eventId === 'string' &&
+  value.tenant !== undefined &&
+  value.replies instanceof Map;
+
+/** Undefined when it is the text of something else. */
+export const foldFromText = (text: string): Fold | undefined => {
+  const value = JSON.parse(text, listsAsMaps) as Partial<Fold> | null;
+  return isFold(value) ? value : undefined;
+};

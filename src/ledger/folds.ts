@@ -11,7 +11,7 @@ export interface Folds {
   known(tenantId: string, deadline: number): Promise<Fold>;
   /** Read up to the head of the stream. A long read that misses its deadline goes on for those who come later. */
   atHead(tenantId: string, deadline: number): Promise<Fold>;
-  /** Takes in what this process has just appended to the given fold. */
+  /** Takes in what this process has just appended to the given fold. Gives the fold right after that, whatever came since. */
   advance(tenantId: string, fold: Fold, appended: readonly LoggedEvent[]): Fold;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
   unreadable(): readonly Fault[];
@@ -119,7 +119,9 @@ export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Stream
     atHead: (tenantId, deadline) => beforeDeadline(catchUp(tenantId), deadline, slow),
     advance: (tenantId, fold, appended) => {
       const snapshotAt = cache.get(tenantId)?.snapshotAt ?? -1;
-      return keep(tenantId, foldOn(fold, appended, tenantId, streams), snapshotAt);
+      const advanced = foldOn(fold, appended, tenantId, streams);
+      keep(tenantId, advanced, snapshotAt);
+      return advanced;
     },
     unreadable: () => [...broken.values()],
   };

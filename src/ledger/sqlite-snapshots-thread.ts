@@ -14,11 +14,8 @@ migrate(
   ],
   `The snapshot file ${path}`,
 );
-const upsert = db.prepare(
-  `INSERT INTO snapshots VALUES (?, ?, ?, ?)
-   ON CONFLICT (stream) DO UPDATE SET revision = excluded.revision, version = excluded.version, fold = excluded.fold
-   WHERE excluded.version <> version OR excluded.revision > revision`,
-);
+/** The latest save wins, also over a higher revision: that may be of a history that is no more. */
+const upsert = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
 
 answerInThread({
   answer: (requests) =>

@@ -14,12 +14,13 @@ export const streamQueue = (): StreamQueue => {
     const mine = new Promise<void>((resolve) => (done = resolve));
     const tail = before.then(() => mine);
     tails.set(stream, tail);
+    // Only when all before it are done: one that gave up may leave another at work.
+    void tail.then(() => tails.get(stream) === tail && tails.delete(stream));
     try {
       await beforeDeadline(before, deadline, tooMany);
       return await work();
     } finally {
       done();
-      if (tails.get(stream) === tail) tails.delete(stream);
     }
   };
 };

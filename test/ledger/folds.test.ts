@@ -1,0 +1,228 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { copyFileSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { emptyFold, foldFromText, foldOn, foldToText, weightOf } from '../../src/ledger/fold';
+import { eventsOf } from '../support/events';
+import { freshFolder } from '../support/folders';
+import {
+  byOperator,
+  closeLedgers,
+  fillStream,
+  makeCustomer,
+  openLedger,
+  rename,
+  streams,
+  type Customer,
+  type OpenLedger,
+} from '../support/ledgers';
+import { changePlan } from '../../src/domain/tenant';
+
+afterEach(closeLedgers);
+
+const foldOf = (one: OpenLedger, { tenantId }: Customer): Promise<string> =>
+  one.ledger.ask(tenantId, foldToText);
+
+/** From nothing, event by event, without cache or snapshot. */
+const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
+  const events = await eventsOf(log.readStream(streams.tenant(tenantId)));
+  return foldToText(events.reduce((fold, event) => foldOn(fold, [event], tenantId, streams), emptyFold()));
+};
+
+describe('a folded tenant', () => {
+  it('is the same whether it was written here, written elsewhere, or read again', async () => {
+    const folder = freshFolder();
+    const [one, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(one);
+    await other.ledger.ask(customer.tenantId, () => undefined);
+    for (let i = 0; i < 5; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
+    await one.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
+    const plain = await plainFold(one, customer);
+    expect(await foldOf(one, customer)).toBe(plain);
+    expect(foldToText(await other.folds.atHead(customer.tenantId))).toBe(plain);
+    expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
+  });
+
+  it('comes back from its text', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
+    await fillStream(one.log, customer, 20);
+    const fold = await one.folds.atHead(customer.tenantId);
+    expect(foldFromText(foldToText(fold))).toEqual(fold);
+    expect(weightOf(fold)).toBe(1 + 20 + 1 + 1);
+  });
+
+  it('is read once and then known', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    const again = await openLedger(folder);
+    await foldOf(again, customer);
+    const read = again.eventsRead();
+    expect(read).toBe(3);
+    for (let i = 0; i < 10; i += 1) await foldOf(again, customer);
+    expect(again.eventsRead()).toBe(read);
+  });
+});
+
+describe('a snapshot', () => {
+  const FILLED = 1_500;
+
+  let original: { readonly folder: string; readonly customer: Customer; readonly fold: string };
+  beforeAll(async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    await fillStream(one.log, customer, FILLED);
+    const fold = foldToText(await one.folds.atHead(customer.tenantId));
+    await one.close();
+    original = { folder, customer, fold };
+  });
+
+  /** A tenant with a long history whose snapshot has been saved. */
+  const longHistory = () => {
+    const folder = freshFolder();
+    cpSync(original.folder, folder, { recursive: true });
+    return { ...original, folder };
+  };
+
+  const change = (folder: string, sql: string, ...values: string[]): void => {
+    const db = new DatabaseSync(join(folder, 'snapshots.db'));
+    const { changes } = db.prepare(sql).run(...values);
+    db.close();
+    expect(changes).toBe(1);
+  };
+
+  const opensWith = async (folder: string, customer: Customer) => {
+    const one = await openLedger(folder);
+    const fold = await foldOf(one, customer);
+    return { one, fold, read: one.eventsRead() };
+  };
+
+  it('spares a restarted program the history', async () => {
+    const { folder, customer, fold } = longHistory();
+    const opened = await opensWith(folder, customer);
+    expect(opened.fold).toBe(fold);
+    expect(opened.read).toBeLessThanOrEqual(2);
+  });
+
+  it('and what came after it fold to the same as all of it', async () => {
+    const { folder, customer } = longHistory();
+    const writer = await openLedger(folder);
+    for (let i = 0; i < 30; i += 1) await writer.ledger.execute(rename(customer, `Later ${i}`));
+    const { one, fold, read } = await opensWith(folder, customer);
+    expect(read).toBeLessThanOrEqual(2 * 31);
+    expect(fold).toBe(await plainFold(one, customer));
+  });
+
+  it.each<[string, (folder: string) => void]>([
+    [
+      'names another event',
+      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.eventId', 'another')`),
+    ],
+    [
+      'names another revision',
+      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.revision', 7)`),
+    ],
+    [
+      'is beyond the log',
+      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.revision', 999999)`),
+    ],
+    [
+      'is of another version of the fold',
+      (folder) => change(folder, 'UPDATE snapshots SET version = version + 1'),
+    ],
+    ['is cut off', (folder) => change(folder, 'UPDATE snapshots SET fold = substr(fold, 1, 200)')],
+    [
+      'has lost its tenant',
+      (folder) => change(folder, `UPDATE snapshots SET fold = json_remove(fold, '$.tenant')`),
+    ],
+    [
+      'has lost its replies',
+      (folder) => change(folder, `UPDATE snapshots SET fold = json_remove(fold, '$.replies')`),
+    ],
+    ...['', 'null', '42', '{}', 'no JSON'].map((text): [string, (folder: string) => void] => [
+      `is the text '${text}'`,
+      (folder) => change(folder, 'UPDATE snapshots SET fold = ?', text),
+    ]),
+    [
+      'lies in a file that is no database',
+      (folder) => {
+        for (const file of readdirSync(folder))
+          if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
+        writeFileSync(join(folder, 'snapshots.db'), 'This is a letter, not a database. '.repeat(50));
+      },
+    ],
+    [
+      'lies in a file that is gone',
+      (folder) => {
+        for (const file of readdirSync(folder))
+          if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
+      },
+    ],
+  ])('is left aside when it %s', async (_, spoil) => {
+    const { folder, customer, fold } = longHistory();
+    spoil(folder);
+    const opened = await opensWith(folder, customer);
+    expect(opened.fold).toBe(fold);
+    expect(opened.read).toBeGreaterThan(FILLED);
+    expect((await opened.one.ledger.execute(rename(customer, 'Goes on'))).tenant).toMatchObject({
+      name: 'Goes on',
+    });
+  });
+
+  it('of a longer history that is no more does not keep a new one from being saved', async () => {
+    const { folder, customer } = longHistory();
+    const restored = freshFolder();
+    const writer = await openLedger(restored);
+    await makeCustomer(writer, { as: customer });
+    await fillStream(writer.log, customer, 800);
+    await writer.close();
+    for (const file of readdirSync(folder))
+      if (file.startsWith('snapshots.db')) copyFileSync(join(folder, file), join(restored, file));
+
+    const first = await opensWith(restored, customer);
+    expect(first.read).toBeGreaterThan(800);
+    await first.one.close();
+    const second = await opensWith(restored, customer);
+    expect(second.fold).toBe(first.fold);
+    expect(second.read).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('the cost of a write', () => {
+  const readBy = async (one: OpenLedger, customer: Customer, writes: number): Promise<number> => {
+    const before = one.eventsRead();
+    for (let i = 0; i < writes; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
+    return one.eventsRead() - before;
+  };
+
+  it('does not grow with the history, and the first one after a restart is bounded', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    expect(await readBy(one, customer, 1_000)).toBe(0);
+    expect(await readBy(one, customer, 1)).toBe(0);
+
+    const other = await openLedger(folder);
+    await fillStream(other.log, customer, 19_000);
+    expect(await readBy(one, customer, 1)).toBe(19_000);
+    expect(await readBy(one, customer, 499)).toBe(0);
+    await one.close();
+
+    const restarted = await openLedger(folder);
+    expect(await readBy(restarted, customer, 1)).toBeLessThan(6_000);
+    expect(await readBy(restarted, customer, 1)).toBe(0);
+  });
+
+  it('is bounded after a restart at any moment of the history', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    for (let round = 0; round < 4; round += 1) {
+      await readBy(one, customer, 370);
+      const restarted = await openLedger(folder);
+      expect(await readBy(restarted, customer, 1)).toBeLessThanOrEqual(2 * 500 + 10);
+      await restarted.close();
+    }
+  });
+});

@@ -1,0 +1,285 @@
+import { addKey, setPermissions } from '../../src/domain/applications';
+import { deleteTenant } from '../../src/domain/tenant';
+import type { EventLog } from '../../src/event-log/event-log';
+import { logFault } from '../../src/event-log/event-log';
+import { MOST_REPLIES } from '../../src/ledger/replies';
+import type { Command } from '../../src/ledger/ledger';
+import { eventsOf } from '../support/events';
+import { freshFolder } from '../support/folders';
+import {
+  byKey,
+  byOperator,
+  closeLedgers,
+  fillStream,
+  idempotent,
+  ifAt,
+  makeCustomer,
+  openLedger,
+  rename,
+  streams,
+  type Customer,
+  type OpenLedger,
+} from '../support/ledgers';
+import { refusedWith } from '../support/waiting';
+
+afterEach(closeLedgers);
+
+const countOf = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<number> =>
+  (await eventsOf(log.readStream(streams.tenant(tenantId)))).length;
+
+const opened = async () => {
+  const folder = freshFolder();
+  const one = await openLedger(folder);
+  const customer = await makeCustomer(one);
+  return { folder, one, customer, before: await countOf(one, customer) };
+};
+
+describe('a request repeated with its idempotency key', () => {
+  it('gets the same answer, and there is one event', async () => {
+    const { one, customer, before } = await opened();
+    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    expect(await countOf(one, customer)).toBe(before + 1);
+  });
+
+  it('gets the answer of its own event, whatever happened since', async () => {
+    const { one, customer } = await opened();
+    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await one.ledger.execute(rename(customer, 'Second'));
+    await one.ledger.execute(rename(customer, 'Third', idempotent('other')));
+    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    expect(first.tenant).toMatchObject({ name: 'First', changedAt: 3 });
+  });
+
+  it('gets it from a restarted program and from another one', async () => {
+    const { folder, one, customer, before } = await opened();
+    const other = await openLedger(folder);
+    await other.ledger.ask(customer.tenantId, () => undefined);
+    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(await other.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    await one.close();
+    await other.close();
+    const restarted = await openLedger(folder);
+    expect(await restarted.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    expect(await countOf(restarted, customer)).toBe(before + 1);
+  });
+
+  it('gets it although its If-Match has been overtaken', async () => {
+    const { one, customer } = await opened();
+    const wish = () => rename(customer, 'First', { ...idempotent('k'), ...ifAt(0) });
+    const first = await one.ledger.execute(wish());
+    expect(await one.ledger.execute(wish())).toEqual(first);
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'Next', ifAt(0))))).toBe(
+      'precondition_failed',
+    );
+  });
+
+  it('is refused with another body', async () => {
+    const { one, customer, before } = await opened();
+    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'one body')));
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'Other', idempotent('k', 'another'))))).toBe(
+      'idempotency_key_reused',
+    );
+    expect(await countOf(one, customer)).toBe(before + 1);
+  });
+
+  it('is refused when the permission was taken away meanwhile', async () => {
+    const { one, customer } = await opened();
+    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await one.ledger.execute(byOperator(customer.tenantId, setPermissions(customer.applicationId, [])));
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+      'permission_missing',
+    );
+  });
+
+  it('is another request in another scope', async () => {
+    const { one, customer, before } = await opened();
+    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /one')));
+    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /two')));
+    expect(await countOf(one, customer)).toBe(before + 2);
+  });
+
+  it('is another request in another tenant', async () => {
+    const { one, customer, before } = await opened();
+    const neighbour = await makeCustomer(one);
+    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await one.ledger.execute(rename(neighbour, 'Other', idempotent('k', 'another')));
+    expect(await countOf(one, neighbour)).toBe(before + 1);
+  });
+
+  it('is done when the first was refused: only successes are kept', async () => {
+    const { one, customer } = await opened();
+    expect(
+      await refusedWith(one.ledger.execute(rename(customer, 'X', { ...idempotent('k'), ...ifAt(99) }))),
+    ).toBe('precondition_failed');
+    expect(
+      (await one.ledger.execute(rename(customer, 'Done', idempotent('k', 'other')))).tenant,
+    ).toMatchObject({
+      name: 'Done',
+    });
+  });
+
+  it('is told to wait while the first is in progress', async () => {
+    const { one, customer, before } = await opened();
+    const first = one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    const second = refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))));
+    const other = one.ledger.execute(rename(customer, 'Other', idempotent('other')));
+    expect(await second).toBe('idempotency_in_progress');
+    await other;
+    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(await first);
+    expect(await countOf(one, customer)).toBe(before + 2);
+  });
+
+  it('may come again after the first has failed', async () => {
+    const { one, customer } = await opened();
+    const late = rename(customer, 'First', { ...idempotent('k'), deadline: 0 });
+    expect(await refusedWith(one.ledger.execute(late))).toBe('log_unavailable');
+    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+  });
+
+  it('tells what became of an outcome that was unknown', async () => {
+    const folder = freshFolder();
+    let silent = false;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      append: async (...wish) => {
+        const appended = await log.append(...wish);
+        if (silent) throw logFault('outcome_unknown', 'The answer was lost.');
+        return appended;
+      },
+    });
+    const one = await openLedger(folder, around);
+    const customer = await makeCustomer(one);
+    const before = await countOf(one, customer);
+    silent = true;
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+      'outcome_unknown',
+    );
+    silent = false;
+    const again = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(again.tenant).toMatchObject({ name: 'First' });
+    expect(await countOf(one, customer)).toBe(before + 1);
+  });
+});
+
+describe('a race with one idempotency key between two programs', () => {
+  it('gives the loser the answer of the winner', async () => {
+    const folder = freshFolder();
+    const other = await openLedger(folder);
+    const customer = await makeCustomer(other);
+    const before = await countOf(other, customer);
+    let winner: unknown;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      append: async (...wish) => {
+        winner ??= await other.ledger.execute(rename(customer, 'First', idempotent('k')));
+        return log.append(...wish);
+      },
+    });
+    const one = await openLedger(folder, around);
+    const answer = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(winner).toBeDefined();
+    expect(answer).toEqual(winner);
+    expect(await countOf(one, customer)).toBe(before + 1);
+  });
+
+  it('writes one event each time, however it ends', async () => {
+    const { folder, one, customer, before } = await opened();
+    const other = await openLedger(folder);
+    for (let round = 0; round < 20; round += 1) {
+      const wish = () => rename(customer, `Round ${round}`, idempotent(`k${round}`));
+      const [mine, theirs] = await Promise.all([one.ledger.execute(wish()), other.ledger.execute(wish())]);
+      expect(mine.position).toBe(theirs.position);
+      expect(mine.tenant).toEqual(theirs.tenant);
+    }
+    expect(await countOf(one, customer)).toBe(before + 20);
+  });
+});
+
+describe('remembered requests', () => {
+  it('are the newest 10,000 of a tenant', async () => {
+    expect(MOST_REPLIES).toBe(10_000);
+    const { one, customer } = await opened();
+    await fillStream(one.log, customer, MOST_REPLIES + 1);
+    const repeated = (n: number): Command => rename(customer, `Filled ${n}`, idempotent(`key-${n}`));
+    const count = await countOf(one, customer);
+
+    const oldest = await one.ledger.execute(repeated(1));
+    expect(oldest.tenant).toMatchObject({ name: 'Filled 1', changedAt: 3 + 1 });
+    await one.ledger.execute(repeated(MOST_REPLIES));
+    expect(await countOf(one, customer)).toBe(count);
+
+    const forgotten = await one.ledger.execute(repeated(0));
+    expect(forgotten.tenant).toMatchObject({ changedAt: count });
+    expect(await countOf(one, customer)).toBe(count + 1);
+  });
+});
+
+describe('a deletion repeated with its idempotency key', () => {
+  const deletion = (customer: Customer, more: Partial<Command> = {}): Command =>
+    byKey(customer, deleteTenant(), {
+      permission: 'tenant:delete',
+      repeatableAfterDeletion: true,
+      ...idempotent('d', 'no body', 'DELETE /tenants/self'),
+      ...more,
+    });
+
+  const deletedOne = async () => {
+    const { one, folder, customer } = await opened();
+    await one.ledger.execute(rename(customer, 'Before', idempotent('before')));
+    const first = await one.ledger.execute(deletion(customer));
+    return { one, folder, customer, first };
+  };
+
+  it('is answered again, also after a restart', async () => {
+    const { one, folder, customer, first } = await deletedOne();
+    expect(first.tenant.status).toBe('deleted');
+    const count = await countOf(one, customer);
+    expect(await one.ledger.execute(deletion(customer))).toEqual(first);
+    const other = await openLedger(folder);
+    expect(await other.ledger.execute(deletion(customer))).toEqual(first);
+    expect(await countOf(one, customer)).toBe(count);
+  });
+
+  it('is the one exception: everything else of a deleted tenant is refused', async () => {
+    const { one, customer } = await deletedOne();
+    const { idempotency: _, ...plain } = deletion(customer);
+    const wishes: readonly Command[] = [
+      plain,
+      deletion(customer, idempotent('another', 'no body', 'DELETE /tenants/self')),
+      deletion(customer, idempotent('d', 'some body', 'DELETE /tenants/self')),
+      deletion(customer, idempotent('d', 'no body', 'PUT /tenants/self')),
+      deletion({ ...customer, digest: 'f'.repeat(64) }),
+      deletion(customer, { repeatableAfterDeletion: false }),
+      rename(customer, 'Before', idempotent('before')),
+      rename(customer, 'After'),
+      rename(customer, 'After', ifAt(4)),
+    ];
+    for (const wish of wishes) expect(await refusedWith(one.ledger.execute(wish))).toBe('key_refused');
+    expect(
+      await refusedWith(
+        one.ledger.execute(
+          byOperator(
+            customer.tenantId,
+            addKey(customer.applicationId, {
+              keyId: customer.keyId,
+              digest: 'e'.repeat(64),
+              at: '2026-01-01T00:00:00.000Z',
+            }),
+          ),
+        ),
+      ),
+    ).toBe('tenant_deleted');
+  });
+
+  it('is refused once its key has expired', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one, { expiresAt: '2026-01-02T00:00:00.000Z' });
+    await one.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
+    await one.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
+    expect(
+      await refusedWith(one.ledger.execute(deletion(customer, { at: '2026-01-02T00:00:00.000Z' }))),
+    ).toBe('key_refused');
+  });
+});

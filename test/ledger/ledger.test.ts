@@ -1,0 +1,417 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { monotonicMs } from '../../src/clock';
+import { addKey, deleteApplication, revokeKey, setPermissions } from '../../src/domain/applications';
+import { keyRefused } from '../../src/domain/authority';
+import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';
+import type { EventLog } from '../../src/event-log/event-log';
+import { anEvent, eventsOf } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { OWNER } from '../support/given';
+import {
+  byKey,
+  byOperator,
+  closeLedgers,
+  ifAt,
+  makeCustomer,
+  openLedger,
+  rename,
+  streams,
+  type Customer,
+  type OpenLedger,
+} from '../support/ledgers';
+import { refusedWith, signal } from '../support/waiting';
+
+afterEach(closeLedgers);
+
+const historyOf = ({ log }: OpenLedger, { tenantId }: Customer) =>
+  eventsOf(log.readStream(streams.tenant(tenantId)));
+
+/** Two programs on one log that both know the same customer. */
+const twoLedgers = async (wish: Parameters<typeof makeCustomer>[1] = {}) => {
+  const folder = freshFolder();
+  const [one, other] = [await openLedger(folder), await openLedger(folder)];
+  const customer = await makeCustomer(one, wish);
+  await other.ledger.ask(customer.tenantId, () => undefined);
+  return { folder, one, other, customer };
+};
+
+const addOne: Decide = (now) =>
+  changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now);
+
+describe('a write', () => {
+  it('is told with who did it, when, and under which trace', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    const at = '2026-03-04T05:06:07.008Z';
+    const { tenant, position } = await one.ledger.execute(
+      rename(customer, 'New', { at, traceId: 'trace-1' }),
+    );
+    expect(tenant).toMatchObject({
+      name: 'New',
+      modified: { at, by: customer.applicationId },
+      changedAt: 3,
+    });
+    const [created, , , updated] = await historyOf(one, customer);
+    expect(created?.metadata).toMatchObject({ actor: { type: 'user', id: OWNER }, version: 1 });
+    expect(updated).toMatchObject({
+      type: 'TenantUpdated',
+      position,
+      revision: 3,
+      metadata: {
+        actor: { type: 'application', id: customer.applicationId },
+        at,
+        version: 1,
+        traceId: 'trace-1',
+      },
+    });
+    expect(JSON.stringify(updated)).not.toContain(customer.digest);
+  });
+
+  it('of several events is one step', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    const types = (await historyOf(one, customer)).map((event) => event.type);
+    expect(types).toEqual(['TenantCreated', 'ApplicationCreated', 'KeyAdded']);
+    expect((await one.log.head())?.position).toBe((await historyOf(one, customer)).at(-1)?.position);
+  });
+
+  it('that does not fit its schema never reaches the log', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await expect(one.ledger.execute(byOperator(customer.tenantId, changePlan(-1)))).rejects.toThrow(
+      'does not fit its schema',
+    );
+    expect(await historyOf(one, customer)).toHaveLength(3);
+  });
+
+  it('answers with its own change, although another program has written and been read since', async () => {
+    const folder = freshFolder();
+    const other = await openLedger(folder);
+    const customer = await makeCustomer(other);
+    let meanwhile: () => Promise<unknown> = async () => undefined;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      append: async (...wish) => {
+        const appended = await log.append(...wish);
+        await meanwhile();
+        return appended;
+      },
+    });
+    const one = await openLedger(folder, around);
+    await one.ledger.ask(customer.tenantId, () => undefined);
+    meanwhile = async () => {
+      await other.ledger.execute(rename(customer, 'Theirs'));
+      await one.folds.atHead(customer.tenantId);
+    };
+    const { tenant } = await one.ledger.execute(rename(customer, 'Mine'));
+    expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
+    meanwhile = async () => undefined;
+    expect(await one.ledger.ask(customer.tenantId, (fold) => fold.tenant)).toMatchObject({
+      name: 'Theirs',
+      changedAt: 4,
+    });
+  });
+});
+
+describe('If-Match', () => {
+  it('lets the write through when the tenant is as it was seen', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    expect((await one.ledger.execute(rename(customer, 'New', ifAt(0)))).tenant).toMatchObject({
+      changedAt: 3,
+    });
+  });
+
+  it('refuses it otherwise, with the present revision', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await one.ledger.execute(rename(customer, 'New'));
+    await expect(one.ledger.execute(rename(customer, 'Newer', ifAt(0)))).rejects.toMatchObject({
+      code: 'precondition_failed',
+      more: { revision: 3 },
+    });
+    expect(await historyOf(one, customer)).toHaveLength(4);
+  });
+
+  it('is not disturbed by plan, Applications and keys', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await one.ledger.execute(byOperator(customer.tenantId, changePlan(5)));
+    await one.ledger.execute(rename(customer, 'New', ifAt(0)));
+  });
+
+  it('judges by what another program has just written, both ways', async () => {
+    const { one, other, customer } = await twoLedgers();
+    await one.ledger.execute(rename(customer, 'New'));
+    expect(await refusedWith(other.ledger.execute(rename(customer, 'Old', ifAt(0))))).toBe(
+      'precondition_failed',
+    );
+    await one.ledger.execute(rename(customer, 'Newer'));
+    expect((await other.ledger.execute(rename(customer, 'Newest', ifAt(4)))).tenant).toMatchObject({
+      changedAt: 5,
+    });
+  });
+
+  it('lets exactly one of a hundred writers through at each revision, over two programs', async () => {
+    const { one, other, customer } = await twoLedgers();
+    for (let round = 0; round < 4; round += 1) {
+      const seen = round === 0 ? 0 : 2 + round;
+      const codes = await Promise.all(
+        Array.from({ length: 100 }, (_, i) =>
+          refusedWith(
+            (i % 2 === 0 ? one : other).ledger.execute(rename(customer, `Writer ${i}`, ifAt(seen))),
+          ),
+        ),
+      );
+      expect(codes.filter((code) => code === 'no refusal')).toHaveLength(1);
+      expect(codes.filter((code) => code === 'precondition_failed')).toHaveLength(99);
+    }
+    expect(await historyOf(one, customer)).toHaveLength(3 + 4);
+  });
+});
+
+describe('writers of two programs', () => {
+  it('lose no update: who loses the race decides again', async () => {
+    const { one, other, customer } = await twoLedgers();
+    const wishes = Array.from({ length: 80 }, (_, i) =>
+      (i % 2 === 0 ? one : other).ledger.execute(byOperator(customer.tenantId, addOne)),
+    );
+    const answers = await Promise.all(wishes);
+    const counts = answers.map(
+      ({ tenant }) => tenant.status === 'active' && tenant.includedMonthlyActiveTokens,
+    );
+    expect(counts.toSorted((a, b) => Number(a) - Number(b))).toEqual(
+      Array.from({ length: 80 }, (_, i) => i + 1),
+    );
+    expect(new Set(answers.map(({ position }) => position)).size).toBe(80);
+    expect(await historyOf(one, customer)).toHaveLength(3 + 80);
+  });
+
+  it('create a tenant once', async () => {
+    const folder = freshFolder();
+    const [one, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(one);
+    expect(await refusedWith(makeCustomer(other, { as: customer }))).toBe('tenant_exists');
+  });
+});
+
+describe('a refusal rests on the head of the stream', () => {
+  const stays = async (
+    one: OpenLedger,
+    customer: Customer,
+    work: Promise<unknown>,
+  ): Promise<string | undefined> => {
+    const before = (await historyOf(one, customer)).length;
+    const code = await refusedWith(work);
+    expect(await historyOf(one, customer)).toHaveLength(before);
+    return code;
+  };
+
+  it.each<[string, (customer: Customer) => Decide, string]>([
+    ['its key was revoked', ({ keyId }) => revokeKey(keyId), 'revoked'],
+    [
+      'its Application was deleted',
+      ({ applicationId }) => deleteApplication(applicationId),
+      'application_deleted',
+    ],
+    ['its tenant was deleted', () => deleteTenant(), 'tenant_deleted'],
+  ])('a write is refused at once when %s through another program', async (_, decide, reason) => {
+    const { one, other, customer } = await twoLedgers();
+    await other.ledger.execute(rename(customer, 'Still good'));
+    await one.ledger.execute(byOperator(customer.tenantId, decide(customer)));
+    await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
+      code: 'key_refused',
+      more: { reason },
+    });
+    expect(await stays(one, customer, other.ledger.execute(rename(customer, 'Too late')))).toBe(
+      'key_refused',
+    );
+  });
+
+  it('a write is refused at once when its permission was taken away through another program', async () => {
+    const { one, other, customer } = await twoLedgers();
+    await one.ledger.execute(
+      byOperator(customer.tenantId, setPermissions(customer.applicationId, ['log:read'])),
+    );
+    await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
+      code: 'permission_missing',
+      more: { required_permission: 'tenant:update', application_type: 'management', assignable: true },
+    });
+  });
+
+  it('a write is done at once when its permission was given through another program', async () => {
+    const { one, other, customer } = await twoLedgers({ permissions: ['log:read'] });
+    expect(await refusedWith(other.ledger.execute(rename(customer, 'Too early')))).toBe('permission_missing');
+    await one.ledger.execute(
+      byOperator(customer.tenantId, setPermissions(customer.applicationId, ['tenant:update'])),
+    );
+    expect((await other.ledger.execute(rename(customer, 'Now'))).tenant).toMatchObject({ name: 'Now' });
+  });
+
+  it('a key is good at once when it was made through another program', async () => {
+    const { one, other, customer } = await twoLedgers();
+    const digest = 'e'.repeat(64);
+    const key = { keyId: randomUUID(), digest, at: '2026-01-01T00:00:00.000Z' };
+    await one.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, key)));
+    await other.ledger.execute(rename({ ...customer, digest }, 'With the new key'));
+  });
+
+  it('a question that refuses is asked again at the head, any other is not', async () => {
+    const { one, other, customer } = await twoLedgers();
+    await one.ledger.execute(rename(customer, 'New'));
+    const nameOf = (mustBe?: string) =>
+      other.ledger.ask(customer.tenantId, ({ tenant }) => {
+        const name = tenant.status === 'active' ? tenant.name : '';
+        if (mustBe !== undefined && name !== mustBe) throw keyRefused('not yet');
+        return name;
+      });
+    expect(await nameOf()).toBe('Acme');
+    expect(await nameOf('New')).toBe('New');
+    expect(await refusedWith(nameOf('Never'))).toBe('key_refused');
+  });
+});
+
+describe('a key', () => {
+  it('is good until the moment it expires', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one, { expiresAt: '2026-06-01T00:00:00.000Z' });
+    await one.ledger.execute(rename(customer, 'In time', { at: '2026-05-31T23:59:59.999Z' }));
+    await expect(
+      one.ledger.execute(rename(customer, 'Late', { at: '2026-06-01T00:00:00.000Z' })),
+    ).rejects.toMatchObject({ code: 'key_refused', more: { reason: 'expired' } });
+  });
+
+  it('that nobody made is refused, and one of a tenant that is not there', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    const strangers = [
+      { ...customer, digest: 'f'.repeat(64) },
+      { ...customer, tenantId: randomUUID() },
+    ];
+    for (const stranger of strangers)
+      expect(await refusedWith(one.ledger.execute(rename(stranger, 'Mine now')))).toBe('key_refused');
+    expect(await refusedWith(one.ledger.execute(byOperator(randomUUID(), changePlan(1))))).toBe(
+      'tenant_not_found',
+    );
+  });
+
+  it('without a permission that the write needs is refused; without need of one it is not', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one, { permissions: [] });
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('permission_missing');
+    const { permission: _, ...free } = byKey(customer, changePlan(1));
+    await one.ledger.execute(free);
+  });
+});
+
+describe('a tenant whose history cannot be read', () => {
+  const heal = (folder: string, id: string): void => {
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    db.prepare(
+      `UPDATE events SET type = 'TenantPlanChanged', data = '{"includedMonthlyActiveTokens":9}' WHERE id = ?`,
+    ).run(id);
+    db.close();
+  };
+
+  it('takes no write until it is healed, and disturbs no other tenant', async () => {
+    const { folder, one, other, customer } = await twoLedgers();
+    const neighbour = await makeCustomer(one);
+    const poison = anEvent();
+    await one.log.append(streams.tenant(customer.tenantId), [poison], 2);
+
+    for (const program of [one, other]) {
+      await expect(program.ledger.execute(rename(customer, 'New'))).rejects.toMatchObject({
+        code: 'tenant_unreadable',
+        more: { tenantId: customer.tenantId, eventId: poison.id, reason: expect.stringContaining('unknown') },
+      });
+      expect(program.ledger.unreadable()).toMatchObject([{ more: { eventId: poison.id } }]);
+      await program.ledger.execute(rename(neighbour, 'Goes on'));
+    }
+    expect(await refusedWith(one.ledger.ask(customer.tenantId, () => 'known'))).toBe('tenant_unreadable');
+    expect(await historyOf(one, customer)).toHaveLength(4);
+
+    heal(folder, poison.id);
+    for (const program of [one, other]) {
+      const { tenant } = await program.ledger.execute(rename(customer, 'Healed'));
+      expect(tenant).toMatchObject({ name: 'Healed', includedMonthlyActiveTokens: 9 });
+      expect(program.ledger.unreadable()).toEqual([]);
+    }
+  });
+
+  it.each<[string, Parameters<typeof anEvent>]>([
+    [
+      'cannot follow what was before',
+      [{ applicationId: randomUUID(), name: 'x' }, { type: 'ApplicationRenamed' }],
+    ],
+    ['does not fit its schema', [{ includedMonthlyActiveTokens: 'many' }, { type: 'TenantPlanChanged' }]],
+    ['has an impossible time', [{}, { type: 'TenantDeleted', metadata: { at: '2016-12-31T23:59:60Z' } }]],
+  ])('is one with an event that %s', async (_, poison) => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await one.log.append(streams.tenant(customer.tenantId), [anEvent(...poison)], 2);
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('tenant_unreadable');
+  });
+
+  it('is not one with a bad fact in its activity: nothing is decided on that', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await one.log.append(streams.activity(customer.tenantId), [anEvent()], 'no_stream');
+    await one.ledger.execute(rename(customer, 'New'));
+  });
+});
+
+describe('the time that a write has', () => {
+  it('being over, nothing is written', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    for (const deadline of [0, monotonicMs(), monotonicMs() + 40])
+      expect(await refusedWith(one.ledger.execute(rename(customer, 'Late', { deadline })))).toBe(
+        'log_unavailable',
+      );
+    expect(await historyOf(one, customer)).toHaveLength(3);
+  });
+
+  it('counts while it waits behind another', async () => {
+    const hold = signal();
+    let holding = false;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      append: async (...wish) => {
+        if (holding) await hold.given;
+        return log.append(...wish);
+      },
+    });
+    const one = await openLedger(freshFolder(), around);
+    const customer = await makeCustomer(one);
+    const neighbour = await makeCustomer(one);
+    holding = true;
+    const first = one.ledger.execute(rename(customer, 'First'));
+    const begun = monotonicMs();
+    const second = one.ledger.execute(rename(customer, 'Second', { deadline: begun + 200 }));
+    expect(await refusedWith(second)).toBe('log_unavailable');
+    expect(monotonicMs() - begun).toBeLessThan(1_000);
+    holding = false;
+    await one.ledger.execute(rename(neighbour, 'Not held up'));
+    hold.give();
+    await first;
+    expect(await historyOf(one, customer)).toHaveLength(4);
+  });
+
+  it('is kept when the log is locked by somebody', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    db.exec('BEGIN IMMEDIATE');
+    const begun = monotonicMs();
+    const code = await refusedWith(one.ledger.execute(rename(customer, 'New', { deadline: begun + 2_000 })));
+    expect(monotonicMs() - begun).toBeLessThanOrEqual(2_000);
+    db.exec('ROLLBACK');
+    db.close();
+    expect(code).toBe('log_unavailable');
+    await one.ledger.execute(rename(customer, 'New'));
+    expect(await historyOf(one, customer)).toHaveLength(4);
+  });
+});

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { monotonicMs } from '../../src/clock';
+import { createApplication } from '../../src/domain/applications';
+import type { Idempotency } from '../../src/domain/events';
+import { createTenant, updateTenant, type Decide } from '../../src/domain/tenant';
+import type { EventLog } from '../../src/event-log/event-log';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { digestOf, makeKey } from '../../src/ledger/api-key';
+import { cachedFolds, type Folds } from '../../src/ledger/folds';
+import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
+import type { Snapshots } from '../../src/ledger/snapshots';
+import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
+import { anEvent, eventsOf } from './events';
+import { OWNER } from './given';
+
+export const streams = streamNames();
+
+/** A ledger as the program makes one, on the files of a folder. Several may share a folder. */
+export interface OpenLedger {
+  readonly log: EventLog;
+  readonly snapshots: Snapshots;
+  readonly folds: Folds;
+  readonly ledger: Ledger;
+  /** How many events were read from streams so far. */
+  eventsRead(): number;
+  close(): Promise<void>;
+}
+
+const counting = (log: EventLog): { readonly log: EventLog; readonly eventsRead: () => number } => {
+  let count = 0;
+  const readStream: EventLog['readStream'] = async function* (stream, after) {
+    for await (const batch of log.readStream(stream, after)) {
+      count += batch.length;
+      yield batch;
+    }
+  };
+  return { log: { ...log, readStream }, eventsRead: () => count };
+};
+
+const opened = new Set<OpenLedger>();
+
+/** `around` may stand between the ledger and its log, to interfere at a chosen moment. */
+export const openLedger = async (
+  folder: string,
+  around: (log: EventLog) => EventLog = (log) => log,
+): Promise<OpenLedger> => {
+  const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
+  const snapshots = sqliteSnapshots(folder);
+  const folds = cachedFolds(log, snapshots, streams);
+  const one: OpenLedger = {
+    log,
+    snapshots,
+    folds,
+    ledger: ledger(log, folds, streams),
+    eventsRead,
+    close: async () => {
+      opened.delete(one);
+      await snapshots.close();
+      await log.close();
+    },
+  };
+  opened.add(one);
+  return one;
+};
+
+export const closeLedgers = async (): Promise<void> => {
+  for (const one of opened) await one.close();
+};
+
+/** Long enough for a busy machine; tests about deadlines set their own. */
+const PATIENCE_MS = 20_000;
+
+export const byOperator = (tenantId: string, decide: Decide): Command => ({
+  tenantId,
+  caller: { kind: 'operator', actor: { type: 'user', id: OWNER } },
+  decide,
+  at: new Date().toISOString(),
+  deadline: monotonicMs() + PATIENCE_MS,
+});
+
+/** A tenant with one management Application and its key. */
+export interface Customer {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  readonly digest: string;
+}
+
+interface CustomerWish {
+  readonly permissions?: readonly string[];
+  readonly expiresAt?: string;
+  /** The same ids again, in another log. */
+  readonly as?: Customer;
+}
+
+const freshCustomer = (): Customer => {
+  const tenantId = randomUUID();
+  return {
+    tenantId,
+    applicationId: randomUUID(),
+    keyId: randomUUID(),
+    digest: digestOf(makeKey(tenantId)),
+  };
+};
+
+export const makeCustomer = async (
+  { ledger: desk }: OpenLedger,
+  { permissions = ['tenant:update', 'tenant:delete'], expiresAt, as }: CustomerWish = {},
+): Promise<Customer> => {
+  const customer = as ?? freshCustomer();
+  const { tenantId, applicationId, keyId, digest } = customer;
+  const at = '2020-01-01T00:00:00.000Z';
+  const key = { keyId, digest, at, ...(expiresAt === undefined ? {} : { expiresAt }) };
+  const wish = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
+  await desk.execute(byOperator(tenantId, createTenant(wish)));
+  const application = { applicationId, name: 'Desk', type: 'management' as const, permissions, key };
+  await desk.execute(byOperator(tenantId, createApplication(application)));
+  return customer;
+};
+
+/** Makes a customer's history longer, as another process would: number n was asked for with the key `key-n`. */
+export const fillStream = async (log: EventLog, customer: Customer, count: number): Promise<void> => {
+  const { tenantId, applicationId } = customer;
+  const stream = streams.tenant(tenantId);
+  let revision = (await eventsOf(log.readStream(stream))).length - 1;
+  const filling = Array.from({ length: count }, (_, n) => {
+    const settings = { fingerprintTokens: false, deduplicateTokens: n % 2 === 0 };
+    const actor = { type: 'application', id: applicationId };
+    const metadata = { actor, at: new Date().toISOString(), version: 1, ...idempotent(`key-${n}`) };
+    return anEvent({ name: `Filled ${n}`, settings }, { type: 'TenantUpdated', metadata });
+  });
+  for (let from = 0; from < count; from += 1_000)
+    ({ revision } = await log.append(stream, filling.slice(from, from + 1_000), revision, PATIENCE_MS));
+};
+
+export const byKey = (
+  { tenantId, applicationId, digest }: Customer,
+  decide: Decide,
+  more: Partial<Command> = {},
+): Command => {
+  const at = more.at ?? new Date().toISOString();
+  return {
+    tenantId,
+    caller: { kind: 'key', digest, applicationId, at },
+    permission: 'tenant:update',
+    decide,
+    at,
+    deadline: monotonicMs() + PATIENCE_MS,
+    ...more,
+  };
+};
+
+export const rename = (customer: Customer, name: string, more: Partial<Command> = {}): Command =>
+  byKey(customer, updateTenant({ name, settings: {} }), more);
+
+export const idempotent = (
+  key: string,
+  hash = 'body',
+  scope = 'PUT /tenants/self',
+): { idempotency: Idempotency } => ({
+  idempotency: { key, hash, scope },
+});
+
+/** If-Match: the tenant must be at this revision. */
+export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
+  precondition: (tenant) => tenant.changedAt === revision,
+});
