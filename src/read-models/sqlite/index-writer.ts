@@ -44,7 +44,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
     point: (projection, version, to, believed) =>
       inTransaction(db, () => {
         const now = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-        if (now?.live !== believed?.live) return false;
+        if (now?.live !== believed?.live || (now?.previous ?? undefined) !== believed?.previous) return false;
         setPointer.run(projection, version, to.live, to.previous ?? null);
         return true;
       }),
