@@ -41,6 +41,8 @@ export const sqliteReadModels = async (
     const collections = [...own, { name: PARKED, indexes: {} }];
     const makeOpen = () => send({ do: 'open', id, collections, log }, OPEN_MS);
     await makeOpen();
+    const known = open.get(generationName(id));
+    if (known !== undefined) return known;
     /** A writing thread that had to be started again has nothing open yet. */
     const sendOpen = <T>(request: WriteRequest): Promise<T> =>
       send<T>(request).catch(async (error: unknown) => {
@@ -49,7 +51,6 @@ export const sqliteReadModels = async (
         return send<T>(request);
       });
     const generation = sqliteGeneration(generationPath(folder, id), id, collections, sendOpen);
-    open.get(generationName(id))?.close();
     open.set(generationName(id), generation);
     return generation;
   };
