@@ -78,9 +78,12 @@ export const liveFeed = async (
     return [];
   };
 
+  /** Who has read what another process appended may even be ahead of this feed. */
+  const isBehind = (after: Position | undefined): boolean => (reached ?? '') > (after ?? '');
+
   const news = (after: Position | undefined, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      if (reached !== after || signal.aborted || ending.signal.aborted) return resolve();
+      if (isBehind(after) || signal.aborted || ending.signal.aborted) return resolve();
       const done = (): void => {
         waiting.delete(done);
         signal.removeEventListener('abort', done);
