@@ -44,9 +44,10 @@ export interface TestLog extends EventLog {
 }
 
 const closers: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
+export const closeAll = async (): Promise<void> => {
   for (const close of closers.splice(0).toReversed()) await close();
-});
+};
+afterEach(closeAll);
 
 /** Ends it when the test ends, in the opposite order of opening. */
 export const closeAfterwards = (close: () => Promise<unknown>): void => void closers.push(close);
