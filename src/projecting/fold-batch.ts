@@ -39,7 +39,12 @@ interface Step {
 }
 
 const keyText = ({ tenantId, collection, key }: DocumentKey): string => `${tenantId} ${collection} ${key}`;
-const parkedKey = (tenantId: string): DocumentKey => ({ tenantId, collection: PARKED, key: PARKED_KEY });
+
+export const parkedKey = (tenantId: string): DocumentKey => ({
+  tenantId,
+  collection: PARKED,
+  key: PARKED_KEY,
+});
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 

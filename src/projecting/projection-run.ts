@@ -9,7 +9,14 @@ import {
   type Scanned,
 } from '../read-models/read-models';
 import { fedBatch, type FedBatch } from './feed';
-import { foldBatch, foldWaiting, type ParkedTenant, type Surroundings } from './fold-batch';
+import {
+  foldBatch,
+  foldWaiting,
+  parkedKey,
+  type ParkedTenant,
+  type Retried,
+  type Surroundings,
+} from './fold-batch';
 
 /** One projector filling one generation. */
 export interface ProjectionRun {
@@ -81,23 +88,35 @@ async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Po
   yield { batch: [], last: true };
 }
 
-/** Tries one parked tenant again. Gives back whether it is parked no more. */
-export const retryParked = async (run: ProjectionRun, tenant: ParkedTenant): Promise<boolean> => {
+/**
+ * The parked document is read after the control state, as all documents are: another projector may have freed the tenant
+ * since it was listed, and its events must not be taken twice.
+ */
+const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried['outcome'] | 'overtaken'> => {
   const { to, ...control } = await run.generation.control();
+  const [parked] = await run.generation.load([parkedKey(tenantId)]);
+  if (parked === undefined) return 'free';
   let { n } = control;
-  let waiting = tenant;
+  let tenant = parked as unknown as ParkedTenant;
   for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
-    const retried = await foldWaiting(run.projector, run.generation, waiting, batch, last, around(run));
-    if (!(await run.generation.commit(n, undefined, retried.writes))) return false;
-    if (retried.outcome !== 'more') return retried.outcome === 'free';
+    const retried = await foldWaiting(run.projector, run.generation, tenant, batch, last, around(run));
+    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
+    if (retried.outcome !== 'more') return retried.outcome;
     n += 1;
-    waiting = retried.tenant;
+    tenant = retried.tenant;
   }
-  return false;
+  return 'more';
+};
+
+/** Tries one parked tenant again. Gives back whether it is parked no more. */
+export const retryParked = async (run: ProjectionRun, tenantId: string): Promise<boolean> => {
+  let outcome = await retryOnce(run, tenantId);
+  while (outcome === 'overtaken') outcome = await retryOnce(run, tenantId);
+  return outcome === 'free';
 };
 
 /** A newer program may be able to read what an older one could not. */
 export const retryOlderParked = async (run: ProjectionRun): Promise<void> => {
   for await (const tenant of parkedTenants(run.generation))
-    if (tenant.program !== run.program) await retryParked(run, tenant);
+    if (tenant.program !== run.program) await retryParked(run, tenant.tenant_id);
 };

@@ -1,14 +1,32 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { monotonicMs } from '../clock';
 
 export type Database = DatabaseSyncInstance;
 
 /** How long a writer waits for another process's lock before it gives up. */
 const BUSY_MS = 1_000;
 
+const SQLITE_BUSY = 5;
+const RETRY_MS = 5;
+
+/** Of several that open a new file at once SQLite refuses all but one right away, without waiting for the lock. */
+const switchToWal = (db: Database): void => {
+  const end = monotonicMs() + BUSY_MS;
+  const still = new Int32Array(new SharedArrayBuffer(4));
+  for (;;)
+    try {
+      return db.exec('PRAGMA journal_mode = WAL');
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || monotonicMs() > end) throw error;
+      Atomics.wait(still, 0, 0, RETRY_MS);
+    }
+};
+
 /** FULL: a commit is on the disk when it returns. NORMAL: the file stays sound, the last commits may be lost. */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
   const db = new DatabaseSync(path, { timeout: BUSY_MS });
-  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous};`);
+  switchToWal(db);
+  db.exec(`PRAGMA synchronous = ${synchronous}`);
   return db;
 };
 

@@ -1,5 +1,6 @@
 import { inTransaction, migrate, openForWriting } from '../../sqlite/database';
 import type { Pointer } from '../read-models';
+import { isGone } from './lease-holder';
 
 /** The writing side of `index.db`: which generation is live, and who holds which lease. */
 export interface IndexWriter {
@@ -8,19 +9,6 @@ export interface IndexWriter {
   release(what: string, holder: string): void;
   close(): void;
 }
-
-/** The number of the process that a holder's name ends with, as in `host 4711`. */
-const processOf = (holder: string): number => Number(holder.split(' ').at(-1));
-
-/** A holder that died cannot renew: its lease is free at once. Where the process cannot be seen, the time decides. */
-const isGone = (holder: string): boolean => {
-  try {
-    process.kill(processOf(holder), 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
-  }
-};
 
 export const openIndexWriter = (path: string): IndexWriter => {
   const db = openForWriting(path, 'NORMAL');
@@ -44,7 +32,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
     point: (projection, version, to, believed) =>
       inTransaction(db, () => {
         const now = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-        if (now?.live !== believed?.live) return false;
+        if (now?.live !== believed?.live || (now?.previous ?? undefined) !== believed?.previous) return false;
         setPointer.run(projection, version, to.live, to.previous ?? null);
         return true;
       }),

@@ -5,6 +5,7 @@ import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { openForReading } from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
 import { generationName, PARKED, type GenerationId, type ReadModels } from '../read-models';
+import { isGone } from './lease-holder';
 import { sqliteGeneration } from './sqlite-generation';
 import { generationPath, indexPath, type WriteRequest } from './writer';
 
@@ -41,6 +42,8 @@ export const sqliteReadModels = async (
     const collections = [...own, { name: PARKED, indexes: {} }];
     const makeOpen = () => send({ do: 'open', id, collections, log }, OPEN_MS);
     await makeOpen();
+    const known = open.get(generationName(id));
+    if (known !== undefined) return known;
     /** A writing thread that had to be started again has nothing open yet. */
     const sendOpen = <T>(request: WriteRequest): Promise<T> =>
       send<T>(request).catch(async (error: unknown) => {
@@ -49,7 +52,6 @@ export const sqliteReadModels = async (
         return send<T>(request);
       });
     const generation = sqliteGeneration(generationPath(folder, id), id, collections, sendOpen);
-    open.get(generationName(id))?.close();
     open.set(generationName(id), generation);
     return generation;
   };
@@ -70,7 +72,10 @@ export const sqliteReadModels = async (
     point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
     lease: (what, who, forMs) => send({ do: 'lease', what, holder: who, forMs }),
     release: (what, who) => send({ do: 'release', what, holder: who }),
-    leaseHolder: async (what) => (holder.get(what, Date.now()) as { holder: string } | undefined)?.holder,
+    leaseHolder: async (what) => {
+      const held = holder.get(what, Date.now()) as { holder: string } | undefined;
+      return held === undefined || isGone(held.holder) ? undefined : held.holder;
+    },
     close: async () => {
       await writer.close();
       for (const generation of open.values()) generation.close();

@@ -1,0 +1,19 @@
+import { hostname } from 'node:os';
+
+/** A holder's name begins with its machine and ends with the number of its process, as in `host 4711`. */
+const partsOf = (holder: string): { readonly host: string | undefined; readonly process: number } => {
+  const words = holder.split(' ');
+  return { host: words[0], process: Number(words.at(-1)) };
+};
+
+/** A holder that died cannot renew: its lease is free at once. Where the process cannot be seen, the time decides. */
+export const isGone = (holder: string): boolean => {
+  const { host, process: number } = partsOf(holder);
+  if (host !== hostname()) return false;
+  try {
+    process.kill(number, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+};

@@ -1,0 +1,324 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import type { Position } from '../../src/event-log/event-log';
+import { fedBatch, type FedBatch } from '../../src/projecting/feed';
+import type { ParkedTenant } from '../../src/projecting/fold-batch';
+import { parkedTenants, project, retryOlderParked } from '../../src/projecting/projection-run';
+import type { Generation, ReadModels } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { inThreadWriter } from '../read-models/in-thread-writer';
+import { freshFolder } from '../support/folders';
+import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
+import {
+  closeAll,
+  created,
+  documentsOf,
+  openLog,
+  openReadModels,
+  runOf,
+  streams,
+  turn,
+  until,
+  updated,
+} from './world';
+import type { TestLog, Told } from './world';
+
+const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+const ID = { projection: 'lines', version: 1, generation: 1 };
+
+type Random = () => number;
+
+const randomFrom = (seed: number): Random => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+};
+
+/** What may happen to a tenant. `strange` is read by the new program only, `alien` by none. */
+const kinds = ['updated', 'plan', 'key', 'revoke', 'strange', 'alien', 'activity'] as const;
+interface Act {
+  readonly tenant: number;
+  readonly kind: (typeof kinds)[number];
+  readonly key: number;
+}
+const act: fc.Arbitrary<Act> = fc.record({
+  tenant: fc.nat(3),
+  kind: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom('updated', 'plan', 'key', 'revoke') },
+    { weight: 1, arbitrary: fc.constantFrom('strange', 'activity') },
+    { weight: 1, arbitrary: fc.constantFrom('updated', 'alien') },
+  ) as fc.Arbitrary<Act['kind']>,
+  key: fc.nat(2),
+});
+
+const tenants = [0, 1, 2, 3].map(() => randomUUID());
+const keys = [0, 1, 2].map(() => randomUUID());
+const APPLICATION = randomUUID();
+
+const toldBy = ({ kind, key }: Act): Told => {
+  const keyId = keys[key] as string;
+  switch (kind) {
+    case 'updated':
+      return updated('usual');
+    case 'strange':
+      return updated('strange');
+    case 'plan':
+      return { type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 1 } };
+    case 'key':
+      return { type: 'KeyAdded', data: { keyId, applicationId: APPLICATION, digest: 'a'.repeat(64) } };
+    case 'revoke':
+      return { type: 'KeyRevoked', data: { keyId, applicationId: APPLICATION } };
+    case 'alien':
+    case 'activity':
+      return { type: 'SomethingNew' };
+  }
+};
+
+/** Tells the log, and remembers what it told. */
+const tellAll = async (log: TestLog, acts: readonly Act[], history: (Happened & { strange: boolean })[]) => {
+  for (const one of acts) {
+    const tenantId = tenants[one.tenant] as string;
+    const told = toldBy(one);
+    const stream = one.kind === 'activity' ? streams.activity(tenantId) : streams.tenant(tenantId);
+    const { position } = await log.tell(stream, told);
+    if (one.kind === 'activity') continue;
+    const keyId = told.data?.['keyId'] as string | undefined;
+    history.push({
+      tenantId,
+      type: told.type,
+      position,
+      bad: one.kind === 'alien',
+      strange: one.kind === 'strange',
+      ...(keyId === undefined ? {} : { keyId }),
+    });
+  }
+};
+
+const KILLED = 'killed here';
+const sometimes = (random: Random, chance: number): void => {
+  if (random() < chance) throw new Error(KILLED);
+};
+
+/** A generation that is slow, sometimes very slow, and whose user is sometimes killed before or after a call. */
+const shaky = (generation: Generation, random: Random): Generation => {
+  const pass = async <T>(call: () => Promise<T>): Promise<T> => {
+    const turns = random() < 0.05 ? 60 : Math.floor(random() * 4);
+    for (let i = 0; i < turns; i++) await turn();
+    sometimes(random, 0.02);
+    const answer = await call();
+    await turn();
+    sometimes(random, 0.02);
+    return answer;
+  };
+  return {
+    ...generation,
+    control: () => pass(() => generation.control()),
+    load: (wanted) => pass(() => generation.load(wanted)),
+    commit: (n, to, writes) => pass(() => generation.commit(n, to, writes)),
+    scan: (collection, limit, after) => pass(() => generation.scan(collection, limit, after)),
+  };
+};
+
+/** The log's events after a position, cut at random. */
+const cutAtRandom = (log: TestLog, random: Random) =>
+  async function* (after: Position | undefined): AsyncGenerator<FedBatch> {
+    for await (const batch of log.readAll({ after }))
+      for (let from = 0; from < batch.length;) {
+        const to = from + 1 + Math.floor(random() * 7);
+        yield fedBatch(batch.slice(from, to), streams);
+        from = to;
+      }
+  };
+
+interface Life {
+  readonly log: TestLog;
+  readonly folder: string;
+  readonly random: Random;
+  readonly program: 'old' | 'new';
+  readonly told: () => boolean;
+  readonly kills: { count: number };
+}
+
+/** One projector process: killed, it starts again; it ends when everything is told and projected. */
+const live = async ({ log, folder, random, program, told, kills }: Life): Promise<void> => {
+  const projector = linesProjector(
+    (event) => program === 'old' && event.type === 'TenantUpdated' && event.data.name === 'strange',
+  );
+  for (;;) {
+    const onWrite = () => sometimes(random, 0.01);
+    const readModels: ReadModels = await sqliteReadModels(folder, inThreadWriter({ onWrite }));
+    try {
+      const generation = await readModels.open(ID, projector.collections, 'log');
+      const run = runOf(projector, shaky(generation, random), log, program);
+      await retryOlderParked(run);
+      for (let done = false; !done; await turn()) {
+        done = told();
+        await project(run, cutAtRandom(log, random));
+      }
+      return;
+    } catch (error) {
+      if (!String((error as Error).message).includes(KILLED)) throw error;
+      kills.count += 1;
+    } finally {
+      await readModels.close();
+    }
+  }
+};
+
+const parkedIn = async (generation: Generation) => {
+  const parked: Record<string, Pick<ParkedTenant, 'position' | 'program'>> = {};
+  for await (const { tenant_id, position, program } of parkedTenants(generation))
+    parked[tenant_id] = { position, program };
+  return parked;
+};
+
+const plainParked = (history: readonly Happened[], program: string) => {
+  const first = new Map<string, string>();
+  for (const { tenantId, position, bad } of history)
+    if (bad && !first.has(tenantId)) first.set(tenantId, position);
+  return Object.fromEntries([...first].map(([tenantId, position]) => [tenantId, { position, program }]));
+};
+
+describe('projecting', () => {
+  const total = { kills: 0, runs: 0 };
+
+  it('equals a plain fold, whoever projects, is killed, is late or comes twice', async () => {
+    console.log(`exactly-once: SEED=${SEED}`);
+    const property = fc.asyncProperty(
+      fc.array(act, { minLength: 1, maxLength: 60 }),
+      fc.array(act, { maxLength: 30 }),
+      fc.integer(),
+      fc.integer({ min: 2, max: 3 }),
+      async (first, second, seed, projectors) => {
+        const random = randomFrom(seed);
+        const log = await openLog();
+        const folder = freshFolder();
+        const kills = { count: 0 };
+        const history: (Happened & { strange: boolean })[] = [];
+        const check = await sqliteReadModels(folder, inThreadWriter({}));
+        try {
+          const generation = await check.open(ID, linesProjector().collections, 'log');
+          for (const [program, acts] of [
+            ['old', first],
+            ['new', second],
+          ] as const) {
+            let told = false;
+            const telling = tellAll(log, acts, history).then(() => (told = true));
+            const lives = Array.from({ length: projectors }, () =>
+              live({ log, folder, random, program, told: () => told, kills }),
+            );
+            await Promise.all([telling, ...lives]);
+            const seen = history.map((one) => ({
+              ...one,
+              bad: one.bad || (program === 'old' && one.strange),
+            }));
+            expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(seen));
+            expect(await parkedIn(generation)).toEqual(plainParked(seen, program));
+            expect((await generation.control()).to?.position).toBe((await log.head())?.position);
+          }
+          total.kills += kills.count;
+          total.runs += 1;
+        } finally {
+          await check.close();
+          await closeAll();
+        }
+      },
+    );
+    await fc.assert(property, { seed: SEED, numRuns: 40, endOnFailure: true });
+    expect(total.kills).toBeGreaterThan(total.runs);
+  });
+
+  const projected = async () => {
+    const log = await openLog();
+    const tenantId = randomUUID();
+    const stream = streams.tenant(tenantId);
+    const history: Happened[] = [];
+    const tell = async (...events: Told[]) => {
+      for (const one of events) {
+        const { position } = await log.tell(stream, one);
+        history.push({ tenantId, type: one.type, position, bad: false });
+      }
+    };
+    const readModels = await openReadModels(freshFolder(), inThreadWriter({}));
+    const projector = linesProjector();
+    const generation = await readModels.open(ID, projector.collections, 'log');
+    const run = runOf(projector, generation, log);
+    const all = async function* (after: Position | undefined) {
+      for await (const batch of log.readAll({ after })) yield fedBatch(batch, streams);
+    };
+    const expectPlain = async () =>
+      expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(history));
+    return { log, tell, history, readModels, generation, run, all, expectPlain };
+  };
+
+  it('takes a batch that is delivered again only once', async () => {
+    const { log, tell, generation, run, all, expectPlain } = await projected();
+    await tell(created(), updated('a'), updated('b'));
+    await project(run, all);
+    const n = (await generation.control()).n;
+    await tell(updated('c'));
+    let late = 0;
+    /** Another projector has committed the same batch just before. */
+    const overtaken: Generation = {
+      ...generation,
+      commit: async (at, to, writes) => {
+        if (late++ === 0) await generation.commit(at, to, writes);
+        return generation.commit(at, to, writes);
+      },
+    };
+    await project({ ...run, generation: overtaken }, all);
+    expect(late).toBe(1);
+    expect((await generation.control()).n).toBe(n + 1);
+    expect((await generation.control()).to?.position).toBe((await log.head())?.position);
+    await expectPlain();
+  });
+
+  it('does no harm by a projector that wakes up much later', async () => {
+    const { tell, generation, run, all, expectPlain } = await projected();
+    await tell(created(), updated('a'));
+    let wake: () => void = () => undefined;
+    const asleep = new Promise<void>((resolve) => (wake = resolve));
+    let isAsleep = false;
+    const refused: boolean[] = [];
+    const sleepy: Generation = {
+      ...generation,
+      commit: async (n, to, writes) => {
+        isAsleep = true;
+        await asleep;
+        const won = await generation.commit(n, to, writes);
+        refused.push(!won);
+        return won;
+      },
+    };
+    const stale = project({ ...run, generation: sleepy }, all);
+    await until(() => isAsleep);
+    await project(run, all);
+    await tell(updated('b'), updated('c'));
+    await project(run, all);
+    await tell(updated('d'));
+    wake();
+    await stale;
+    expect(refused).toEqual([true, false]);
+    await expectPlain();
+  });
+
+  it('goes on where it was after the answer to a commit was lost', async () => {
+    const { tell, generation, run, all, expectPlain } = await projected();
+    await tell(created(), updated('a'), updated('b'));
+    const lost: Generation = {
+      ...generation,
+      commit: async (n, to, writes) => {
+        await generation.commit(n, to, writes);
+        throw new Error('no answer');
+      },
+    };
+    await expect(project({ ...run, generation: lost }, all)).rejects.toThrow('no answer');
+    await tell(updated('c'));
+    await project(run, all);
+    await expectPlain();
+  });
+});

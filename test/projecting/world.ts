@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Document, Projector } from '../../projections/projector';
+import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { openProjecting, type Projecting } from '../../src/projecting/projecting';
+import type { ProjectionRun } from '../../src/projecting/projection-run';
+import type { Generation, ReadModels } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { openForWriting } from '../../src/sqlite/database';
+import { freshFolder } from '../support/folders';
+
+export const streams = streamNames();
+
+/** An event as a test writes it down. */
+export interface Told {
+  readonly type: string;
+  readonly data?: Record<string, unknown>;
+  readonly metadata?: Record<string, unknown>;
+  readonly id?: string;
+}
+
+export const settings = { fingerprintTokens: false, deduplicateTokens: false };
+export const created = (name = 'A tenant'): Told => ({
+  type: 'TenantCreated',
+  data: { name, ownerId: randomUUID(), settings, includedMonthlyActiveTokens: 100 },
+});
+export const updated = (name: string): Told => ({ type: 'TenantUpdated', data: { name, settings } });
+
+const newEvent = ({ type, data = {}, metadata = { version: 1 }, id = randomUUID() }: Told): NewEvent => ({
+  id,
+  type,
+  data,
+  metadata,
+});
+
+/** A log whose streams need no revisions from the test. */
+export interface TestLog extends EventLog {
+  readonly folder: string;
+  tell(stream: string, ...events: Told[]): Promise<Appended>;
+  /** Puts a row into the file behind the port's back: text that no append would write. */
+  plant(stream: string, row: { type: string; data: string; metadata?: string }): string;
+}
+
+const closers: (() => Promise<unknown>)[] = [];
+export const closeAll = async (): Promise<void> => {
+  for (const close of closers.splice(0).toReversed()) await close();
+};
+afterEach(closeAll);
+
+/** Ends it when the test ends, in the opposite order of opening. */
+export const closeAfterwards = (close: () => Promise<unknown>): void => void closers.push(close);
+
+const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
+  let last = -1;
+  for await (const batch of log.readStream(stream)) last = batch.at(-1)?.revision ?? last;
+  return last;
+};
+
+export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
+  const log = await sqliteEventLog(folder, streams);
+  closeAfterwards(() => log.close());
+  const known = new Map<string, number>();
+  const next = async (stream: string) => known.get(stream) ?? (await lastRevision(log, stream));
+  return {
+    ...log,
+    folder,
+    tell: async (stream, ...events) => {
+      const at = await next(stream);
+      const appended = await log.append(stream, events.map(newEvent), at < 0 ? 'no_stream' : at, 10_000);
+      known.set(stream, appended.revision);
+      return appended;
+    },
+    plant: (stream, { type, data, metadata = '{"version":1}' }) => {
+      const db = openForWriting(join(folder, 'events.db'), 'FULL');
+      const id = randomUUID();
+      db.prepare(
+        `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
+         SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, 1 FROM events WHERE stream = ?`,
+      ).run(stream, id, type, data, metadata, stream);
+      db.close();
+      known.delete(stream);
+      return id;
+    },
+  };
+};
+
+export const openReadModels: typeof sqliteReadModels = async (...parts) => {
+  const readModels = await sqliteReadModels(...parts);
+  closeAfterwards(() => readModels.close());
+  return readModels;
+};
+
+/** A whole projecting process, as `src/app.ts` makes it. What goes wrong in it is kept. */
+export const openProcess = async (
+  log: EventLog,
+  readModels: ReadModels,
+  projectors: readonly Projector[],
+  program = '1',
+): Promise<Projecting & { readonly troubles: string[] }> => {
+  const troubles: string[] = [];
+  const onTrouble = (what: string, error: unknown) =>
+    void troubles.push(`${what} ${(error as Error).message}`);
+  const projecting = await openProjecting({ log, streams, readModels, projectors, program, onTrouble });
+  closeAfterwards(() => projecting.stop());
+  return { ...projecting, troubles };
+};
+
+export const runOf = (
+  projector: Projector,
+  generation: Generation,
+  log: EventLog,
+  program = '1',
+  now = '2026-01-01T00:00:00.000Z',
+): ProjectionRun => ({
+  projector,
+  generation,
+  log,
+  streams,
+  program,
+  now: () => now,
+  moved: () => undefined,
+});
+
+/** Every document of a generation, under `<tenant> <collection> <key>`. */
+export const documentsOf = async (
+  generation: Generation,
+  collections: readonly string[],
+): Promise<Record<string, Document>> => {
+  const all: Record<string, Document> = {};
+  for (const collection of collections)
+    for (const { tenantId, key, document } of await generation.scan(collection, 100_000))
+      all[`${tenantId} ${collection} ${key}`] = document;
+  return all;
+};
+
+/** Gives everything else in the process its turn. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await holds())) await turn();
+};

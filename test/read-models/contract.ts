@@ -1,0 +1,635 @@
+import type { Collection, Document } from '../../projections/projector';
+import {
+  PARKED,
+  type Checkpoint,
+  type Generation,
+  type GenerationId,
+  type ReadModels,
+  type Write,
+} from '../../src/read-models/read-models';
+
+/** A fresh, empty store, and what the suite does to it. */
+export interface StoreUnderTest {
+  readonly readModels: ReadModels;
+  /** Opens the same store once more, as another process would. The suite closes what it gets. */
+  reopen(): Promise<ReadModels>;
+  /** Counts write points from now on and makes the k-th of them fail, once. */
+  failAt(k: number): void;
+  /** How many write points were reached since then, the failing one included. */
+  reached(): number;
+}
+
+const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
+const ONE = '11111111-1111-4111-8111-111111111111';
+const TWO = '22222222-2222-4222-8222-222222222222';
+
+const collections: readonly Collection[] = [
+  { name: 'notes', indexes: { by_shelf: ['shelf', 'place'], by_colour: ['colour'] } },
+  { name: 'counts', indexes: {} },
+];
+
+const id = (projection: string, version = 1, generation = 1): GenerationId => ({
+  projection,
+  version,
+  generation,
+});
+
+const at = (position: number): Checkpoint => ({
+  position: String(position).padStart(16, '0'),
+  eventId: `00000000-0000-4000-8000-${String(position).padStart(12, '0')}`,
+});
+
+const put = (tenantId: string, collection: string, key: string, document: Document): Write => ({
+  tenantId,
+  collection,
+  key,
+  document,
+});
+const note = (tenantId: string, key: string, document: Document): Write =>
+  put(tenantId, 'notes', key, document);
+const gone = (tenantId: string, collection: string, key: string): Write => ({
+  tenantId,
+  collection,
+  key,
+  document: undefined,
+});
+
+/** Everything that can be seen of a generation. The control state is read first: that settles a half-done commit. */
+const stateOf = async (generation: Generation) => {
+  const control = await generation.control();
+  const documents = [];
+  for (const collection of ['notes', 'counts', PARKED])
+    for (const row of await generation.scan(collection, 1_000)) documents.push([collection, row]);
+  const found = await Promise.all(
+    [ONE, TWO].map((tenant) => generation.find(tenant, 'notes', { index: 'by_shelf', limit: 1_000 })),
+  );
+  return { control, documents, found };
+};
+
+/** The old state of the failure cases, and the commit that leads to the new one. */
+const before: readonly Write[] = [
+  note(ONE, 'kept', { shelf: 'a', place: 1 }),
+  note(ONE, 'changed', { shelf: 'a', place: 2, text: 'old' }),
+  note(ONE, 'removed', { shelf: 'a', place: 3 }),
+  put(ONE, 'counts', 'all', { count: 3 }),
+  put(TWO, 'counts', 'removed', { count: 1 }),
+  put(TWO, PARKED, 'tenant', { reason: 'old' }),
+];
+const change: readonly Write[] = [
+  note(ONE, 'changed', { shelf: 'b', place: 2, text: 'new' }),
+  note(ONE, 'added', { shelf: 'b', place: 1 }),
+  gone(ONE, 'notes', 'removed'),
+  put(ONE, 'counts', 'all', { count: 4 }),
+  gone(TWO, 'counts', 'removed'),
+  put(ONE, PARKED, 'tenant', { reason: 'new' }),
+  gone(TWO, PARKED, 'tenant'),
+];
+
+/** One suite for every adapter: each promise of `src/read-models/read-models.ts` is asked for. */
+export const readModelsContract = (name: string, open: () => Promise<StoreUnderTest>): void => {
+  describe(`read models in ${name}`, () => {
+    let store: StoreUnderTest;
+    let opened: ReadModels[] = [];
+
+    beforeEach(async () => {
+      store = await open();
+      opened = [store.readModels];
+    });
+    afterEach(async () => {
+      for (const readModels of opened) await readModels.close();
+    });
+
+    const again = async (): Promise<ReadModels> => {
+      const readModels = await store.reopen();
+      opened.push(readModels);
+      return readModels;
+    };
+    const openIn = (readModels: ReadModels, generation = id('notes')) =>
+      readModels.open(generation, collections, LOG);
+    const fresh = () => openIn(store.readModels);
+    const filled = async (...writes: Write[]) => {
+      const generation = await fresh();
+      expect(await generation.commit(0, at(1), writes)).toBe(true);
+      return generation;
+    };
+
+    describe('a generation', () => {
+      it('begins empty and bound to its log', async () => {
+        const generation = await fresh();
+        expect(await generation.control()).toEqual({ n: 0, log: LOG });
+        expect(await stateOf(generation)).toMatchObject({ documents: [], found: [[], []] });
+        expect(generation.id).toEqual(id('notes'));
+      });
+
+      it('is not emptied by being opened again, and stays bound to its first log', async () => {
+        const generation = await filled(note(ONE, 'a', { text: 'kept' }));
+        const other = await (await again()).open(id('notes'), collections, 'another log');
+        expect(await stateOf(other)).toEqual(await stateOf(generation));
+        expect((await other.control()).log).toBe(LOG);
+      });
+
+      it('may be opened twice in one process: both stay usable', async () => {
+        const first = await fresh();
+        const second = await fresh();
+        expect(await first.commit(0, at(1), [note(ONE, 'a', { text: 'first' })])).toBe(true);
+        expect(await second.commit(1, at(2), [note(ONE, 'b', { text: 'second' })])).toBe(true);
+        expect(await stateOf(first)).toEqual(await stateOf(second));
+      });
+
+      it('is opened by two at once', async () => {
+        const other = await again();
+        const [one, two] = await Promise.all([openIn(store.readModels), openIn(other)]);
+        expect(await one.commit(0, at(1), [note(ONE, 'a', { text: 'a' })])).toBe(true);
+        expect(await stateOf(two)).toEqual(await stateOf(one));
+      });
+
+      it('shares nothing with other versions and generations', async () => {
+        const ids = [id('notes'), id('notes', 1, 2), id('notes', 2), id('tags')];
+        const all = await Promise.all(ids.map((one) => openIn(store.readModels, one)));
+        for (const [i, generation] of all.entries())
+          expect(await generation.commit(0, at(i + 1), [note(ONE, 'a', { i })])).toBe(true);
+        for (const [i, generation] of all.entries()) {
+          expect(await generation.get(ONE, 'notes', 'a')).toEqual({ i });
+          expect((await generation.control()).to).toEqual(at(i + 1));
+        }
+      });
+
+      it('is listed', async () => {
+        expect(await store.readModels.generations()).toEqual([]);
+        const ids = [id('notes'), id('notes', 1, 2), id('notes', 12, 10), id('more_notes')];
+        for (const one of ids) await openIn(store.readModels, one);
+        const listed = await (await again()).generations();
+        expect(listed).toHaveLength(ids.length);
+        expect(listed).toEqual(expect.arrayContaining(ids));
+      });
+    });
+
+    describe('a commit', () => {
+      it('writes all documents and moves the control state', async () => {
+        const generation = await filled(...before);
+        expect(await generation.control()).toEqual({
+          n: 1,
+          to: at(1),
+          applied: at(1).position,
+          log: LOG,
+        });
+        expect(await generation.commit(1, at(7), change)).toBe(true);
+        expect(await generation.control()).toMatchObject({ n: 2, to: at(7), applied: at(7).position });
+        expect(await generation.get(ONE, 'notes', 'changed')).toEqual({ shelf: 'b', place: 2, text: 'new' });
+        expect(await generation.get(ONE, 'notes', 'removed')).toBeUndefined();
+        expect(await generation.get(ONE, 'notes', 'kept')).toEqual({ shelf: 'a', place: 1 });
+        expect(await generation.get(ONE, PARKED, 'tenant')).toEqual({ reason: 'new' });
+      });
+
+      it('without a checkpoint counts, and stays where it was', async () => {
+        const generation = await filled(...before);
+        expect(await generation.commit(1, undefined, [gone(TWO, PARKED, 'tenant')])).toBe(true);
+        expect(await generation.control()).toMatchObject({ n: 2, to: at(1), applied: at(1).position });
+      });
+
+      it('without documents moves the control state', async () => {
+        const generation = await fresh();
+        expect(await generation.commit(0, at(5), [])).toBe(true);
+        expect(await generation.control()).toMatchObject({ n: 1, to: at(5) });
+      });
+
+      it.each([0, 2, 99])('is refused when %i is not the current n', async (n) => {
+        const generation = await filled(...before);
+        const state = await stateOf(generation);
+        expect(await generation.commit(n, at(9), change)).toBe(false);
+        expect(await stateOf(generation)).toEqual(state);
+      });
+
+      it('wins alone among many at the same n', async () => {
+        const others = [store.readModels, await again(), await again()];
+        const generations = await Promise.all(others.map((one) => openIn(one)));
+        for (let n = 0; n < 10; n++) {
+          const outcomes = await Promise.all(
+            generations.flatMap((generation, i) =>
+              [0, 1].map((j) =>
+                generation.commit(n, at(10 * n + 2 * i + j), [
+                  note(ONE, 'winner', { who: `${i} ${j}` }),
+                  note(TWO, `winner ${n}`, { who: `${i} ${j}` }),
+                ]),
+              ),
+            ),
+          );
+          expect(outcomes.filter(Boolean)).toHaveLength(1);
+          const winner = outcomes.indexOf(true);
+          const who = `${Math.floor(winner / 2)} ${winner % 2}`;
+          const control = await generations[0]!.control();
+          expect(control).toMatchObject({ n: n + 1, to: at(10 * n + winner) });
+          expect(await generations[1]!.get(ONE, 'notes', 'winner')).toEqual({ who });
+          expect(await generations[2]!.get(TWO, 'notes', `winner ${n}`)).toEqual({ who });
+        }
+      });
+
+      it('with an unknown collection writes nothing', async () => {
+        const generation = await filled(...before);
+        const state = await stateOf(generation);
+        await expect(generation.commit(1, at(2), [...change, put(ONE, 'nowhere', 'a', {})])).rejects.toThrow(
+          /nowhere/,
+        );
+        expect(await stateOf(generation)).toEqual(state);
+      });
+
+      it('of thousands of documents is one step', async () => {
+        const generation = await fresh();
+        const many = Array.from({ length: 3_000 }, (_, i) =>
+          note(ONE, `n${i}`, { i, shelf: 'x'.repeat(50) }),
+        );
+        expect(await generation.commit(0, at(1), many)).toBe(true);
+        expect(await generation.find(ONE, 'notes', { limit: 10_000 })).toHaveLength(3_000);
+      });
+
+      it('survives that the store is opened again', async () => {
+        const generation = await filled(...before);
+        await generation.commit(1, at(2), change);
+        const state = await stateOf(generation);
+        await store.readModels.close();
+        opened = [];
+        expect(await stateOf(await openIn(await again()))).toEqual(state);
+      });
+    });
+
+    it('a failure at any write point leaves the old state or the new one', async () => {
+      const generationOf = async (number: number) => {
+        const generation = await openIn(store.readModels, id('notes', 1, number));
+        await generation.commit(0, at(1), before);
+        return generation;
+      };
+      const whole = await generationOf(1);
+      const oldState = await stateOf(whole);
+      store.failAt(Number.POSITIVE_INFINITY);
+      expect(await whole.commit(1, at(2), change)).toBe(true);
+      const points = store.reached();
+      const newState = await stateOf(whole);
+      // At least one for each collection and one for the control state.
+      expect(points).toBeGreaterThanOrEqual(4);
+
+      let hit = 0;
+      for (let k = 1; k <= points; k++) {
+        const generation = await generationOf(1 + k);
+        store.failAt(k);
+        const outcome = await generation.commit(1, at(2), change).catch(() => 'failed');
+        if (store.reached() >= k) hit += 1;
+        expect([true, 'failed']).toContain(outcome);
+        store.failAt(Number.POSITIVE_INFINITY);
+
+        const elsewhere = await openIn(await again(), generation.id);
+        const state = await stateOf(elsewhere);
+        const isNew = state.control.n === newState.control.n;
+        expect(state).toEqual(isNew ? newState : oldState);
+        if (outcome === true) expect(isNew).toBe(true);
+        expect(await stateOf(generation)).toEqual(state);
+
+        expect(await generation.commit(1, at(2), change)).toBe(!isNew);
+        expect(await stateOf(generation)).toEqual(newState);
+        expect(await generation.commit(2, at(3), [])).toBe(true);
+      }
+      expect(hit).toBe(points);
+    });
+
+    describe('reading', () => {
+      it('loads in the order asked for, with the missing ones', async () => {
+        const generation = await filled(
+          note(ONE, 'a', { text: 'a' }),
+          note(ONE, 'b', { text: 'b' }),
+          note(TWO, 'a', { text: 'a of two' }),
+          put(ONE, 'counts', 'a', { count: 1 }),
+        );
+        const key = (tenantId: string, collection: string, named: string) => ({
+          tenantId,
+          collection,
+          key: named,
+        });
+        expect(
+          await generation.load([
+            key(ONE, 'notes', 'b'),
+            key(ONE, 'notes', 'missing'),
+            key(TWO, 'notes', 'a'),
+            key(ONE, 'counts', 'a'),
+            key(TWO, 'counts', 'a'),
+            key(ONE, 'notes', 'a'),
+            key(ONE, 'notes', 'b'),
+          ]),
+        ).toEqual([
+          { text: 'b' },
+          undefined,
+          { text: 'a of two' },
+          { count: 1 },
+          undefined,
+          { text: 'a' },
+          { text: 'b' },
+        ]);
+        expect(await generation.load([])).toEqual([]);
+      });
+
+      it('does not show a removed document anywhere', async () => {
+        const shelf = { shelf: 's', place: 1 };
+        const generation = await filled(note(ONE, 'a', shelf), note(ONE, 'b', shelf));
+        await generation.commit(1, at(2), [gone(ONE, 'notes', 'a'), gone(ONE, 'notes', 'never there')]);
+        expect(await generation.get(ONE, 'notes', 'a')).toBeUndefined();
+        expect(await generation.load([{ tenantId: ONE, collection: 'notes', key: 'a' }])).toEqual([
+          undefined,
+        ]);
+        expect(await generation.find(ONE, 'notes', { limit: 9 })).toEqual([shelf]);
+        expect(await generation.find(ONE, 'notes', { index: 'by_shelf', equal: ['s'], limit: 9 })).toEqual([
+          shelf,
+        ]);
+        expect((await generation.scan('notes', 9)).map((row) => row.key)).toEqual(['b']);
+      });
+
+      it('shows a removed document that was written again', async () => {
+        const generation = await filled(note(ONE, 'a', { text: 'first' }));
+        await generation.commit(1, at(2), [gone(ONE, 'notes', 'a')]);
+        await generation.commit(2, at(3), [note(ONE, 'a', { text: 'second' })]);
+        expect(await generation.get(ONE, 'notes', 'a')).toEqual({ text: 'second' });
+        expect(await generation.scan('notes', 9)).toHaveLength(1);
+      });
+
+      it('replaces a document wholly', async () => {
+        const generation = await filled(note(ONE, 'a', { shelf: 's', text: 'first' }));
+        await generation.commit(1, at(2), [note(ONE, 'a', { colour: 'red' })]);
+        expect(await generation.get(ONE, 'notes', 'a')).toEqual({ colour: 'red' });
+        expect(await generation.find(ONE, 'notes', { index: 'by_shelf', equal: ['s'], limit: 9 })).toEqual(
+          [],
+        );
+      });
+
+      it('keeps tenants apart', async () => {
+        const generation = await filled(
+          note(ONE, 'same', { shelf: 's', of: 'one' }),
+          note(TWO, 'same', { shelf: 's', of: 'two' }),
+          note(TWO, 'other', { shelf: 's', of: 'two' }),
+        );
+        expect(await generation.get(ONE, 'notes', 'same')).toEqual({ shelf: 's', of: 'one' });
+        expect(await generation.get(ONE, 'notes', 'other')).toBeUndefined();
+        expect(await generation.find(ONE, 'notes', { limit: 9 })).toHaveLength(1);
+        expect(await generation.find(ONE, 'notes', { index: 'by_shelf', equal: ['s'], limit: 9 })).toEqual([
+          { shelf: 's', of: 'one' },
+        ]);
+        await generation.commit(1, at(2), [gone(ONE, 'notes', 'same')]);
+        expect(await generation.get(TWO, 'notes', 'same')).toEqual({ shelf: 's', of: 'two' });
+      });
+
+      it('refuses a collection that is not declared', async () => {
+        const generation = await fresh();
+        await expect(generation.get(ONE, 'nowhere', 'a')).rejects.toThrow(/nowhere/);
+        await expect(generation.find(ONE, 'nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
+        await expect(generation.scan('nowhere', 1)).rejects.toThrow(/nowhere/);
+        await expect(generation.load([{ tenantId: ONE, collection: 'nowhere', key: 'a' }])).rejects.toThrow(
+          /nowhere/,
+        );
+      });
+    });
+
+    describe('finding', () => {
+      const library = [
+        note(ONE, 'k1', { shelf: 'b', place: 10, n: 1 }),
+        note(ONE, 'k2', { shelf: 'b', place: 2, n: 2 }),
+        note(ONE, 'k3', { shelf: 'a', place: 7, n: 3 }),
+        note(ONE, 'k5', { shelf: 'b', place: 2, n: 5 }),
+        note(ONE, 'k4', { shelf: 'b', place: 2, n: 4, colour: 'red' }),
+        note(ONE, 'k6', { colour: 'red', n: 6 }),
+        note(ONE, 'k7', { shelf: '10', place: '2', n: 7 }),
+        note(ONE, 'k8', { shelf: 10, place: 2.5, n: 8 }),
+        note(TWO, 'k0', { shelf: 'b', place: 2, colour: 'red', n: 0 }),
+      ];
+
+      it.each([
+        ['everything by key', { limit: 99 }, [1, 2, 3, 4, 5, 6, 7, 8]],
+        ['no more than asked for', { limit: 3 }, [1, 2, 3]],
+        [
+          'by the first field, in the order of the rest',
+          { index: 'by_shelf', equal: ['b'], limit: 99 },
+          [2, 4, 5, 1],
+        ],
+        ['by all fields', { index: 'by_shelf', equal: ['b', 2], limit: 99 }, [2, 4, 5]],
+        ['by all fields, limited', { index: 'by_shelf', equal: ['b', 2], limit: 2 }, [2, 4]],
+        [
+          'in the order of the index: missing, numbers, text',
+          { index: 'by_shelf', limit: 99 },
+          [6, 8, 7, 3, 2, 4, 5, 1],
+        ],
+        ['by a number, which is not text', { index: 'by_shelf', equal: [10], limit: 99 }, [8]],
+        ['by text, which is not a number', { index: 'by_shelf', equal: ['10'], limit: 99 }, [7]],
+        ['by a fraction', { index: 'by_shelf', equal: [10, 2.5], limit: 99 }, [8]],
+        ['by another index', { index: 'by_colour', equal: ['red'], limit: 99 }, [4, 6]],
+        ['nothing', { index: 'by_colour', equal: ['blue'], limit: 99 }, []],
+      ])('gives %s', async (_, query, expected) => {
+        const generation = await filled(...library);
+        const found = await generation.find(ONE, 'notes', query);
+        expect(found.map((document) => document['n'])).toEqual(expected);
+      });
+
+      it.each([
+        ['an index that is not declared', { index: 'by_text', limit: 9 }],
+        ['an index of another collection', { index: 'by_shelf', limit: 9 }, 'counts'],
+        ['a property that every object has', { index: 'constructor', limit: 9 }],
+        ['more values than the index has fields', { index: 'by_colour', equal: ['red', 1], limit: 9 }],
+        ['values without an index', { equal: ['red'], limit: 9 }],
+      ])('refuses %s', async (_, query, collection = 'notes') => {
+        const generation = await filled(...library);
+        await expect(generation.find(ONE, collection, query)).rejects.toThrow();
+      });
+
+      it('follows a document whose indexed fields change', async () => {
+        const generation = await filled(...library);
+        await generation.commit(1, at(2), [note(ONE, 'k1', { shelf: 'c', place: 1, n: 1 })]);
+        const on = async (shelf: string) =>
+          (await generation.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 9 })).length;
+        expect(await on('b')).toBe(3);
+        expect(await on('c')).toBe(1);
+      });
+    });
+
+    describe('scanning', () => {
+      it('pages over all tenants in the order of tenant and key', async () => {
+        const keys = ['b', 'a', 'ä', 'Z', '10', '9', 'a b', '😀', '％'];
+        const tenants = [TWO, ONE];
+        const generation = await filled(
+          ...tenants.flatMap((tenant) => keys.map((key) => note(tenant, key, { of: tenant, key }))),
+        );
+        const inOrder = keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+        const expected = [ONE, TWO].flatMap((tenantId) =>
+          inOrder.map((key) => ({ tenantId, key, document: { of: tenantId, key } })),
+        );
+        for (const limit of [1, 4, 18, 100]) {
+          const rows = [];
+          let page = await generation.scan('notes', limit);
+          while (page.length > 0) {
+            expect(page.length).toBeLessThanOrEqual(limit);
+            rows.push(...page);
+            page = await generation.scan('notes', limit, page.at(-1));
+          }
+          expect(rows).toEqual(expected);
+        }
+      });
+
+      it('goes on after a document that was removed meanwhile', async () => {
+        const generation = await filled(...['a', 'b', 'c'].map((key) => note(ONE, key, { key })));
+        await generation.commit(1, at(2), [gone(ONE, 'notes', 'b')]);
+        const rest = await generation.scan('notes', 9, { tenantId: ONE, key: 'b' });
+        expect(rest.map((row) => row.key)).toEqual(['c']);
+      });
+
+      it('shows the parked tenants', async () => {
+        const generation = await filled(put(TWO, PARKED, 'tenant', { reason: 'r' }));
+        expect(await generation.scan(PARKED, 9)).toEqual([
+          { tenantId: TWO, key: 'tenant', document: { reason: 'r' } },
+        ]);
+      });
+    });
+
+    describe('documents', () => {
+      it.each<[string, Document]>([
+        ['nothing', {}],
+        ['unicode', { text: 'Zoë 漢字 😀 e\u0301 \u202e', 'schlüssel 漢': 'ß', shelf: '漢字😀' }],
+        ['odd characters', { text: 'quote \' " \\ \n \t \u0000 %_', shelf: "'; --" }],
+        ['nested objects', { a: { b: { c: [{ d: [] }, {}] } }, list: [1, 'two', null, true] }],
+        [
+          'numbers',
+          { zero: 0, less: -1, part: 0.1, most: Number.MAX_SAFE_INTEGER, huge: 1e300, tiny: 5e-324 },
+        ],
+        ['numbers in an index', { shelf: Number.MAX_SAFE_INTEGER, place: -0.5 }],
+        ['empty values', { text: '', list: [], object: {}, nothing: null, no: false, shelf: '' }],
+        ['a long text', { text: 'long '.repeat(20_000) }],
+      ])('come back as they were: %s', async (_, document) => {
+        const generation = await filled(note(ONE, 'a', document));
+        expect(await generation.get(ONE, 'notes', 'a')).toEqual(document);
+        expect(await generation.find(ONE, 'notes', { limit: 1 })).toEqual([document]);
+        const { shelf } = document as { shelf?: string | number };
+        if (shelf === undefined) return;
+        const query = { index: 'by_shelf', equal: [shelf], limit: 9 };
+        expect(await generation.find(ONE, 'notes', query)).toEqual([document]);
+      });
+
+      it.each(['漢字 😀', 'a/b', "it's", '%', 'A', ''])('are kept under the key "%s"', async (key) => {
+        const generation = await filled(note(ONE, key, { key }), note(ONE, 'a', { key: 'a' }));
+        expect(await generation.get(ONE, 'notes', key)).toEqual({ key });
+        expect(await generation.find(ONE, 'notes', { limit: 9 })).toHaveLength(2);
+      });
+    });
+
+    describe('a pointer', () => {
+      it('is missing at first', async () => {
+        expect(await store.readModels.pointer('notes', 1)).toBeUndefined();
+      });
+
+      it('is set once, moved, and seen by others', async () => {
+        const { readModels } = store;
+        expect(await readModels.point('notes', 1, { live: 1 }, undefined)).toBe(true);
+        expect(await readModels.pointer('notes', 1)).toEqual({ live: 1 });
+        expect(await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(true);
+        expect(await (await again()).pointer('notes', 1)).toEqual({ live: 2, previous: 1 });
+      });
+
+      it.each([
+        ['there is one already', { live: 2, previous: 1 }, undefined],
+        ['another one is live', { live: 2, previous: 1 }, { live: 1 }],
+        ['another one was live before', { live: 2, previous: 1 }, { live: 2 }],
+        ['none was live before', { live: 2 }, { live: 2, previous: 1 }],
+      ])('is not moved when %s', async (_, now, believed) => {
+        const { readModels } = store;
+        await readModels.point('notes', 1, now, undefined);
+        expect(await readModels.point('notes', 1, { live: 3 }, believed)).toBe(false);
+        expect(await readModels.pointer('notes', 1)).toEqual(now);
+      });
+
+      it('is not moved when there is none', async () => {
+        expect(await store.readModels.point('notes', 1, { live: 2 }, { live: 1 })).toBe(false);
+        expect(await store.readModels.pointer('notes', 1)).toBeUndefined();
+      });
+
+      it('is one for each name and version', async () => {
+        const { readModels } = store;
+        await readModels.point('notes', 1, { live: 1 }, undefined);
+        await readModels.point('notes', 2, { live: 5 }, undefined);
+        await readModels.point('tags', 1, { live: 7 }, undefined);
+        expect(await readModels.pointer('notes', 1)).toEqual({ live: 1 });
+        expect(await readModels.pointer('notes', 2)).toEqual({ live: 5 });
+        expect(await readModels.pointer('tags', 1)).toEqual({ live: 7 });
+      });
+
+      it('is moved by one of many at once', async () => {
+        const stores = [store.readModels, await again()];
+        const outcomes = await Promise.all(
+          [1, 2, 3, 4].map((live) => stores[live % 2]!.point('notes', 1, { live }, undefined)),
+        );
+        expect(outcomes.filter(Boolean)).toHaveLength(1);
+        expect(await stores[0]!.pointer('notes', 1)).toEqual({ live: outcomes.indexOf(true) + 1 });
+      });
+    });
+
+    describe('a lease', () => {
+      const LONG = 600_000;
+
+      it('is taken, renewed, and refused to others', async () => {
+        const other = await again();
+        expect(await store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+        expect(await other.lease('work', 'holder two', LONG)).toBe(false);
+        expect(await store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+        expect(await other.leaseHolder('work')).toBe('holder one');
+      });
+
+      it('is nobody’s before it is taken', async () => {
+        expect(await store.readModels.leaseHolder('work')).toBeUndefined();
+      });
+
+      it('is taken by one of many at once', async () => {
+        const stores = [store.readModels, await again()];
+        const outcomes = await Promise.all(
+          [0, 1, 2, 3].map((i) => stores[i % 2]!.lease('work', `holder h${i}`, LONG)),
+        );
+        expect(outcomes.filter(Boolean)).toHaveLength(1);
+        expect(await stores[1]!.leaseHolder('work')).toBe(`holder h${outcomes.indexOf(true)}`);
+      });
+
+      it('ends by itself', async () => {
+        await store.readModels.lease('work', 'holder one', 40);
+        const began = performance.now();
+        while (!(await store.readModels.lease('work', 'holder two', LONG)));
+        expect(performance.now() - began).toBeGreaterThan(10);
+        expect(await store.readModels.leaseHolder('work')).toBe('holder two');
+        expect(await store.readModels.lease('work', 'holder one', LONG)).toBe(false);
+      });
+
+      it('has no holder once it has ended', async () => {
+        await store.readModels.lease('work', 'holder one', 40);
+        while ((await store.readModels.leaseHolder('work')) !== undefined)
+          await new Promise((resolve) => setImmediate(resolve));
+      });
+
+      it('lives longer by being renewed', async () => {
+        await store.readModels.lease('work', 'holder one', 1);
+        await store.readModels.lease('work', 'holder one', LONG);
+        const began = performance.now();
+        while (performance.now() - began < 20)
+          expect(await store.readModels.lease('work', 'holder two', LONG)).toBe(false);
+      });
+
+      it('is free when its holder releases it', async () => {
+        await store.readModels.lease('work', 'holder one', LONG);
+        await store.readModels.release('work', 'holder one');
+        expect(await store.readModels.leaseHolder('work')).toBeUndefined();
+        expect(await (await again()).lease('work', 'holder two', LONG)).toBe(true);
+      });
+
+      it('is not released by anybody else', async () => {
+        await store.readModels.lease('work', 'holder one', LONG);
+        await store.readModels.release('work', 'holder two');
+        expect(await store.readModels.leaseHolder('work')).toBe('holder one');
+      });
+
+      it('is one for each thing', async () => {
+        expect(await store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+        expect(await store.readModels.lease('play', 'holder two', LONG)).toBe(true);
+        await store.readModels.release('work', 'holder two');
+        await store.readModels.release('play', 'holder two');
+        expect(await store.readModels.leaseHolder('work')).toBe('holder one');
+        expect(await store.readModels.leaseHolder('play')).toBeUndefined();
+      });
+    });
+  });
+};

@@ -1,0 +1,28 @@
+import { workerData } from 'node:worker_threads';
+import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
+import { answerInThread } from '../../src/sqlite/thread-inside';
+
+/** The writing thread of the read models, which ends itself at the k-th write point. */
+export interface FailingWriterData {
+  readonly folder: string;
+  /** The write points left until it dies; shared, so that the thread that follows goes on counting. */
+  readonly left: Int32Array;
+}
+
+const { folder, left } = workerData as FailingWriterData;
+
+const writer = openWriter(folder, () => {
+  if (Atomics.sub(left, 0, 1) === 1) process.exit(1);
+});
+
+answerInThread({
+  answer: (requests) =>
+    requests.map((request) => {
+      try {
+        return { value: writer.write(request as WriteRequest) };
+      } catch (error) {
+        return { error };
+      }
+    }),
+  close: () => writer.close(),
+});

@@ -1,0 +1,26 @@
+import type { Thread } from '../../src/sqlite/thread';
+import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
+
+/** Where a test may make the writing of SQLite read models fail. */
+export interface WriteHooks {
+  /** Before every single step of a commit that changes the file. */
+  readonly onWrite?: () => void;
+  /** After a request is done: what it throws is what the caller hears instead of the answer. */
+  readonly onAnswer?: (request: WriteRequest) => void;
+}
+
+/** The writer without its thread: failures happen exactly where a test wants them. */
+export const inThreadWriter =
+  ({ onWrite, onAnswer }: WriteHooks) =>
+  (folder: string): Thread => {
+    const writer = openWriter(folder, onWrite);
+    return {
+      call: async <T>(request: unknown): Promise<T> => {
+        const received = structuredClone(request) as WriteRequest;
+        const answer = writer.write(received);
+        onAnswer?.(received);
+        return answer as T;
+      },
+      close: async () => writer.close(),
+    };
+  };

@@ -1,0 +1,32 @@
+import { hostname } from 'node:os';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+
+/**
+ * Another process on the same folder, for tests. `lease` takes the lease `work` and stays; `commit` adds to a counter
+ * until it has won so often.
+ */
+const [what, folder, times] = process.argv.slice(2) as [string, string, string];
+
+const lease = async (): Promise<void> => {
+  const readModels = await sqliteReadModels(folder);
+  const holder = `${hostname()} child ${process.pid}`;
+  if (!(await readModels.lease('work', holder, 600_000))) throw new Error('The lease is taken.');
+  console.log(holder);
+};
+
+const commit = async (): Promise<void> => {
+  const readModels = await sqliteReadModels(folder);
+  const id = { projection: 'counter', version: 1, generation: 1 };
+  const generation = await readModels.open(id, [{ name: 'counts', indexes: {} }], 'log');
+  console.log('ready');
+  for (let won = 0; won < Number(times);) {
+    const { n } = await generation.control();
+    const before = (await generation.get('tenant', 'counts', 'all')) ?? { count: 0 };
+    const document = { count: (before['count'] as number) + 1 };
+    const write = { tenantId: 'tenant', collection: 'counts', key: 'all', document };
+    if (await generation.commit(n, undefined, [write])) won += 1;
+  }
+  await readModels.close();
+};
+
+void (what === 'lease' ? lease() : commit());

@@ -1,0 +1,166 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { ReadModels, Write } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { startThread } from '../../src/sqlite/thread';
+import { freshFolder } from '../support/folders';
+import { readModelsContract } from './contract';
+import type { FailingWriterData } from './failing-writer-thread';
+import { inThreadWriter } from './in-thread-writer';
+
+const countedFailure = () => {
+  let left = Number.POSITIVE_INFINITY;
+  let reached = 0;
+  return {
+    failAt: (k: number): void => {
+      left = k;
+      reached = 0;
+    },
+    reached: () => reached,
+    onWrite: (): void => {
+      reached += 1;
+      left -= 1;
+      if (left === 0) throw new Error('injected');
+    },
+  };
+};
+
+readModelsContract('SQLite', async () => {
+  const folder = freshFolder();
+  const { onWrite, ...injection } = countedFailure();
+  const open = () => sqliteReadModels(folder, inThreadWriter({ onWrite }));
+  return { readModels: await open(), reopen: open, ...injection };
+});
+
+describe('read models in SQLite files', () => {
+  const id = { projection: 'counter', version: 1, generation: 1 };
+  const collections = [{ name: 'counts', indexes: {} }];
+  const count = (key: string, n: number): Write => ({
+    tenantId: 'tenant',
+    collection: 'counts',
+    key,
+    document: { count: n },
+  });
+
+  const children: ChildProcess[] = [];
+  const opened: ReadModels[] = [];
+  afterEach(async () => {
+    for (const one of children.splice(0)) one.kill('SIGKILL');
+    for (const readModels of opened.splice(0)) await readModels.close();
+  });
+
+  const openIn: typeof sqliteReadModels = async (...parts) => {
+    const readModels = await sqliteReadModels(...parts);
+    opened.push(readModels);
+    return readModels;
+  };
+
+  /** Starts a child and waits for its first line. */
+  const child = async (...args: string[]) => {
+    const started = spawn(process.execPath, [join(__dirname, 'other-process.js'), ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(started);
+    const ended = once(started, 'exit');
+    const [line] = (await once(started.stdout, 'data')) as [Buffer];
+    return { process: started, line: line.toString().trim(), ended };
+  };
+
+  it('count a write point for each document, for the control state and for the end', async () => {
+    const { onWrite, reached } = countedFailure();
+    const readModels = await openIn(freshFolder(), inThreadWriter({ onWrite }));
+    const generation = await readModels.open(id, collections, 'log');
+    await generation.commit(0, undefined, [
+      count('a', 1),
+      count('b', 1),
+      { ...count('c', 1), document: undefined },
+    ]);
+    expect(reached()).toBe(3 + 2);
+  });
+
+  it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {
+    const writes = [count('a', 2), count('b', 2)];
+    const points = writes.length + 2;
+    const left = new Int32Array(new SharedArrayBuffer(4));
+    const readModels = await openIn(freshFolder(), (folder) =>
+      startThread(join(__dirname, 'failing-writer-thread.js'), { folder, left } satisfies FailingWriterData),
+    );
+    const generation = await readModels.open(id, collections, 'log');
+    await generation.commit(0, undefined, [count('a', 1), count('b', 1)]);
+    const before = await generation.scan('counts', 9);
+    for (let k = 1; k <= points; k++) {
+      const { n } = await generation.control();
+      Atomics.store(left, 0, k);
+      await expect(generation.commit(n, undefined, writes)).rejects.toMatchObject({
+        code: 'read_models_unavailable',
+        more: { cause: 'no_answer' },
+      });
+      expect(Atomics.load(left, 0)).toBe(0);
+      expect((await generation.control()).n).toBe(n);
+      expect(await generation.scan('counts', 9)).toEqual(before);
+      expect(await generation.commit(n, undefined, [])).toBe(true);
+    }
+    expect(await generation.commit((await generation.control()).n, undefined, writes)).toBe(true);
+    expect(await generation.get('tenant', 'counts', 'b')).toEqual({ count: 2 });
+  });
+
+  it('are shared by processes: every commit counts once', async () => {
+    const folder = freshFolder();
+    const times = 100;
+    const both = await Promise.all([
+      child('commit', folder, String(times)),
+      child('commit', folder, String(times)),
+    ]);
+    const readModels = await openIn(folder);
+    const generation = await readModels.open(id, collections, 'log');
+    for (const { ended } of both) expect(await ended).toEqual([0, null]);
+    expect((await generation.control()).n).toBe(2 * times);
+    expect(await generation.get('tenant', 'counts', 'all')).toEqual({ count: 2 * times });
+  });
+
+  it('are opened for the first time by many threads at once', async () => {
+    for (let round = 0; round < 3; round++) {
+      const folder = freshFolder();
+      const all = await Promise.all([1, 2, 3, 4].map(() => openIn(folder)));
+      const generations = await Promise.all(all.map((one) => one.open(id, collections, 'log')));
+      expect(await generations[0]?.commit(0, undefined, [count('a', 1)])).toBe(true);
+      for (const generation of generations)
+        expect(await generation.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
+    }
+  });
+
+  it('free the lease of a process that was killed at once', async () => {
+    const folder = freshFolder();
+    const holder = await child('lease', folder, '');
+    const readModels = await openIn(folder);
+    expect(await readModels.leaseHolder('work')).toBe(holder.line);
+    expect(await readModels.lease('work', 'another', 1_000)).toBe(false);
+    holder.process.kill('SIGKILL');
+    await holder.ended;
+    expect(await readModels.leaseHolder('work')).toBeUndefined();
+    expect(await readModels.lease('work', 'another', 1_000)).toBe(true);
+    expect(await readModels.leaseHolder('work')).toBe('another');
+  });
+
+  it('do not free the lease of another machine, whose processes cannot be seen', async () => {
+    const dead = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+    await once(dead, 'exit');
+    const readModels = await openIn(freshFolder());
+    await readModels.lease('here', `${hostname()} x ${dead.pid}`, 600_000);
+    await readModels.lease('there', `not-${hostname()} x ${dead.pid}`, 600_000);
+    expect(await readModels.lease('here', 'another', 1_000)).toBe(true);
+    expect(await readModels.lease('there', 'another', 1_000)).toBe(false);
+  });
+
+  it('say why they cannot be opened', async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'index.db'), 'This is no database. '.repeat(100));
+    await expect(openIn(folder)).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(/cannot be written.*not a database/),
+    });
+  });
+});
