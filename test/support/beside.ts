@@ -1,18 +1,14 @@
+import { randomUUID } from 'node:crypto';
+import { openApp, type App } from '../../src/app';
+import { freshKey } from '../../src/cli/application-commands';
+import { operatorCaller } from '../../src/cli/desk';
+import { monotonicMs } from '../../src/clock';
+import { readConfiguration } from '../../src/configuration';
+import { createApplication } from '../../src/domain/applications';
+import type { ApplicationType } from '../../src/domain/permissions';
+import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
 import { commandJson, type Service } from './service';
-
-/** What an operator does and sees beside a running server, on the same folder. */
-export interface Beside {
-  readonly log: EventLog;
-  events(): Promise<readonly LoggedEvent[]>;
-  count(): Promise<number>;
-  tenantId(): Promise<string>;
-  run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
-  newTenant(name?: string): Promise<NewApplication & { tenantId: string }>;
-  newApplication(tenantId: string, type: string, ...permissions: readonly string[]): Promise<NewApplication>;
-}
 
 export interface NewApplication {
   readonly id: string;
@@ -20,33 +16,68 @@ export interface NewApplication {
   readonly keyId: string;
 }
 
-const opened: EventLog[] = [];
+/** What an operator does and sees beside a running server, on the same folder: another process as far as it can tell. */
+export interface Beside {
+  readonly log: EventLog;
+  events(): Promise<readonly LoggedEvent[]>;
+  count(): Promise<number>;
+  /** The tenant of the first event. */
+  tenantId(): Promise<string>;
+  /** The command line. */
+  run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
+  /** A tenant with a management Application that may do everything to it. */
+  newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
+  newApplication(
+    tenantId: string,
+    type: ApplicationType,
+    ...permissions: readonly string[]
+  ): Promise<NewApplication>;
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+const opened: App[] = [];
 
 export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Beside> => {
-  const log = await sqliteEventLog(folder, streamNames());
-  opened.push(log);
-  const run = <T>(...args: readonly string[]): Promise<T> => commandJson<T>(args, { DATA_DIR: folder });
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  opened.push(app);
+
+  const write = async (tenantId: string, decide: Decide): Promise<void> => {
+    const at = new Date().toISOString();
+    const deadline = monotonicMs() + 5_000;
+    const { position } = await app.ledger.execute({
+      tenantId,
+      caller: operatorCaller(NIL),
+      decide,
+      at,
+      deadline,
+    });
+    expect(await app.projecting.reached(position, 5_000)).toBe(true);
+  };
   const events = async (): Promise<readonly LoggedEvent[]> => {
     const all: LoggedEvent[] = [];
-    for await (const batch of log.readAll()) all.push(...batch);
+    for await (const batch of app.log.readAll()) all.push(...batch);
     return all;
   };
-  const newApplication = async (tenant: string, type: string, ...permissions: readonly string[]) => {
-    const wanted = permissions.flatMap((permission) => ['--permission', permission]);
-    const made = await run<Record<string, string>>(
-      ...['application', 'create', '--tenant', tenant, '--name', `A ${type} one`, '--type', type, ...wanted],
+  const newApplication: Beside['newApplication'] = async (tenantId, type, ...permissions) => {
+    const id = randomUUID();
+    const { key, wish } = freshKey(tenantId);
+    await write(
+      tenantId,
+      createApplication({ applicationId: id, name: `A ${type} one`, type, permissions, key: wish }),
     );
-    return { id: made['application_id']!, key: made['key']!, keyId: made['key_id']! };
+    return { id, key, keyId: wish.keyId };
   };
+
   return {
-    log,
-    run,
+    log: app.log,
     events,
     newApplication,
+    run: (...args) => commandJson(args, { DATA_DIR: folder }),
     count: async () => (await events()).length,
     tenantId: async () => (await events())[0]!.stream.replace('tenant-', ''),
     newTenant: async (name = 'Another tenant') => {
-      const { tenant_id: tenantId } = await run<{ tenant_id: string }>('tenant', 'create', '--name', name);
+      const tenantId = randomUUID();
+      await write(tenantId, createTenant({ name, ownerId: NIL, includedMonthlyActiveTokens: 0 }));
       const all = ['tenant:read', 'tenant:update', 'tenant:delete'];
       return { tenantId, ...(await newApplication(tenantId, 'management', ...all)) };
     },
@@ -54,5 +85,5 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
 };
 
 afterAll(async () => {
-  for (const log of opened.splice(0)) await log.close();
+  for (const app of opened.splice(0)) await app.close();
 });
