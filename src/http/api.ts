@@ -1,7 +1,7 @@
 import Koa from 'koa';
 import { accessLog } from './access-log';
 import type { ApiParts, ApiState } from './api-context';
-import { arrival, requireHost } from './arrival';
+import { arrival, requireHost, requirePath } from './arrival';
 import { authentication } from './authentication';
 import { errorFrame } from './error-frame';
 import { listLogEntityTypes, listLogs } from './logs';
@@ -28,6 +28,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(arrival(parts));
   app.use(accessLog(parts));
   app.use(errorFrame(parts));
+  app.use(requirePath);
   app.use(requireHost);
   app.use(problemPages);
   app.use(authentication(parts));

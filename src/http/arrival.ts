@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../clock';
 import { fault } from '../fault';
-import { headerOf, type ApiParts, type Step } from './api-context';
+import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 
 /** Every answer of the API comes within this time of the request's arrival. */
 const ANSWER_WITHIN_MS = 2_000;
 
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** The request is here now: the time that its event will bear, and until when it is to be answered. */
+export const arrived = (ctx: ApiContext): void => {
+  ctx.state.at = new Date().toISOString();
+  ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
+};
 
 /** First of all: when it came, and under which trace id it is known from here on. */
 export const arrival =
@@ -14,8 +20,7 @@ export const arrival =
   async (ctx, next) => {
     const sent = headerOf(ctx, headers.traceId) ?? '';
     ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
-    ctx.state.at = new Date().toISOString();
-    ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
+    arrived(ctx);
     ctx.set(headers.traceId, ctx.state.traceId);
     if (!isOpen()) ctx.set('Connection', 'close');
     await next();
@@ -25,5 +30,22 @@ export const arrival =
 export const requireHost: Step = async (ctx, next) => {
   if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined)
     throw fault('malformed_request', 'An HTTP/1.1 request needs a Host header.');
+  await next();
+};
+
+const hasPath = (ctx: ApiContext): boolean => {
+  try {
+    return typeof ctx.path === 'string';
+  } catch {
+    return false;
+  }
+};
+
+/** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
+export const requirePath: Step = async (ctx, next) => {
+  if (!hasPath(ctx)) {
+    ctx.req.url = '/';
+    throw fault('malformed_request', 'The target of the request has no path.');
+  }
   await next();
 };

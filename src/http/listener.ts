@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
@@ -46,11 +46,22 @@ const refuse = (socket: Duplex, code: HttpProblemCode, { traceHeader, publicUrl 
     Connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  // A slow request must not go on arriving, and be carried out, after it was refused.
+  if (code === 'request_too_slow') socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${title.replace(/\.$/, '')}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 };
 
-const hasAnswerUnderWay = (socket: Duplex): boolean =>
-  (socket as Socket & { _httpMessage?: { headersSent: boolean } })._httpMessage?.headersSent === true;
+/** The answer that this socket owes or is sending, as Node keeps it. */
+const answerUnderWay = (socket: Duplex): ServerResponse | undefined =>
+  (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+
+/** Refuses what came after whole requests only once those are answered: theirs is not this refusal. */
+const refuseInTurn = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions): void => {
+  const answer = answerUnderWay(socket);
+  if (answer?.req.complete === true) answer.once('close', () => refuseInTurn(socket, code, options));
+  else if (answer?.headersSent === true) socket.destroy();
+  else refuse(socket, code, options);
+};
 
 /** Why one cannot listen there, in words that name the settings. */
 const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptions): Error => {
@@ -86,11 +97,19 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     },
     handle,
   );
+  const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || hasAnswerUnderWay(socket)) socket.destroy();
-    else refuse(socket, codeFor(error), options);
+    if (error.code === 'ECONNRESET') socket.destroy();
+    else if (!refused.has(socket)) refuseInTurn(socket, codeFor(error), options);
+    else if (socket.writableFinished) socket.destroy();
+    refused.add(socket);
   });
-  server.on('connect', (_, socket) => refuse(socket, 'malformed_request', options));
+  server.on('connect', (_, socket) => {
+    // The server has let go of this socket: nobody else catches its errors or closes it.
+    socket.on('error', () => socket.destroy());
+    socket.once('finish', () => socket.destroy());
+    refuse(socket, 'malformed_request', options);
+  });
   server.on('checkExpectation', handle);
   const { port } = await listen(server, options);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;

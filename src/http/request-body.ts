@@ -1,6 +1,7 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../fault';
 import type { ApiContext, ApiParts, Step } from './api-context';
+import { arrived } from './arrival';
 import { invalid } from './invalid';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
@@ -22,8 +23,15 @@ const mustBeJson = (ctx: ApiContext): void => {
   if (type === false || (charset !== undefined && !/^utf-?8$/i.test(charset))) throw unsupported();
 };
 
+const tooLarge = (limit: number) => fault('body_too_large', `The body is larger than ${limit} bytes.`);
+
+/** Refused before a byte of it is read. The parser below would not: it takes lengths above 2^31 for small ones. */
+const mustBeSmall = (ctx: ApiContext, limit: number): void => {
+  if (Number(ctx.req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+};
+
 const translated = (error: ParserError, limit: number): Error => {
-  if (error.status === 413) return fault('body_too_large', `The body is larger than ${limit} bytes.`);
+  if (error.status === 413) return tooLarge(limit);
   if (error.status === 415) return unsupported();
   if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
   if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
@@ -41,13 +49,18 @@ export const requestBody = ({ bodyLimit }: ApiParts): Step => {
     jsonLimit: `${bodyLimit}b`,
     strict: false,
     extendTypes: { json: ['+json'] },
-    onerror: (error) => {
+    onerror: (error, ctx) => {
+      // What a given-up decompression left unread would block the connection.
+      ctx.req.unpipe();
+      ctx.req.resume();
       throw translated(error, bodyLimit);
     },
   }) as unknown as Step;
   return async (ctx, next) => {
     mustBeJson(ctx);
+    mustBeSmall(ctx, bodyLimit);
     await parse(ctx, async () => {
+      arrived(ctx);
       const rawBody = rawBodyOf(ctx);
       if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
       if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });

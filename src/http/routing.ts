@@ -24,7 +24,7 @@ const permission =
 
 /** Declared routes, each with its checks in order; then what is left is 404 or 405. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
-  const router = new Router({ sensitive: true });
+  const router = new Router({ sensitive: true, strict: true });
   for (const route of routes) {
     const body = route.body === undefined ? [] : [requestBody(parts)];
     const steps = [knownAs(route), permission(route), ...body, answering(route, parts)];
@@ -51,6 +51,8 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
       ctx.set('Allow', allowed.join(', '));
       throw fault('method_not_allowed', `${path} has ${allowed.join(', ')}, not ${ctx.method}.`);
     }
+    // The router takes this path instead of its own reading of the URL.
+    Object.assign(ctx, { newRouterPath: path });
     await dispatch(ctx, next);
   };
 };

@@ -1,21 +1,299 @@
-import { ask } from '../support/http';
+import { beside, type Beside } from '../support/beside';
+import { ask, type Asking } from '../support/http';
+import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const NIL = '00000000-0000-0000-0000-000000000000';
+const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe('the tenant over HTTP', () => {
   let service: Service;
+  let by: Beside;
+  let tenantId: string;
+  let key: string;
+  let applicationId: string;
+  const call = (asking: Asking = {}, path = '/tenants/self') =>
+    ask(`${service.url}${path}`, { key, ...asking });
+  const put = (body: unknown, headers: Record<string, string> = {}) => call({ method: 'PUT', body, headers });
+
   beforeAll(async () => {
     service = await startService();
+    by = await beside(service);
+  });
+  beforeEach(async () => {
+    ({ tenantId, key, id: applicationId } = await by.newTenant('Acme'));
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('is renamed, and a read that follows agrees', async () => {
-    const { url, key } = service;
-    const renamed = await ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name: 'Renamed' } });
-    expect(renamed.status).toBe(200);
-    const read = await ask(`${url}/tenants/self`, { key });
-    expect(read.json).toEqual(renamed.json);
-    expect(read.headers.get('etag')).toBe(renamed.headers.get('etag'));
+  describe('GET', () => {
+    it('has exactly the fields of a Tenant that was never changed', async () => {
+      const { status, json, headers } = await call();
+      expect(status).toBe(200);
+      expect(json).toEqual({
+        id: tenantId,
+        owner_id: NIL,
+        name: 'Acme',
+        settings: { fingerprint_tokens: 'false', deduplicate_tokens: 'false' },
+        created_by: NIL,
+        created_at: expect.stringMatching(TIME),
+      });
+      const created = (await by.events()).find((event) => event.stream === `tenant-${tenantId}`)!;
+      expect(json.created_at).toBe((created.metadata as { at: string }).at);
+      expect(headers.get('etag')).toBe('"0"');
+      expect(headers.get('cache-control')).toBe('private, no-cache');
+      expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    });
+
+    it('is each key its own tenant', async () => {
+      const other = await by.newTenant('Other');
+      expect((await call()).json.id).toBe(tenantId);
+      expect((await call({ key: other.key })).json).toMatchObject({ id: other.tenantId, name: 'Other' });
+    });
+
+    it('answers HEAD with the same headers and no body', async () => {
+      const whole = await call();
+      const head = await call({ method: 'HEAD' });
+      expect([head.status, head.text]).toEqual([200, '']);
+      for (const name of ['etag', 'content-type', 'content-length', 'cache-control'])
+        expect(head.headers.get(name)).toBe(whole.headers.get(name));
+    });
+
+    it('is the same with a trailing slash', async () => {
+      const slashed = await call({}, '/tenants/self/');
+      expect(slashed.status).toBe(200);
+      expect(slashed.json).toEqual((await call()).json);
+    });
+
+    it('ignores a query it does not know', async () => {
+      expect((await call({}, '/tenants/self?page=2')).status).toBe(200);
+    });
+  });
+
+  describe('PUT', () => {
+    it('changes the name, says who and when, and a read that follows agrees', async () => {
+      const before = (await call()).json;
+      const updated = await put({ name: 'Renamed' });
+      expect(updated.status).toBe(200);
+      expect(updated.json).toEqual({
+        ...before,
+        name: 'Renamed',
+        modified_by: applicationId,
+        modified_at: expect.stringMatching(TIME),
+      });
+      expect(updated.json.modified_by).toMatch(UUID);
+      const read = await call();
+      expect(read.json).toEqual(updated.json);
+      expect(read.headers.get('etag')).toBe(updated.headers.get('etag'));
+      expect(updated.headers.get('svc-read-pending')).toBeNull();
+      const event = (await by.events()).at(-1)!;
+      expect(event.type).toBe('TenantUpdated');
+      expect(updated.json.modified_at).toBe((event.metadata as { at: string }).at);
+      expect(updated.headers.get('etag')).toBe(`"${event.revision}"`);
+    });
+
+    const off = { fingerprint_tokens: 'false', deduplicate_tokens: 'false' };
+    it.each([
+      ['absent settings', undefined, off],
+      ['null settings', null, off],
+      ['empty settings', {}, off],
+      ['one', { fingerprint_tokens: 'true' }, { ...off, fingerprint_tokens: 'true' }],
+      ['the other', { deduplicate_tokens: 'true' }, { ...off, deduplicate_tokens: 'true' }],
+      [
+        'both',
+        { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
+        { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
+      ],
+    ])('takes %s', async (_, settings, expected) => {
+      const updated = await put({ name: 'Acme', settings });
+      expect(updated.status).toBe(200);
+      expect(updated.json.settings).toEqual(expected);
+      expect((await call()).json.settings).toEqual(expected);
+    });
+
+    it('merges settings over the current ones', async () => {
+      await put({ name: 'Acme', settings: { fingerprint_tokens: 'true' } });
+      await put({ name: 'Acme', settings: { deduplicate_tokens: 'true' } });
+      await put({ name: 'Acme', settings: null });
+      await put({ name: 'Acme' });
+      const { json } = await put({ name: 'Acme', settings: { fingerprint_tokens: 'false' } });
+      expect(json.settings).toEqual({ fingerprint_tokens: 'false', deduplicate_tokens: 'true' });
+    });
+
+    it('is one event each time, also when nothing changed', async () => {
+      const before = await by.count();
+      const tags = new Set<string | null>();
+      for (let i = 0; i < 3; i++) tags.add((await put({ name: 'Acme' })).headers.get('etag'));
+      expect(await by.count()).toBe(before + 3);
+      expect(tags.size).toBe(3);
+      const last = (await by.events()).slice(before);
+      expect(last.map((event) => event.type)).toEqual(['TenantUpdated', 'TenantUpdated', 'TenantUpdated']);
+    });
+
+    it('ignores members it does not know, and read-only ones', async () => {
+      const { status, json } = await put({
+        name: 'Kept',
+        id: NIL,
+        owner_id: 'x',
+        created_at: 1,
+        nested: { a: [1] },
+      });
+      expect(status).toBe(200);
+      expect(json).toMatchObject({ id: tenantId, owner_id: NIL, name: 'Kept' });
+    });
+
+    it.each([
+      'x',
+      ' padded ',
+      '𝒳'.repeat(100),
+      'é'.repeat(200),
+      '"quoted" <b>',
+      'a\u0000b',
+      '名前',
+      '\u202e',
+    ])('takes the name %j as it is', async (name) => {
+      expect((await put({ name })).json.name).toBe(name);
+      expect((await call()).json.name).toBe(name);
+    });
+
+    it('takes concurrent writes one after the other', async () => {
+      const before = await by.count();
+      const names = Array.from({ length: 20 }, (_, i) => `Name ${i}`);
+      const answers = await Promise.all(names.map((name) => put({ name })));
+      expect(answers.map((answered) => answered.status)).toEqual(names.map(() => 200));
+      expect(answers.map((answered) => answered.json.name)).toEqual(names);
+      expect(new Set(answers.map((answered) => answered.headers.get('etag'))).size).toBe(20);
+      expect(await by.count()).toBe(before + 20);
+    });
+  });
+
+  describe('DELETE', () => {
+    it('answers 204 without a body, keeps the trail, and ends every key', async () => {
+      const second = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
+      const before = await by.count();
+      const deleted = await call({ method: 'DELETE' });
+      expect([deleted.status, deleted.text]).toEqual([204, '']);
+      expect(deleted.headers.get('content-type')).toBeNull();
+      expect(deleted.headers.get('cache-control')).toBe('private, no-cache');
+      const events = await by.events();
+      expect(events).toHaveLength(before + 1);
+      expect(events.at(-1)!.type).toBe('TenantDeleted');
+      for (const one of [key, second.key]) {
+        expectProblem(await call({ key: one }), { status: 401, code: 'key_refused' });
+        expectProblem(await call({ key: one, method: 'PUT', body: { name: 'B' } }), {
+          status: 401,
+          code: 'key_refused',
+        });
+        expectProblem(await call({ key: one, method: 'DELETE' }), { status: 401, code: 'key_refused' });
+        expectProblem(await call({ key: one }, '/permissions'), { status: 401, code: 'key_refused' });
+      }
+      expect(await by.count()).toBe(before + 1);
+    });
+
+    it('ignores a body', async () => {
+      expect((await call({ method: 'DELETE', body: '{not json' })).status).toBe(204);
+    });
+  });
+
+  describe('ETag', () => {
+    it('is not moved by the plan, Applications or keys', async () => {
+      const { headers } = await put({ name: 'Fixed' });
+      const other = await by.newApplication(tenantId, 'public', 'token:create');
+      await by.run('tenant', 'set-plan', tenantId, '--included-tokens', '9');
+      await by.run('application', 'rename', other.id, '--tenant', tenantId, '--name', 'New');
+      await by.run('application', 'set-permissions', other.id, '--tenant', tenantId);
+      await by.run('key', 'create', '--tenant', tenantId, '--application', other.id);
+      await by.run('key', 'revoke', other.keyId, '--tenant', tenantId);
+      await by.run('application', 'delete', other.id, '--tenant', tenantId);
+      const read = await call();
+      expect(read.headers.get('etag')).toBe(headers.get('etag'));
+      expect(read.json.name).toBe('Fixed');
+      const conditional = await put({ name: 'Again' }, { 'If-Match': headers.get('etag')! });
+      expect(conditional.status).toBe(200);
+      expect(conditional.headers.get('etag')).not.toBe(headers.get('etag'));
+    });
+  });
+
+  describe('If-Match', () => {
+    it.each([
+      ['the tag', '"0"'],
+      ['a list with it', '"7", "0","9"'],
+      ['a list with a weak one too', 'W/"3", "0"'],
+      ['a star', '*'],
+      ['a padded star', ' * '],
+    ])('lets %s pass', async (_, header) => {
+      expect((await put({ name: 'B' }, { 'If-Match': header })).status).toBe(200);
+    });
+
+    it.each([
+      ['another tag', '"7"'],
+      ['a list without it', '"7", "8"'],
+      ['the weak tag', 'W/"0"'],
+      ['an empty tag', '""'],
+    ])('412 for %s, with the current ETag', async (_, header) => {
+      const before = await by.count();
+      for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
+        const answered = await call({ ...asking, headers: { 'If-Match': header } });
+        expectProblem(answered, { status: 412, code: 'precondition_failed', instance: '/tenants/self' });
+        expect(answered.headers.get('etag')).toBe('"0"');
+      }
+      expect(await by.count()).toBe(before);
+    });
+
+    it.each(['0', 'W/0', '"0', '0"', "'0'", '"0" "1"', '', ',', '*, "0"'])('400 for %j', async (header) => {
+      const before = await by.count();
+      const answered = await put({ name: 'B' }, { 'If-Match': header });
+      expectProblem(answered, { status: 400, code: 'validation_failed', fields: ['If-Match'] });
+      expect(await by.count()).toBe(before);
+    });
+
+    it('lets one of many concurrent writers through', async () => {
+      const before = await by.count();
+      const names = Array.from({ length: 8 }, (_, i) => `Racer ${i}`);
+      const answers = await Promise.all(names.map((name) => put({ name }, { 'If-Match': '"0"' })));
+      expect(answers.filter((answered) => answered.status === 200)).toHaveLength(1);
+      expect(answers.filter((answered) => answered.status === 412)).toHaveLength(7);
+      expect(await by.count()).toBe(before + 1);
+    });
+
+    it('deletes what was seen', async () => {
+      expect((await call({ method: 'DELETE', headers: { 'If-Match': '"0"' } })).status).toBe(204);
+    });
+
+    it('is checked after the permission and the body', async () => {
+      const weak = await by.newApplication(tenantId, 'management', 'tenant:read');
+      const headers = { 'If-Match': '"99"' };
+      const denied = await call({ key: weak.key, method: 'PUT', body: { name: 'B' }, headers });
+      expect(denied.status).toBe(403);
+      expect((await put({ name: '' }, headers)).status).toBe(400);
+    });
+
+    it('does not concern GET', async () => {
+      expect((await call({ headers: { 'If-Match': '"99"' } })).status).toBe(200);
+    });
+  });
+
+  describe('If-None-Match', () => {
+    it.each(['"0"', 'W/"0"', '"7", "0"', '*'])('304 for %s', async (header) => {
+      for (const method of ['GET', 'HEAD']) {
+        const answered = await call({ method, headers: { 'If-None-Match': header } });
+        expect([answered.status, answered.text]).toEqual([304, '']);
+        expect(answered.headers.get('etag')).toBe('"0"');
+        expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+      }
+    });
+
+    it.each(['"1"', 'W/"1"', '0', '', 'nonsense'])('200 for %j', async (header) => {
+      const answered = await call({ headers: { 'If-None-Match': header } });
+      expect(answered.status).toBe(200);
+      expect(answered.json.name).toBe('Acme');
+    });
+
+    it('stops matching after a change', async () => {
+      await put({ name: 'B' });
+      expect((await call({ headers: { 'If-None-Match': '"0"' } })).json.name).toBe('B');
+    });
   });
 });

@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { beside, type Beside } from '../support/beside';
+import { ask } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { answersIn, converse, sendRaw } from '../support/raw';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+/** What no decent client sends: written on the socket by hand. */
+describe('bad HTTP', () => {
+  let service: Service;
+  let by: Beside;
+  let events: number;
+  let slowHeaders: ReturnType<typeof converse>;
+  let slowBody: ReturnType<typeof converse>;
+
+  const KEY = (): string => `SVC-API-KEY: ${service.key}\r\n`;
+  const HOST = 'Host: localhost\r\n';
+  const JSON_TYPE = 'Content-Type: application/json\r\n';
+  const CLOSE = 'Connection: close\r\n';
+  const put = (headers: string): string =>
+    `PUT /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${JSON_TYPE}${headers}\r\n`;
+  const only = async (...parts: readonly (string | Buffer)[]) => {
+    const answers = await sendRaw(service.url, ...parts);
+    expect(answers).toHaveLength(1);
+    return answers[0]!;
+  };
+
+  beforeAll(async () => {
+    service = await startService();
+    by = await beside(service);
+    events = await by.count();
+    slowHeaders = converse(service.url);
+    slowHeaders.socket.write(`GET /permissions HTTP/1.1\r\n${HOST}SVC-API`);
+    slowBody = converse(service.url);
+    slowBody.socket.write(`${put('Content-Length: 15\r\n')}{"name":`);
+  });
+  afterEach(async () => {
+    expect(service.process.exitCode).toBeNull();
+    expect(await by.count()).toBe(events);
+  });
+  afterAll(async () => {
+    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
+    expect(await service.stop()).toBe(0);
+  });
+
+  describe('400', () => {
+    it.each([
+      ['garbage', 'hello?\r\n\r\n'],
+      ['binary garbage', '\u0000\u0001\u0002\u0016\u0003\u0001\r\n\r\n'],
+      ['a made-up method', `FETCH /permissions HTTP/1.1\r\n${HOST}\r\n`],
+      ['a lower-case method', `get /permissions HTTP/1.1\r\n${HOST}\r\n`],
+      ['no path', `GET HTTP/1.1\r\n${HOST}\r\n`],
+      ['a path without its slash', `GET permissions HTTP/1.1\r\n${HOST}\r\n`],
+      ['an unknown version', `GET /permissions HTTP/9.9\r\n${HOST}\r\n`],
+      ['a header without a colon', `GET /permissions HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`],
+      ['a header name with a space', `GET /permissions HTTP/1.1\r\n${HOST}SVC API-KEY: x\r\n\r\n`],
+      ['a NUL in a header', `GET /permissions HTTP/1.1\r\n${HOST}X: a\u0000b\r\n\r\n`],
+      ['a length that is no number', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: ten\r\n\r\n`],
+      ['a negative length', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`],
+      [
+        'two lengths',
+        `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+      ],
+      [
+        'a length and chunks',
+        `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+      ],
+      ['CONNECT', `CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`],
+      ['TLS', Buffer.from('160301020001000001fc0303', 'hex')],
+    ])('%s', async (_, bytes) => {
+      expectProblem(await only(bytes), { status: 400, code: 'malformed_request', instance: '/' });
+    });
+
+    it('no Host in HTTP/1.1, also with a good key', async () => {
+      const answered = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
+    });
+
+    it.each(['a://b', 'http://[::1/', 'http://[/permissions'])('the target %s', async (target) => {
+      const answered = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+    });
+
+    it.each([
+      ['a size that is none', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
+      ['a size too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
+      ['an endless size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
+    ])('bad chunks: %s', async (_, body) => {
+      const answered = await only(put('Transfer-Encoding: chunked\r\n'), body);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+    });
+  });
+
+  describe('401', () => {
+    it.each(['TRACE', 'PATCH', 'PROPFIND', 'OPTIONS', 'DELETE', 'PUT', 'POST'])(
+      '%s without a key',
+      async (method) => {
+        const answered = await only(`${method} /nowhere HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+        expectProblem(answered, { status: 401, code: 'key_refused', instance: '/nowhere' });
+      },
+    );
+
+    it('OPTIONS * without a key', async () => {
+      const answered = await only(`OPTIONS * HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 401, code: 'key_refused', instance: '*' });
+    });
+  });
+
+  describe('404', () => {
+    it.each([
+      '/',
+      '//',
+      '//permissions',
+      '/permissions//',
+      '/permissions///',
+      '/Permissions',
+      '/permissions/x',
+      '/tenants',
+      '/tenants/self//',
+      '/tenants//self',
+      '/tenants%2Fself',
+      '/tenants/%73elf',
+      '/tenants/self%00',
+      '/tenants/%zz',
+      '/%',
+      '/%c3%28',
+      '/../permissions',
+      '/tenants/./self',
+      '/a\\b',
+      '/problems/nope',
+      '/problems/__proto__',
+      '/problems/constructor',
+      `/${'x'.repeat(8_000)}`,
+      '*',
+    ])('%s', async (target) => {
+      const answered = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 404, code: 'not_found', instance: target });
+    });
+
+    it.each(['OPTIONS', 'PATCH', 'TRACE', 'PUT'])('%s of what is not there', async (method) => {
+      const answered = await only(`${method} /permissions// HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 404, code: 'not_found' });
+    });
+  });
+
+  describe('405', () => {
+    it.each(['TRACE', 'PATCH', 'POST', 'PROPFIND'])('%s', async (method) => {
+      const answered = await only(`${method} /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 405, code: 'method_not_allowed', instance: '/tenants/self' });
+      expect(answered.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
+    });
+  });
+
+  describe('413', () => {
+    it.each(['65537', '2147483649', '4294967296', '99999999999999'])(
+      'a length of %s, before the body is sent',
+      async (length) => {
+        const answered = await only(put(`Content-Length: ${length}\r\n${CLOSE}`));
+        expectProblem(answered, { status: 413, code: 'body_too_large', instance: '/tenants/self' });
+      },
+    );
+
+    it('leaves the connection usable after a compressed body that was given up', async () => {
+      const body = gzipSync(randomBytes(2_000_000));
+      const next = `GET /nowhere HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`;
+      const chunk = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'];
+      const headers = put('Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n');
+      const [first, second] = await sendRaw(service.url, headers, ...chunk, next);
+      expectProblem(first!, { status: 413, code: 'body_too_large' });
+      expectProblem(second!, { status: 404, code: 'not_found' });
+    });
+  });
+
+  describe('431', () => {
+    it.each([
+      ['a key of 100 kB', `GET /permissions HTTP/1.1\r\n${HOST}SVC-API-KEY: ${'x'.repeat(100_000)}\r\n\r\n`],
+      ['a path of 100 kB', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n${HOST}\r\n`],
+      ['many headers', `GET / HTTP/1.1\r\n${HOST}${'X-Y: z\r\n'.repeat(5_000)}\r\n`],
+    ])('%s', async (_, bytes) => {
+      expectProblem(await only(bytes), { status: 431, code: 'headers_too_large', instance: '/' });
+    });
+  });
+
+  describe('good enough', () => {
+    it('HTTP/1.0 without Host', async () => {
+      const answered = await only(`GET /permissions HTTP/1.0\r\n${KEY()}\r\n`);
+      expect(answered.status).toBe(200);
+      expect(answered.json).toHaveLength(30);
+    });
+
+    it('a whole URL as the target', async () => {
+      const answered = await only(`GET http://localhost/permissions HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expect(answered.status).toBe(200);
+    });
+
+    it('an Expect header that means nothing', async () => {
+      const answered = await only(
+        `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}Expect: the unexpected\r\n${CLOSE}\r\n`,
+      );
+      expect(answered.status).toBe(200);
+    });
+
+    it('an Upgrade that is not on offer', async () => {
+      const upgrade = 'Upgrade: websocket\r\nConnection: upgrade, close\r\n';
+      const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
+      expect(answered.status).toBe(200);
+    });
+
+    it('OPTIONS with a key', async () => {
+      const answered = await ask(`${service.url}/tenants/self`, { method: 'OPTIONS', key: service.key });
+      expect(answered.status).toBe(204);
+      expect(answered.text).toBe('');
+      expect(answered.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
+      expect(answered.headers.get('access-control-allow-origin')).toBeNull();
+    });
+
+    it('pipelined requests are answered in order', async () => {
+      const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\n${HOST}${KEY()}${more}\r\n`;
+      const answers = await sendRaw(
+        service.url,
+        get('/tenants/self') + get('/nowhere') + get('/permissions', CLOSE),
+      );
+      expect(answers.map((answered) => answered.status)).toEqual([200, 404, 200]);
+    });
+  });
+
+  it('a reset in the middle of a CONNECT does not end the server', async () => {
+    for (let i = 0; i < 10; i++) {
+      const { socket, closed } = converse(service.url);
+      socket.write(`CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
+      await closed;
+    }
+    expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
+  });
+
+  it('garbage behind a good request does not take its answer away', async () => {
+    const answers = await sendRaw(
+      service.url,
+      `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}\r\nGET /tenants/self HTTP/1.1\r\n${HOST}${KEY()}\r\nGARBAGE\r\n\r\n`,
+    );
+    expect(answers.map((answered) => answered.status)).toEqual([200, 200, 400]);
+    expectProblem(answers[2]!, { status: 400, code: 'malformed_request' });
+  });
+
+  describe('408', () => {
+    it('headers that do not come', async () => {
+      await slowHeaders.closed;
+      const [answered] = answersIn(slowHeaders.received());
+      expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
+    }, 30_000);
+
+    it('a body that does not come, and is not carried out when it comes after all', async () => {
+      await until(() => slowBody.received() !== '', 30_000, 'an answer');
+      slowBody.socket.write('"Late"}');
+      await slowBody.closed;
+      const [answered] = answersIn(slowBody.received());
+      expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
+      expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('First tenant');
+    }, 40_000);
+  });
+});
+
+describe('a write and garbage on one connection', () => {
+  it('answers the write, which was made, and then refuses the garbage', async () => {
+    const service = await startService();
+    const by = await beside(service);
+    const before = await by.count();
+    const headers = `Host: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n`;
+    const answers = await sendRaw(
+      service.url,
+      `PUT /tenants/self HTTP/1.1\r\n${headers}\r\n{"name":"A"}GARBAGE\r\n\r\n`,
+    );
+    expect(answers.map((answered) => answered.status)).toEqual([200, 400]);
+    expect(answers[0]!.json.name).toBe('A');
+    expect(await by.count()).toBe(before + 1);
+    expect(await service.stop()).toBe(0);
+  });
+});

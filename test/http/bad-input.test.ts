@@ -1,0 +1,304 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { beside, type Beside } from '../support/beside';
+import { ask } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { startService, type Service } from '../support/service';
+
+const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+const bytes = (...parts: readonly (string | readonly number[])[]): Buffer =>
+  Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part))));
+
+describe('bad input', () => {
+  let service: Service;
+  let by: Beside;
+  let events: number;
+
+  const put = async (
+    body: string | Buffer | undefined,
+    headers: Record<string, string> = { 'Content-Type': 'application/json' },
+    path = '/tenants/self',
+  ) => {
+    const response = await fetch(`${service.url}${path}`, {
+      method: 'PUT',
+      headers: { 'SVC-API-KEY': service.key, ...headers },
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+  };
+
+  beforeAll(async () => {
+    service = await startService();
+    by = await beside(service);
+    events = await by.count();
+  });
+  afterEach(async () => {
+    expect(await by.count()).toBe(events);
+  });
+  afterAll(async () => {
+    const { json } = await ask(`${service.url}/tenants/self`, { key: service.key });
+    expect(json).not.toHaveProperty('modified_at');
+    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
+    expect(await service.stop()).toBe(0);
+  });
+
+  describe('400', () => {
+    it.each<[string, string | Buffer, readonly string[]]>([
+      ['malformed JSON', '{"name":', ['body']],
+      ['trailing garbage', '{"name":"A"} x', ['body']],
+      ['a trailing comma', '{"name":"A",}', ['body']],
+      ['single quotes', "{'name':'A'}", ['body']],
+      ['NaN', '{"name":NaN}', ['body']],
+      ['two values', '{"name":"A"}{"name":"B"}', ['body']],
+      ['nothing', '', ['body']],
+      ['only spaces', ' \n\t ', ['body']],
+      ['null', 'null', ['body']],
+      ['an array', '[{"name":"A"}]', ['body']],
+      ['a string', '"name"', ['body']],
+      ['an empty string', '""', ['body']],
+      ['a number', '42', ['body']],
+      ['true', 'true', ['body']],
+      ['no name', '{}', ['name']],
+      ['no name beside settings', '{"settings":{}}', ['name']],
+      ['a null name', '{"name":null}', ['name']],
+      ['a number as name', '{"name":1}', ['name']],
+      ['a list as name', '{"name":["A"]}', ['name']],
+      ['an object as name', '{"name":{"a":1}}', ['name']],
+      ['an empty name', '{"name":""}', ['name']],
+      ['a blank name', '{"name":" \\t\\n\\u00a0\\u2003"}', ['name']],
+      ['201 characters', `{"name":"${'x'.repeat(201)}"}`, ['name']],
+      ['101 characters of two units', `{"name":"${'𝒳'.repeat(101)}"}`, ['name']],
+      ['200 units and half a pair', `{"name":"${'x'.repeat(199)}𝒳"}`, ['name']],
+      ['a lone high surrogate', '{"name":"a\\ud83d"}', ['name']],
+      ['a lone low surrogate', '{"name":"\\udc00a"}', ['name']],
+      ['surrogates the wrong way round', '{"name":"\\udc00\\ud83d"}', ['name']],
+      ['invalid UTF-8', bytes('{"name":"', [0xc3, 0x28], '"}'), ['body']],
+      ['UTF-8 that ends early', bytes('{"name":"A', [0xe2, 0x82], '"}'), ['body']],
+      ['an overlong encoding', bytes('{"name":"', [0xc0, 0xaf], '"}'), ['body']],
+      ['a surrogate in UTF-8', bytes('{"name":"', [0xed, 0xa0, 0x80], '"}'), ['body']],
+      ['invalid UTF-8 in an ignored member', bytes('{"name":"A","x":"', [0xff], '"}'), ['body']],
+      ['UTF-16', Buffer.from('\ufeff{"name":"A"}', 'utf16le'), ['body']],
+      ['settings as text', '{"name":"A","settings":"true"}', ['settings']],
+      ['settings as list', '{"name":"A","settings":[]}', ['settings']],
+      ['settings as number', '{"name":"A","settings":0}', ['settings']],
+      [
+        'a boolean setting',
+        '{"name":"A","settings":{"fingerprint_tokens":true}}',
+        ['settings.fingerprint_tokens'],
+      ],
+      [
+        'a null setting',
+        '{"name":"A","settings":{"deduplicate_tokens":null}}',
+        ['settings.deduplicate_tokens'],
+      ],
+      [
+        'a setting in capitals',
+        '{"name":"A","settings":{"fingerprint_tokens":"TRUE"}}',
+        ['settings.fingerprint_tokens'],
+      ],
+      ['an unknown setting', '{"name":"A","settings":{"colour":"red"}}', ['settings.colour']],
+      [
+        'a setting in camel case',
+        '{"name":"A","settings":{"fingerprintTokens":"true"}}',
+        ['settings.fingerprintTokens'],
+      ],
+      [
+        'a setting named constructor',
+        '{"name":"A","settings":{"constructor":"true"}}',
+        ['settings.constructor'],
+      ],
+      [
+        'everything wrong at once',
+        '{"name":"","settings":{"fingerprint_tokens":1,"deduplicate_tokens":"no","x":1}}',
+        ['name', 'settings.deduplicate_tokens', 'settings.fingerprint_tokens', 'settings.x'],
+      ],
+      ['__proto__', '{"name":"A","__proto__":{"x":1}}', ['body']],
+      ['__proto__ inside settings', '{"name":"A","settings":{"__proto__":{"x":1}}}', ['body']],
+      ['__proto__ deep inside', '{"name":"A","x":[{"y":{"__proto__":null}}]}', ['body']],
+      ['__proto__ escaped', '{"name":"A","\\u005f_proto__":{"x":1}}', ['body']],
+      [
+        '__proto__ wholly escaped',
+        '{"name":"A","\\u005F\\u005f\\u0070\\u0072\\u006f\\u0074\\u006F\\u005f\\u005f" :1}',
+        ['body'],
+      ],
+      ['a thousand levels', deep(1_000), ['body']],
+      ['ten thousand levels', deep(10_000), ['body']],
+      ['thirty thousand levels', deep(30_000), ['body']],
+      ['ten thousand levels as name', `{"name":${deep(10_000)}}`, ['name']],
+      [
+        'ten thousand levels of objects',
+        `{"settings":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)},"name":"A"}`,
+        ['settings.x'],
+      ],
+      ['levels that are not closed', '['.repeat(50_000), ['body']],
+    ])('%s', async (_, body, fields) => {
+      const answered = await put(body);
+      expectProblem(answered, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
+    });
+
+    it.each([
+      ['?a=1&a=2', 'a'],
+      ['?name[x]=1', 'name[x]'],
+      ['?name%5B%5D=1', 'name[]'],
+    ])('the query %s', async (query, field) => {
+      const answered = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
+      expectProblem(answered, {
+        status: 400,
+        code: 'validation_failed',
+        instance: '/tenants/self',
+        fields: [field],
+      });
+    });
+
+    it.each<[string, Buffer, string]>([
+      ['gzip that is none', Buffer.from('{"name":"A"}'), 'gzip'],
+      ['gzip cut short', gzipSync('{"name":"A"}').subarray(0, 20), 'gzip'],
+      [
+        'gzip with a wrong checksum',
+        (() => {
+          const b = gzipSync('{"name":"A"}');
+          b[b.length - 8]! ^= 255;
+          return b;
+        })(),
+        'gzip',
+      ],
+      ['deflate that is none', Buffer.from('nonsense'), 'deflate'],
+      ['gzip of malformed JSON', gzipSync('{"name"'), 'gzip'],
+    ])('%s', async (_, body, encoding) => {
+      const answered = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });
+      expectProblem(answered, { status: 400, code: 'validation_failed', fields: ['body'] });
+    });
+
+    it('names the limit of a name', async () => {
+      const { json } = await put(`{"name":"${'x'.repeat(201)}"}`);
+      expect(json.errors.name).toEqual(['must be at most 200 characters long']);
+    });
+  });
+
+  describe('413', () => {
+    const tooLarge = `{"name":"${'x'.repeat(70_000)}"}`;
+
+    it('one byte too many', async () => {
+      const body = JSON.stringify({ name: '', pad: 'x'.repeat(65_536 - 20) });
+      expect(Buffer.byteLength(body)).toBe(65_536);
+      expectProblem(await put(body), { status: 400, code: 'validation_failed', fields: ['name'] });
+      expectProblem(await put(`${body} `), {
+        status: 413,
+        code: 'body_too_large',
+        instance: '/tenants/self',
+      });
+    });
+
+    it.each([
+      ['too large', tooLarge],
+      ['much too large', 'x'.repeat(5_000_000)],
+    ])('%s', async (_, body) => {
+      const answered = await put(body);
+      expectProblem(answered, { status: 413, code: 'body_too_large' });
+      expect(answered.json.detail).toContain('65536');
+    });
+
+    it('too large in chunks, without a length', async () => {
+      const stream = new ReadableStream({
+        start: (controller) => {
+          for (let i = 0; i < 100; i++) controller.enqueue(Buffer.alloc(1_000, 32));
+          controller.close();
+        },
+      });
+      const response = await fetch(`${service.url}/tenants/self`, {
+        method: 'PUT',
+        headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json' },
+        body: stream,
+        duplex: 'half',
+      } as RequestInit);
+      const text = await response.text();
+      const { status, headers } = response;
+      expectProblem(
+        { status, headers, text, json: JSON.parse(text) },
+        { status: 413, code: 'body_too_large' },
+      );
+    });
+
+    it('a small body that unpacks to a hundred megabytes', async () => {
+      const bomb = gzipSync(Buffer.alloc(100_000_000, 32));
+      const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
+      const small = bomb.subarray(0, 60_000);
+      expectProblem(await put(small, headers), { status: 413, code: 'body_too_large' });
+      expectProblem(await put(bomb, headers), { status: 413, code: 'body_too_large' });
+    });
+  });
+
+  describe('415', () => {
+    it.each([
+      'text/plain',
+      'text/json',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/xml',
+      'application/octet-stream',
+      'json',
+      'nonsense',
+      '*/*',
+      'application/json; charset=latin1',
+      'application/json; charset=iso-8859-1',
+      'application/json; charset=utf-16',
+      'application/json; charset="windows-1252"',
+    ])('%s', async (type) => {
+      const answered = await put('{"name":"A"}', { 'Content-Type': type });
+      expectProblem(answered, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
+    });
+
+    it('no content type', async () => {
+      expectProblem(await put(Buffer.from('{"name":"A"}'), {}), {
+        status: 415,
+        code: 'unsupported_media_type',
+      });
+    });
+
+    it.each(['compress', 'zstd', 'nonsense', 'gzip, gzip'])('encoded with %s', async (encoding) => {
+      const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding };
+      expectProblem(await put('{"name":"A"}', headers), { status: 415, code: 'unsupported_media_type' });
+    });
+  });
+});
+
+describe('unusual input that is good', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it.each<[string, string | Buffer, Record<string, string>]>([
+    ['application/json in capitals', '{"name":"A"}', { 'Content-Type': 'APPLICATION/JSON' }],
+    ['a charset', '{"name":"A"}', { 'Content-Type': 'application/json; charset=UTF-8' }],
+    ['a quoted charset', '{"name":"A"}', { 'Content-Type': 'application/json;charset="utf8"' }],
+    ['a JSON family type', '{"name":"A"}', { 'Content-Type': 'application/merge-patch+json' }],
+    ['a byte order mark', '\ufeff{"name":"A"}', { 'Content-Type': 'application/json' }],
+    ['gzip', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
+    [
+      'deflate',
+      deflateSync('{"name":"A"}'),
+      { 'Content-Type': 'application/json', 'Content-Encoding': 'deflate' },
+    ],
+    [
+      'brotli',
+      brotliCompressSync('{"name":"A"}'),
+      { 'Content-Type': 'application/json', 'Content-Encoding': 'br' },
+    ],
+    ['identity', '{"name":"A"}', { 'Content-Type': 'application/json', 'Content-Encoding': 'identity' }],
+    ['deep unknown members', `{"name":"A","x":${deep(10_000)}}`, { 'Content-Type': 'application/json' }],
+    ['__proto__ as a value', '{"name":"A","x":"__proto__"}', { 'Content-Type': 'application/json' }],
+    ['the last of two names', '{"name":"B","name":"A"}', { 'Content-Type': 'application/json' }],
+  ])('%s', async (_, body, headers) => {
+    const response = await fetch(`${service.url}/tenants/self`, {
+      method: 'PUT',
+      headers: { 'SVC-API-KEY': service.key, ...headers },
+      body,
+    });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ name: 'A' });
+  });
+});

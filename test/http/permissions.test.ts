@@ -1,0 +1,133 @@
+import { ask } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { startService, type Service } from '../support/service';
+
+/** Copied from the specification, "Permission types (complete list)". */
+const TABLE = `
+| token:create | Create tokens | public, private |
+| token:update | Update tokens | public, private |
+| token:read | Read tokens | private |
+| token:search | Search tokens | private |
+| token:delete | Delete tokens | private |
+| token:use | Use tokens in the service's own features (for example Proxy, Reactors) | private |
+| tenant:read | Read Tenants | management |
+| tenant:update | Update Tenants | management |
+| tenant:delete | Delete Tenants | management |
+| application:read | Read Applications | management |
+| application:create | Create Applications | management |
+| application:update | Update Applications and regenerate their API keys | management |
+| application:delete | Delete Applications | management |
+| log:read | Read audit logs | management |
+| reactor:read | Read Reactors | management |
+| reactor:create | Create Reactors | management |
+| reactor:update | Update Reactors | management |
+| reactor:delete | Delete Reactors | management |
+| proxy:read | Read Proxies | management |
+| proxy:create | Create Proxies | management |
+| proxy:update | Update Proxies | management |
+| proxy:delete | Delete Proxies | management |
+| tenant:member:read | Read Tenant members | management |
+| tenant:member:update | Update Tenant members | management |
+| tenant:member:delete | Delete Tenant members | management |
+| tenant:invitation:create | Create Tenant invitations | management |
+| tenant:invitation:read | Read Tenant invitations | management |
+| tenant:invitation:update | Update Tenant invitations | management |
+| tenant:invitation:delete | Delete Tenant invitations | management |
+| report:read | Read reports | management |
+`;
+
+const rows = TABLE.trim()
+  .split('\n')
+  .map((line) => {
+    const [type, description, types] = line.slice(2, -2).split(' | ') as [string, string, string];
+    return { type, description, application_types: types.split(', ') };
+  });
+
+describe('GET /permissions', () => {
+  let service: Service;
+  const get = (query = '') => ask(`${service.url}/permissions${query}`, { key: service.key });
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('has the thirty rows of the specification, in its order and words', async () => {
+    const answered = await get();
+    expect(answered.status).toBe(200);
+    expect(rows).toHaveLength(30);
+    expect(answered.json).toEqual(rows);
+    expect(Object.keys(answered.json[0])).toEqual(['type', 'description', 'application_types']);
+    expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+  });
+
+  it.each([
+    ['public', 2],
+    ['private', 6],
+    ['management', 24],
+  ])('can be filtered: %s has %i', async (type, count) => {
+    const { status, json } = await get(`?application_type=${type}`);
+    expect(status).toBe(200);
+    expect(json).toHaveLength(count);
+    expect(json).toEqual(rows.filter((row) => row.application_types.includes(type)));
+  });
+
+  it.each(['?application_type=', '?application_type', '?', '/', '/?application_type=', '?unknown=1'])(
+    'has all rows with %s',
+    async (query) => {
+      const answered = await get(query);
+      expect(answered.status).toBe(200);
+      expect(answered.json).toEqual(rows);
+    },
+  );
+
+  it.each([
+    'Public',
+    'admin',
+    'public,private',
+    '%20public',
+    'null',
+    '__proto__',
+    'constructor',
+    'public%00',
+  ])('refuses the filter %s and names the three types', async (type) => {
+    const answered = await get(`?application_type=${type}`);
+    expectProblem(answered, {
+      status: 400,
+      code: 'validation_failed',
+      instance: '/permissions',
+      fields: ['application_type'],
+    });
+    expect(answered.json.errors.application_type).toEqual(['must be one of public, private, management']);
+  });
+
+  it.each([
+    ['?application_type=public&application_type=private', 'application_type'],
+    ['?application_type=public&application_type=public', 'application_type'],
+    ['?application_type[]=public', 'application_type[]'],
+    ['?application_type%5Bx%5D=public', 'application_type[x]'],
+    ['?other=1&other=2', 'other'],
+    ['?__proto__=1&__proto__=2', '__proto__'],
+  ])('refuses %s', async (query, field) => {
+    expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
+  });
+
+  it('answers HEAD like GET, without the body', async () => {
+    const whole = await get();
+    const head = await ask(`${service.url}/permissions`, { method: 'HEAD', key: service.key });
+    expect(head.status).toBe(200);
+    expect(head.text).toBe('');
+    expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(whole.text)));
+    expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'));
+  });
+
+  it('has no other methods', async () => {
+    for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
+      const answered = await ask(`${service.url}/permissions`, { method, key: service.key });
+      expectProblem(answered, { status: 405, code: 'method_not_allowed', instance: '/permissions' });
+      expect(answered.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
+    }
+  });
+});

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { openApp, type App } from '../../src/app';
+import { freshKey } from '../../src/cli/application-commands';
+import { operatorCaller } from '../../src/cli/desk';
+import { monotonicMs } from '../../src/clock';
+import { readConfiguration } from '../../src/configuration';
+import { createApplication } from '../../src/domain/applications';
+import type { ApplicationType } from '../../src/domain/permissions';
+import { createTenant, type Decide } from '../../src/domain/tenant';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import { commandJson, type Service } from './service';
+
+export interface NewApplication {
+  readonly id: string;
+  readonly key: string;
+  readonly keyId: string;
+}
+
+/** What an operator does and sees beside a running server, on the same folder: another process as far as it can tell. */
+export interface Beside {
+  readonly log: EventLog;
+  events(): Promise<readonly LoggedEvent[]>;
+  count(): Promise<number>;
+  /** The tenant of the first event. */
+  tenantId(): Promise<string>;
+  /** The command line. */
+  run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
+  /** A tenant with a management Application that may do everything to it. */
+  newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
+  newApplication(
+    tenantId: string,
+    type: ApplicationType,
+    ...permissions: readonly string[]
+  ): Promise<NewApplication>;
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+const opened: App[] = [];
+
+export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Beside> => {
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  opened.push(app);
+
+  const write = async (tenantId: string, decide: Decide): Promise<void> => {
+    const at = new Date().toISOString();
+    const deadline = monotonicMs() + 5_000;
+    const { position } = await app.ledger.execute({
+      tenantId,
+      caller: operatorCaller(NIL),
+      decide,
+      at,
+      deadline,
+    });
+    expect(await app.projecting.reached(position, 5_000)).toBe(true);
+  };
+  const events = async (): Promise<readonly LoggedEvent[]> => {
+    const all: LoggedEvent[] = [];
+    for await (const batch of app.log.readAll()) all.push(...batch);
+    return all;
+  };
+  const newApplication: Beside['newApplication'] = async (tenantId, type, ...permissions) => {
+    const id = randomUUID();
+    const { key, wish } = freshKey(tenantId);
+    await write(
+      tenantId,
+      createApplication({ applicationId: id, name: `A ${type} one`, type, permissions, key: wish }),
+    );
+    return { id, key, keyId: wish.keyId };
+  };
+
+  return {
+    log: app.log,
+    events,
+    newApplication,
+    run: (...args) => commandJson(args, { DATA_DIR: folder }),
+    count: async () => (await events()).length,
+    tenantId: async () => (await events())[0]!.stream.replace('tenant-', ''),
+    newTenant: async (name = 'Another tenant') => {
+      const tenantId = randomUUID();
+      await write(tenantId, createTenant({ name, ownerId: NIL, includedMonthlyActiveTokens: 0 }));
+      const all = ['tenant:read', 'tenant:update', 'tenant:delete'];
+      return { tenantId, ...(await newApplication(tenantId, 'management', ...all)) };
+    },
+  };
+};
+
+afterAll(async () => {
+  for (const app of opened.splice(0)) await app.close();
+});

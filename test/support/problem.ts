@@ -1,0 +1,53 @@
+import { isHttpProblemCode } from '../../src/problems';
+import type { Answered } from './http';
+
+/** What every problem has, always. */
+const MEMBERS = ['code', 'detail', 'instance', 'status', 'title', 'trace_id', 'type'];
+
+const VALIDATION_TITLE = 'One or more validation errors occurred.';
+
+/** Texts that would tell a caller about the inside: stacks, paths, the driver. */
+export const INSIDE = /\bat .+:\d+:\d+|node_modules|\/tmp\/|\/home\/|\.db\b|sqlite|SQLITE|ECONN|Error:/;
+
+export interface ExpectedProblem {
+  readonly status: number;
+  readonly code: string;
+  readonly instance?: string;
+  /** For 400 `validation_failed`: the fields that are named, all of them. */
+  readonly fields?: readonly string[];
+  /** Further members that the body has. */
+  readonly more?: readonly string[];
+  readonly type?: string;
+  readonly traceHeader?: string;
+}
+
+/** Asserts a whole problem, the same from every layer. */
+export const expectProblem = (answered: Answered, expected: ExpectedProblem): void => {
+  const { status, code, instance, fields, more = [], traceHeader = 'SVC-TRACE-ID' } = expected;
+  expect({ status: answered.status, text: answered.text }).toEqual({
+    status,
+    text: expect.stringContaining(`"code":"${code}"`),
+  });
+  expect(answered.headers.get('content-type')).toBe('application/problem+json');
+  expect(answered.headers.get('cache-control')).toBe('no-store');
+  const body = answered.json as Record<string, unknown>;
+  const extra = [...(code === 'validation_failed' ? ['errors'] : []), ...more];
+  expect(Object.keys(body).toSorted()).toEqual([...MEMBERS, ...extra].toSorted());
+  expect(isHttpProblemCode(code)).toBe(true);
+  expect(body['type']).toBe(expected.type ?? `/problems/${code}`);
+  expect(body['status']).toBe(status);
+  expect(body['title']).toMatch(/^[A-Z].+\.$/);
+  expect(body['detail']).toMatch(/^.{10}/s);
+  expect(body['instance']).toEqual(instance ?? expect.stringMatching(/^[/*]/));
+  expect(body['trace_id']).toBe(answered.headers.get(traceHeader));
+  expect(body['trace_id']).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
+  expect(answered.text).not.toMatch(INSIDE);
+  if (code !== 'validation_failed') return;
+  expect(body['title']).toBe(VALIDATION_TITLE);
+  const errors = body['errors'] as Record<string, string[]>;
+  for (const texts of Object.values(errors)) {
+    expect(texts.length).toBeGreaterThan(0);
+    for (const text of texts) expect(text).toMatch(/^.{5}/s);
+  }
+  if (fields !== undefined) expect(Object.keys(errors).toSorted()).toEqual(fields.toSorted());
+};

@@ -1,0 +1,60 @@
+import { connect, type Socket } from 'node:net';
+import type { Answered } from './http';
+
+/** HTTP by hand, for what no decent client would send. */
+export interface Conversation {
+  readonly socket: Socket;
+  received(): string;
+  /** Resolves when the server has closed the connection, or when it broke. */
+  readonly closed: Promise<void>;
+}
+
+export const converse = (url: string): Conversation => {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk) => chunks.push(chunk));
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, received: () => Buffer.concat(chunks).toString(), closed };
+};
+
+const parsed = (text: string): { answer: Answered; rest: string } => {
+  const end = text.indexOf('\r\n\r\n');
+  if (end < 0) throw new Error(`This is no HTTP answer: ${JSON.stringify(text.slice(0, 200))}`);
+  const [line = '', ...fields] = text.slice(0, end).split('\r\n');
+  const headers = new Headers(
+    fields.map((field): [string, string] => {
+      const colon = field.indexOf(':');
+      return [field.slice(0, colon), field.slice(colon + 1).trim()];
+    }),
+  );
+  const bytes = Buffer.from(text.slice(end + 4));
+  const length = Number(headers.get('content-length') ?? 0);
+  const body = bytes.subarray(0, length).toString();
+  const isJson = (headers.get('content-type') ?? '').includes('json') && body !== '';
+  return {
+    answer: {
+      status: Number(/^HTTP\/1\.[01] ([0-9]{3}) /.exec(`${line} `)?.[1]),
+      headers,
+      text: body,
+      json: isJson ? JSON.parse(body) : undefined,
+    },
+    rest: bytes.subarray(length).toString(),
+  };
+};
+
+/** All the answers in what was received, in order. */
+export const answersIn = (text: string): readonly Answered[] => {
+  if (text === '') return [];
+  const { answer, rest } = parsed(text);
+  return [answer, ...answersIn(rest)];
+};
+
+/** Sends bytes as they are, waits until the server closes, and gives its answers. */
+export const sendRaw = async (url: string, ...parts: readonly (string | Buffer)[]): Promise<Answered[]> => {
+  const { socket, received, closed } = converse(url);
+  for (const part of parts) socket.write(part);
+  await closed;
+  return [...answersIn(received())];
+};
