@@ -3,6 +3,7 @@ import addFormats from 'ajv-formats';
 import { currentVersion, eventSchemas, isEventType } from '../domain/event-schemas';
 import type { Actor, EventType, Idempotency, Recorded, StreamKind, TenantEvent } from '../domain/events';
 import { upcast } from '../domain/upcast';
+import { messageOf } from '../fault';
 import type { LoggedEvent } from './event-log';
 import type { Streams } from './streams';
 
@@ -66,7 +67,9 @@ const reasonAgainst = (event: LoggedEvent, tenantId: string): string | undefined
     ? 'not JSON'
     : faultBy(metadataSchema, event.metadata);
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
-  const { version = 1 } = event.metadata as Metadata;
+  const { version = 1, at } = event.metadata as Metadata;
+  if (at !== undefined && Number.isNaN(Date.parse(at)))
+    return `The metadata is wrong: the time ${at} cannot be read.`;
   const schema = schemaOf(event.type, version);
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
@@ -100,5 +103,9 @@ export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
   const reason = reasonAgainst(logged, owner.tenantId);
   if (reason !== undefined) return { status: 'bad', ...owner, reason };
-  return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) };
+  try {
+    return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) };
+  } catch (error) {
+    return { status: 'bad', ...owner, reason: messageOf(error) };
+  }
 };
