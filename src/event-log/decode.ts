@@ -12,6 +12,7 @@ import type {
 } from '../domain/events';
 import type { FactEvent } from '../domain/facts';
 import { upcast } from '../domain/upcast';
+import { messageOf } from '../fault';
 import type { LoggedEvent } from './event-log';
 import type { Streams } from './streams';
 
@@ -116,5 +117,9 @@ export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
   const reason = reasonAgainst(logged, owner.kind, owner.tenantId);
   if (reason !== undefined) return { status: 'bad', ...owner, reason };
-  return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) } as Decoded;
+  try {
+    return { status: 'good', kind: owner.kind, event: recorded(logged, owner.tenantId) } as Decoded;
+  } catch (error) {
+    return { status: 'bad', ...owner, reason: messageOf(error) };
+  }
 };

@@ -3,9 +3,11 @@ import { decode, type Decoded } from '../event-log/decode';
 import type { EventLog, LoggedEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 
-/** An event with its meaning, worked out once for everyone who reads it. */
+/** An event with its meaning, worked out at first use and once for everyone who reads it. */
 export interface FedEvent {
   readonly logged: LoggedEvent;
+  /** Whose stream it lies in; undefined when that is none of ours. */
+  readonly owner: ReturnType<Streams['parse']>;
   readonly decoded: Decoded;
 }
 
@@ -23,11 +25,22 @@ export interface Feed {
 
 /** So many recent events are kept for those who are a little behind; twice as many until it is worth dropping some. */
 const RECENT_EVENTS = 4_096;
-const BATCH_EVENTS = 512;
+const BATCH_EVENTS = 2_048;
 const RETRY_MS = 500;
 
+const fed = (logged: LoggedEvent, streams: Streams): FedEvent => {
+  let meaning: Decoded | undefined;
+  return {
+    logged,
+    owner: streams.parse(logged.stream),
+    get decoded() {
+      return (meaning ??= decode(logged, streams));
+    },
+  };
+};
+
 export const fedBatch = (batch: readonly LoggedEvent[], streams: Streams): FedBatch =>
-  batch.map((logged) => ({ logged, decoded: decode(logged, streams) }));
+  batch.map((logged) => fed(logged, streams));
 
 /** The index of the first event after a position, by halving. */
 const firstAfter = (events: FedBatch, after: Position): number => {

@@ -1,5 +1,5 @@
 import type { Change, Document, Projector } from '../../projections/projector';
-import type { Recorded, StreamKind } from '../domain/events';
+import type { Recorded } from '../domain/events';
 import { messageOf } from '../fault';
 import { PARKED, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
 import type { FedBatch, FedEvent } from './feed';
@@ -57,13 +57,12 @@ const reduced = (projector: Projector, event: Recorded): Pick<Step, 'changes' | 
   }
 };
 
-const concerns = (projector: Projector, kind: StreamKind): boolean => projector.streams.includes(kind);
-
 const stepsOf = (projector: Projector, batch: FedBatch, after: string | undefined): readonly Step[] =>
   batch.flatMap((fed, i): readonly Step[] => {
     const before = i === 0 ? after : batch[i - 1]?.logged.position;
+    if (fed.owner === undefined || !projector.streams.includes(fed.owner.kind)) return [];
     const { decoded } = fed;
-    if (decoded.status === 'foreign' || !concerns(projector, decoded.kind)) return [];
+    if (decoded.status === 'foreign') return [];
     if (decoded.status === 'bad')
       return [{ fed, tenantId: decoded.tenantId, after: before, changes: [], bad: decoded.reason }];
     const { tenantId } = decoded.event;

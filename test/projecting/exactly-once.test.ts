@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { Position } from '../../src/event-log/event-log';
 import { fedBatch, type FedBatch } from '../../src/projecting/feed';
 import type { ParkedTenant } from '../../src/projecting/fold-batch';
@@ -51,7 +51,7 @@ const act: fc.Arbitrary<Act> = fc.record({
     { weight: 8, arbitrary: fc.constantFrom('updated', 'plan', 'key', 'revoke') },
     { weight: 1, arbitrary: fc.constantFrom('strange', 'activity') },
     { weight: 1, arbitrary: fc.constantFrom('updated', 'alien') },
-  ) as fc.Arbitrary<Act['kind']>,
+  ),
   key: fc.nat(2),
 });
 
@@ -161,7 +161,7 @@ const live = async ({ log, folder, random, program, told, kills }: Life): Promis
       }
       return;
     } catch (error) {
-      if (!String((error as Error).message).includes(KILLED)) throw error;
+      if (!(error as Error).message.includes(KILLED)) throw error;
       kills.count += 1;
     } finally {
       await readModels.close();
@@ -182,6 +182,11 @@ const plainParked = (history: readonly Happened[], program: string) => {
     if (bad && !first.has(tenantId)) first.set(tenantId, position);
   return Object.fromEntries([...first].map(([tenantId, position]) => [tenantId, { position, program }]));
 };
+
+const asSeenBy = (program: string, one: Happened & { strange: boolean }): Happened => ({
+  ...one,
+  bad: one.bad || (program === 'old' && one.strange),
+});
 
 describe('projecting', () => {
   const total = { kills: 0, runs: 0 };
@@ -212,10 +217,7 @@ describe('projecting', () => {
               live({ log, folder, random, program, told: () => told, kills }),
             );
             await Promise.all([telling, ...lives]);
-            const seen = history.map((one) => ({
-              ...one,
-              bad: one.bad || (program === 'old' && one.strange),
-            }));
+            const seen = history.map((one) => asSeenBy(program, one));
             expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(seen));
             expect(await parkedIn(generation)).toEqual(plainParked(seen, program));
             expect((await generation.control()).to?.position).toBe((await log.head())?.position);

@@ -1,7 +1,7 @@
 import type { Collection } from '../../../projections/projector';
 import { inTransaction, openForWriting, type Database } from '../../sqlite/database';
 import type { Checkpoint } from '../read-models';
-import { createIndexes, createTable, tableOf, upsertInto } from './tables';
+import { createIndexes, createTable, createTenants, tableOf, upsertInto } from './tables';
 
 /** A write as it travels to the writing thread: serialised, with the values of its indexed fields. */
 export interface RowWrite {
@@ -20,6 +20,28 @@ export interface GenerationWriter {
 /** Called before every single step of a commit that changes the file; the contract suite makes it fail. */
 export type OnWrite = () => void;
 
+/** Rows arrive in log order, their keys do not: with little memory nearly every row would touch the disk. */
+const LARGE_FILE = 'PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 8192;';
+
+/** The number of a tenant in this file, made at its first document. Forgotten with the transaction that failed. */
+const tenantNumbers = (db: Database) => {
+  const numbers = new Map<string, number>();
+  const find = db.prepare('SELECT number FROM tenants WHERE tenant = ?');
+  const add = db.prepare('INSERT INTO tenants (tenant) VALUES (?)');
+  return {
+    of: (tenantId: string): number => {
+      const known = numbers.get(tenantId) ?? (find.get(tenantId) as { number: number } | undefined)?.number;
+      const number = known ?? Number(add.run(tenantId).lastInsertRowid);
+      if (numbers.size >= MOST_NUMBERS) numbers.clear();
+      numbers.set(tenantId, number);
+      return number;
+    },
+    forget: (): void => numbers.clear(),
+  };
+};
+
+const MOST_NUMBERS = 100_000;
+
 const create = (db: Database, collections: readonly Collection[], log: string): void =>
   inTransaction(db, () => {
     const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`).get();
@@ -28,6 +50,7 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
       only INTEGER PRIMARY KEY CHECK (only = 1), n INTEGER NOT NULL, position TEXT, event_id TEXT, log TEXT NOT NULL
     ) STRICT;`);
     db.prepare('INSERT INTO control VALUES (1, 0, NULL, NULL, ?)').run(log);
+    db.exec(createTenants);
     for (const collection of collections) {
       db.exec(createTable(collection));
       for (const index of createIndexes(collection)) db.exec(index);
@@ -42,6 +65,7 @@ export const openGenerationWriter = (
   onWrite: OnWrite = () => undefined,
 ): GenerationWriter => {
   const db = openForWriting(path, 'NORMAL');
+  db.exec(LARGE_FILE);
   create(db, collections, log);
   const statements = new Map(
     collections.map((collection) => [
@@ -52,6 +76,7 @@ export const openGenerationWriter = (
       },
     ]),
   );
+  const tenants = tenantNumbers(db);
   const current = db.prepare('SELECT n FROM control');
   const stay = db.prepare('UPDATE control SET n = n + 1');
   const move = db.prepare('UPDATE control SET n = n + 1, position = ?, event_id = ?');
@@ -60,8 +85,9 @@ export const openGenerationWriter = (
     const statement = statements.get(collection);
     if (statement === undefined) throw new Error(`There is no collection ${collection}.`);
     onWrite();
-    if (document === undefined) statement.remove.run(tenantId, key);
-    else statement.put.run(tenantId, key, document, ...fields);
+    const tenant = tenants.of(tenantId);
+    if (document === undefined) statement.remove.run(tenant, key);
+    else statement.put.run(tenant, key, document, ...fields);
   };
 
   const commitAll = (n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean => {
@@ -75,7 +101,14 @@ export const openGenerationWriter = (
   };
 
   return {
-    commit: (n, to, writes) => inTransaction(db, () => commitAll(n, to, writes)),
+    commit: (n, to, writes) => {
+      try {
+        return inTransaction(db, () => commitAll(n, to, writes));
+      } catch (error) {
+        tenants.forget();
+        throw error;
+      }
+    },
     close: () => db.close(),
   };
 };

@@ -1,11 +1,13 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import { openForReading } from '../../sqlite/database';
-import type { Generation, GenerationId, Write } from '../read-models';
+import type { Generation, GenerationId, Scanned, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
 import { fieldsOf, selected, tableOf } from './tables';
 import type { WriteRequest } from './writer';
 
 type Field = string | number | null;
+
+const MOST_NUMBERS = 100_000;
 
 const rowOf = (write: Write, fields: readonly string[]): RowWrite => ({
   tenantId: write.tenantId,
@@ -41,26 +43,70 @@ export const sqliteGeneration = (
     return collection;
   };
 
+  /** Numbers are never changed, so those that were seen are remembered; a tenant without one has no documents yet. */
+  const numbers = new Map<string, number>();
+  const numberOf = (tenantId: string): number | undefined => {
+    const known = numbers.get(tenantId);
+    if (known !== undefined) return known;
+    const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
+      { number: number } | undefined;
+    if (row === undefined) return undefined;
+    if (numbers.size >= MOST_NUMBERS) numbers.clear();
+    numbers.set(tenantId, row.number);
+    return row.number;
+  };
+
   const get = (tenantId: string, collection: string, key: string): Document | undefined => {
     const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const row = prepared(sql).get(tenantId, key);
+    const tenant = numberOf(tenantId);
+    const row = tenant === undefined ? undefined : prepared(sql).get(tenant, key);
     return row === undefined ? undefined : parsed(row);
   };
 
   const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
     const { tests, values, order } = selected(collectionOf(name), query);
+    const tenant = numberOf(tenantId);
+    if (tenant === undefined) return [];
     const direction = query.descending === true ? ' DESC' : '';
     const ordered = order.map((column) => `${column}${direction}`).join(', ');
     const sql = `SELECT document FROM ${tableOf(name)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ? OFFSET ?`;
     return prepared(sql)
-      .all(tenantId, ...values, query.limit, query.skip ?? 0)
+      .all(tenant, ...values, query.limit, query.skip ?? 0)
       .map(parsed);
   };
 
   const count = (tenantId: string, name: string, selection: Selection): number => {
     const { tests, values } = selected(collectionOf(name), selection);
+    const tenant = numberOf(tenantId);
+    if (tenant === undefined) return 0;
     const sql = `SELECT count(*) AS n FROM ${tableOf(name)} WHERE tenant = ?${tests}`;
-    return (prepared(sql).get(tenantId, ...values) as { n: number }).n;
+    return (prepared(sql).get(tenant, ...values) as { n: number }).n;
+  };
+
+  const nextTenant = (after: string): string | undefined => {
+    const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
+    return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
+  };
+
+  /** Tenant after tenant in the order of their ids, each from its own stretch of the index. */
+  const scan = (
+    collection: string,
+    limit: number,
+    after: { tenantId: string; key: string },
+  ): readonly Scanned[] => {
+    const table = tableOf(collectionOf(collection).name);
+    const sql = `SELECT key, document FROM ${table} WHERE tenant = ? AND key > ? ORDER BY key LIMIT ?`;
+    const found: Scanned[] = [];
+    let { key } = after;
+    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
+    while (tenantId !== undefined && found.length < limit) {
+      const owner: string = tenantId;
+      const rows = prepared(sql).all(numberOf(owner) ?? -1, key, limit - found.length) as { key: string }[];
+      found.push(...rows.map((row) => ({ tenantId: owner, key: row.key, document: parsed(row) })));
+      tenantId = nextTenant(owner);
+      key = '';
+    }
+    return found;
   };
 
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
@@ -90,17 +136,7 @@ export const sqliteGeneration = (
         to,
         writes: writes.map((write) => rowOf(write, fields.get(write.collection) ?? [])),
       }),
-    scan: async (collection, limit, after = { tenantId: '', key: '' }) => {
-      const sql = `SELECT tenant, key, document FROM ${tableOf(collectionOf(collection).name)}
-        WHERE (tenant, key) > (?, ?) ORDER BY tenant, key LIMIT ?`;
-      return prepared(sql)
-        .all(after.tenantId, after.key, limit)
-        .map((row: { tenant: string; key: string }) => ({
-          tenantId: row.tenant,
-          key: row.key,
-          document: parsed(row),
-        }));
-    },
+    scan: async (collection, limit, after = { tenantId: '', key: '' }) => scan(collection, limit, after),
     close: () => db.close(),
   };
 };

@@ -2,7 +2,8 @@ import type { Collection, Selection, Value } from '../../../projections/projecto
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
- * the document. Names come from code, never from outside; they are checked all the same, because they become SQL.
+ * the document. A tenant is a small number in them (the table `tenants` says which), which makes every index half as
+ * large. Names come from code, never from outside; they are checked all the same, because they become SQL.
  */
 const name = (text: string): string => {
   if (!/^[a-z][a-z_]*$/.test(text))
@@ -26,21 +27,26 @@ const columnsOf = (collection: Collection, index: string): readonly string[] => 
 export const createTable = (collection: Collection): string => {
   const columns = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
   return `CREATE TABLE ${tableOf(collection.name)} (
-    tenant TEXT NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')},
-    PRIMARY KEY (tenant, key)
-  ) STRICT, WITHOUT ROWID;`;
+    tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')},
+    UNIQUE (tenant, key)
+  ) STRICT;`;
 };
 
 export const createIndexes = (collection: Collection): readonly string[] =>
   Object.keys(collection.indexes).map(
     (index) =>
       `CREATE INDEX ${name(collection.name)}_${name(index)} ON ${tableOf(collection.name)}
-       (tenant, ${columnsOf(collection, index).join(', ')}, key);`,
+       (tenant, ${columnsOf(collection, index).join(', ')});`,
   );
 
+export const createTenants =
+  'CREATE TABLE tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE) STRICT;';
+
 export const upsertInto = (collection: Collection): string => {
-  const values = fieldsOf(collection).map(() => ', ?');
-  return `INSERT OR REPLACE INTO ${tableOf(collection.name)} VALUES (?, ?, ?${values.join('')})`;
+  const columns = ['document', ...fieldsOf(collection).map(columnOf)];
+  const changes = columns.map((column) => `${column} = excluded.${column}`);
+  return `INSERT INTO ${tableOf(collection.name)} VALUES (?, ?${', ?'.repeat(columns.length)})
+    ON CONFLICT (tenant, key) DO UPDATE SET ${changes.join(', ')}`;
 };
 
 /** A selection as SQL: tests to add to `WHERE tenant = ?`, their values, and the columns of its order. */

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { projections } from '../../projections/projections';
+import { tenants } from '../../projections/tenants';
+import { openLiveGenerations } from '../../src/projecting/live-generations';
+import { openForWriting } from '../../src/sqlite/database';
+import { freshFolder } from '../support/folders';
+import { closeAll, created, openLog, openProcess, openReadModels, streams, updated } from './world';
+
+const STREAM = streams.tenant(randomUUID());
+const HELP = /Move the folder of the read models away and start again/;
+
+/** A log and read models that are up to date with it, in folders of their own, closed. */
+const built = async () => {
+  const folders = { log: freshFolder(), readModels: freshFolder() };
+  const log = await openLog(folders.log);
+  await log.tell(STREAM, created());
+  const { position } = await log.tell(STREAM, updated('a'));
+  const process = await openProcess(log, await openReadModels(folders.readModels), projections);
+  expect(await process.catchUp(position, 10_000)).toBe(true);
+  await closeAll();
+  return folders;
+};
+
+const open = async (folders: { log: string; readModels: string }) =>
+  openLiveGenerations(projections, await openReadModels(folders.readModels), await openLog(folders.log));
+
+/** Changes the log's file as nobody should. */
+const tamper = (folder: string, sql: string): void => {
+  const db = openForWriting(join(folder, 'events.db'), 'FULL');
+  db.exec(sql);
+  db.close();
+};
+
+describe('the live generations', () => {
+  it('are made at the first start: one for each projector, and pointed at', async () => {
+    const readModels = await openReadModels(freshFolder());
+    const log = await openLog();
+    const live = await openLiveGenerations(projections, readModels, log);
+    expect(live.map(({ generation }) => generation.id)).toEqual(
+      projections.map(({ name, version }) => ({ projection: name, version, generation: 1 })),
+    );
+    for (const { projector, generation } of live) {
+      expect(await readModels.pointer(projector.name, projector.version)).toEqual({ live: 1 });
+      expect(await generation.control()).toEqual({ n: 0, log: await log.identity() });
+    }
+  });
+
+  it('are found again', async () => {
+    const folders = await built();
+    for (const { generation } of await open(folders)) expect((await generation.control()).n).toBe(1);
+  });
+
+  it('are the ones that are pointed at', async () => {
+    const folders = await built();
+    const readModels = await openReadModels(folders.readModels);
+    await readModels.point('tenants', 1, { live: 2, previous: 1 }, { live: 1 });
+    const live = await open(folders);
+    expect(live.map(({ generation }) => generation.id.generation)).toEqual([2, 1]);
+  });
+
+  it('of another version are other ones', async () => {
+    const folders = await built();
+    const readModels = await openReadModels(folders.readModels);
+    const log = await openLog(folders.log);
+    const [next] = await openLiveGenerations([{ ...tenants, version: 2 }], readModels, log);
+    expect(await next?.generation.control()).toEqual({ n: 0, log: await log.identity() });
+    expect(await readModels.pointer('tenants', 1)).toEqual({ live: 1 });
+  });
+
+  it('are made by two at once', async () => {
+    for (let round = 0; round < 3; round++) {
+      const folders = { log: freshFolder(), readModels: freshFolder() };
+      const both = await Promise.all([open(folders), open(folders)]);
+      for (const live of both)
+        for (const { generation } of live) {
+          expect(generation.id.generation).toBe(1);
+          expect((await generation.control()).n).toBe(0);
+        }
+      await closeAll();
+    }
+  });
+
+  it('of another log are refused', async () => {
+    const folders = await built();
+    const other = await openLog();
+    await other.tell(STREAM, created(), updated('a'));
+    const readModels = await openReadModels(folders.readModels);
+    await expect(openLiveGenerations(projections, readModels, other)).rejects.toMatchObject({
+      code: 'read_models_of_another_log',
+      message: expect.stringMatching(/tenants_v1_1 was built from another event log/),
+    });
+    await expect(openLiveGenerations(projections, readModels, other)).rejects.toThrow(HELP);
+  });
+
+  it.each([
+    ['ends before their checkpoint', 'DELETE FROM events WHERE position >= 2'],
+    ['is empty', 'DELETE FROM events'],
+    ['has another event there', `UPDATE events SET id = '${randomUUID()}' WHERE position = 2`],
+  ])('are refused when the log was set back and %s', async (_, sql) => {
+    const folders = await built();
+    tamper(folders.log, sql);
+    await expect(open(folders)).rejects.toMatchObject({
+      code: 'read_models_of_another_log',
+      message: expect.stringMatching(/tenants_v1_1 is ahead of the event log, or the log was set back/),
+    });
+    await expect(open(folders)).rejects.toThrow(HELP);
+  });
+
+  it('are rebuilt once the read models are moved away, as the refusal says', async () => {
+    const folders = await built();
+    tamper(folders.log, 'DELETE FROM events WHERE position >= 2');
+    await expect(open(folders)).rejects.toThrow(HELP);
+    await closeAll();
+    rmSync(folders.readModels, { recursive: true });
+    const log = await openLog(folders.log);
+    const process = await openProcess(log, await openReadModels(folders.readModels), projections);
+    const { position } = (await log.head())!;
+    expect(await process.catchUp(position, 10_000)).toBe(true);
+  });
+});

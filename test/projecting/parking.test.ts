@@ -1,0 +1,378 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { projections } from '../../projections/projections';
+import type { Document, Projector } from '../../projections/projector';
+import { findTenant } from '../../projections/tenants';
+import type { Position } from '../../src/event-log/event-log';
+import { cachedFolds } from '../../src/ledger/folds';
+import { ledger } from '../../src/ledger/ledger';
+import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
+import { fedBatch } from '../../src/projecting/feed';
+import type { ParkedTenant } from '../../src/projecting/fold-batch';
+import { parkedTenants, project, retryOlderParked, retryParked } from '../../src/projecting/projection-run';
+import { PARKED, type Generation } from '../../src/read-models/read-models';
+import { ledgerStatus } from '../../src/status';
+import { inThreadWriter } from '../read-models/in-thread-writer';
+import { lineCollections, linesProjector } from './lines';
+import {
+  closeAfterwards,
+  created,
+  documentsOf,
+  openLog,
+  openProcess,
+  openReadModels,
+  runOf,
+  settings,
+  streams,
+  updated,
+  type TestLog,
+} from './world';
+
+const names = (): { bad: string; good: string } => ({ bad: randomUUID(), good: randomUUID() });
+
+const allOf = (log: TestLog) =>
+  async function* (after: Position | undefined) {
+    for await (const batch of log.readAll({ after })) yield fedBatch(batch, streams);
+  };
+
+const parkedIn = async (generation: Generation): Promise<readonly ParkedTenant[]> => {
+  const parked: ParkedTenant[] = [];
+  for await (const tenant of parkedTenants(generation)) parked.push(tenant);
+  return parked;
+};
+
+const json = JSON.stringify;
+const fine = { name: 'Fine', settings };
+
+/** Bad events of every kind, as rows of the log, and what is said about them. */
+const badEvents: readonly [string, { type: string; data: string; metadata?: string }, RegExp][] = [
+  ['data that is not JSON', { type: 'TenantUpdated', data: '{"name":' }, /data is not JSON/],
+  ['empty data', { type: 'TenantUpdated', data: '' }, /data is not JSON/],
+  [
+    'metadata that is not JSON',
+    { type: 'TenantUpdated', data: json(fine), metadata: '{' },
+    /metadata.*not JSON/,
+  ],
+  [
+    'metadata that is no object',
+    { type: 'TenantUpdated', data: json(fine), metadata: '[]' },
+    /metadata is wrong/,
+  ],
+  ['data that is null', { type: 'TenantUpdated', data: 'null' }, /does not fit/],
+  ['a missing field', { type: 'TenantUpdated', data: json({ name: 'x' }) }, /settings/],
+  ['a field too many', { type: 'TenantUpdated', data: json({ ...fine, more: 1 }) }, /additional/],
+  ['an unknown type', { type: 'TenantPainted', data: '{}' }, /TenantPainted is unknown/],
+  ['a type that every object has', { type: 'constructor', data: '{}' }, /constructor is unknown/],
+  [
+    'an unknown version',
+    { type: 'TenantUpdated', data: json(fine), metadata: '{"version":99}' },
+    /Version 99/,
+  ],
+  ['version 0', { type: 'TenantUpdated', data: json(fine), metadata: '{"version":0}' }, /metadata is wrong/],
+  [
+    'another tenant inside',
+    { type: 'TenantUpdated', data: json({ ...fine, tenantId: randomUUID() }) },
+    /another tenant/,
+  ],
+  [
+    'a time that is none',
+    { type: 'TenantUpdated', data: json(fine), metadata: json({ at: 'yesterday' }) },
+    /metadata is wrong/,
+  ],
+  [
+    'a leap second, which no clock here can tell',
+    { type: 'TenantUpdated', data: json(fine), metadata: json({ at: '2016-12-31T23:59:60Z' }) },
+    /2016-12-31T23:59:60Z/,
+  ],
+  [
+    'an event that misses its document',
+    { type: 'ApplicationRenamed', data: json({ applicationId: randomUUID(), name: 'x' }) },
+    /applications\/.* is missing/,
+  ],
+];
+
+describe('a bad event', () => {
+  it.each(badEvents)('parks its tenant and nobody else: %s', async (_, row, reason) => {
+    const log = await openLog();
+    const { bad, good } = names();
+    const { position: after } = await log.tell(streams.tenant(bad), created('Bad'));
+    await log.tell(streams.tenant(good), created('Good'));
+    const eventId = log.plant(streams.tenant(bad), row);
+    const { position } = (await log.head())!;
+    await log.tell(streams.tenant(bad), updated('waits'));
+    const { position: last } = await log.tell(streams.tenant(good), updated('goes on'));
+
+    const process = await openProcess(
+      log,
+      await openReadModels(join(log.folder, 'read-models')),
+      projections,
+    );
+    await process.start();
+    expect(await process.reached(last, 10_000)).toBe(true);
+    expect(process.troubles).toEqual([]);
+
+    const parked = (await Promise.all(process.live.map(({ generation }) => parkedIn(generation)))).flat();
+    expect(parked.length).toBeGreaterThan(0);
+    for (const tenant of parked)
+      expect(tenant).toEqual({
+        tenant_id: bad,
+        event_id: eventId,
+        event_type: row.type,
+        position,
+        after: expect.any(String),
+        reason: expect.stringMatching(reason),
+        since: expect.stringMatching(/^\d{4}-.*Z$/),
+        program: '1',
+      });
+    const from = parked[0]?.after ?? '';
+    expect(from >= after && from < position).toBe(true);
+    expect(await process.isParked(bad)).toBe(true);
+    expect(await process.isParked(good)).toBe(false);
+    expect((await findTenant(process.reader('tenants'), good))?.name).toBe('goes on');
+    const kept = (await findTenant(process.reader('tenants'), bad))?.name;
+    expect(kept).toBe(row.type === 'ApplicationRenamed' ? 'waits' : 'Bad');
+  });
+
+  it('parks a tenant only in the projection that cannot take it', async () => {
+    const log = await openLog();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created());
+    const applicationId = randomUUID();
+    await log.tell(streams.tenant(bad), { type: 'ApplicationRenamed', data: { applicationId, name: 'x' } });
+    const { position } = await log.tell(streams.tenant(bad), updated('after'));
+    const process = await openProcess(log, await openReadModels(log.folder), projections);
+    await process.catchUp(position, 10_000);
+    expect(await parkedIn(process.reader('applications'))).toHaveLength(1);
+    expect(await parkedIn(process.reader('tenants'))).toEqual([]);
+    expect((await findTenant(process.reader('tenants'), bad))?.name).toBe('after');
+  });
+
+  it('of the activity stream does not concern tenants and applications', async () => {
+    const log = await openLog();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created());
+    log.plant(streams.activity(bad), { type: 'TokenPainted', data: 'no json' });
+    const { position } = await log.tell(streams.tenant(bad), updated('after'));
+    const process = await openProcess(log, await openReadModels(log.folder), projections);
+    await process.catchUp(position, 10_000);
+    expect(await process.isParked(bad)).toBe(false);
+    expect((await findTenant(process.reader('tenants'), bad))?.name).toBe('after');
+  });
+
+  it('of a stream that is none of ours concerns nobody', async () => {
+    const log = await openLog();
+    const { good } = names();
+    await log.tell(streams.tenant(good), created());
+    for (const stream of ['operator', `tenant-${good}-x`, `x-tenant-${good}`, `tenant-${good.toUpperCase()}`])
+      log.plant(stream, { type: 'TenantUpdated', data: 'no json' });
+    const { position } = await log.tell(streams.tenant(good), updated('after'));
+    const process = await openProcess(log, await openReadModels(log.folder), projections);
+    await process.catchUp(position, 10_000);
+    for (const { generation } of process.live) expect(await parkedIn(generation)).toEqual([]);
+    expect((await findTenant(process.reader('tenants'), good))?.name).toBe('after');
+  });
+
+  it('is seen in the status', async () => {
+    const log = await openLog();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created());
+    const eventId = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
+    const { position } = (await log.head())!;
+    const process = await openProcess(log, await openReadModels(log.folder), projections);
+    await process.catchUp(position, 10_000);
+    const snapshots = sqliteSnapshots(log.folder);
+    closeAfterwards(() => snapshots.close());
+    const asked = ledger(log, cachedFolds(log, snapshots, streams), streams);
+    const status = await ledgerStatus({ log, ledger: asked, projecting: process });
+    expect(status.projections).toHaveLength(2);
+    for (const one of status.projections) {
+      expect(one).toMatchObject({ position, lag_events: 0, lag_capped: false, lag_seconds: 0 });
+      expect(one.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position, program: '1' }]);
+    }
+    expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
+    await log.tell(streams.tenant(randomUUID()), created());
+    const later = await ledgerStatus({ log, ledger: asked, projecting: process });
+    expect(later.projections.map((one) => one.lag_events)).toEqual([1, 1]);
+  });
+});
+
+describe('a parked tenant', () => {
+  /** The old program cannot read the name `strange`, the new one can. */
+  const old = linesProjector((event) => event.type === 'TenantUpdated' && event.data.name === 'strange');
+  const fixed = linesProjector();
+  const ID = { projection: 'lines', version: 1, generation: 1 };
+
+  const prepared = async (hooks: { onWrite?: () => void } = {}) => {
+    const log = await openLog();
+    const readModels = await openReadModels(join(log.folder, 'read-models'), inThreadWriter(hooks));
+    const generation = await readModels.open(ID, old.collections, 'log');
+    /** The documents of a clean fold by a program that can read everything. */
+    const clean = async (): Promise<Record<string, Document>> => {
+      const other = await readModels.open({ ...ID, generation: 2 }, old.collections, 'log');
+      await project(runOf(fixed, other, log), allOf(log));
+      return documentsOf(other, lineCollections);
+    };
+    const by = (projector: Projector, program: string, now?: string) =>
+      runOf(projector, generation, log, program, now);
+    return { log, readModels, generation, clean, by };
+  };
+
+  it('is parked in the same commit as the rest of its batch', async () => {
+    let left = Number.POSITIVE_INFINITY;
+    const { log, generation, by } = await prepared({
+      onWrite: () => {
+        if (--left === 0) throw new Error('injected');
+      },
+    });
+    const { bad, good } = names();
+    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('waits'));
+    await log.tell(streams.tenant(good), created());
+    let points = 0;
+    for (left = 1; ; left = ++points + 1) {
+      const outcome = await project(by(old, '1'), allOf(log)).catch(() => 'failed');
+      if (outcome !== 'failed') break;
+      expect(await documentsOf(generation, [...lineCollections, PARKED])).toEqual({});
+      expect((await generation.control()).n).toBe(0);
+    }
+    // Two heads, two rows, one parked tenant, the control state and the end.
+    expect(points).toBe(7);
+    expect((await generation.control()).n).toBe(1);
+    expect(await parkedIn(generation)).toMatchObject([{ tenant_id: bad, reason: 'I cannot read this.' }]);
+    const heads = await documentsOf(generation, ['heads']);
+    expect(heads[`${bad} heads all`]).toMatchObject({ count: 1 });
+    expect(heads[`${good} heads all`]).toMatchObject({ count: 1 });
+  });
+
+  it('stays parked when the same program starts again', async () => {
+    const { log, generation, by } = await prepared();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created(), updated('strange'));
+    await project(by(old, '1'), allOf(log));
+    const parked = await parkedIn(generation);
+    await log.tell(streams.tenant(bad), updated('waits'));
+    const again = await (
+      await openReadModels(join(log.folder, 'read-models'), inThreadWriter({}))
+    ).open(ID, old.collections, 'log');
+    const run = { ...by(fixed, '1'), generation: again };
+    await retryOlderParked(run);
+    await project(run, allOf(log));
+    expect(await parkedIn(again)).toEqual(parked);
+    expect(parked).toHaveLength(1);
+  });
+
+  it('is freed by a newer program, and then equals a clean fold', async () => {
+    const log = await openLog();
+    const { bad, good } = names();
+    const folder = join(log.folder, 'read-models');
+    await log.tell(streams.tenant(bad), created(), updated('a'), updated('strange'), updated('b'));
+    const { position } = await log.tell(streams.tenant(good), created(), updated('strange'));
+    const before = await openProcess(log, await openReadModels(folder), [old], '1');
+    await before.start();
+    await before.reached(position, 10_000);
+    expect(await parkedIn(before.reader('lines'))).toHaveLength(2);
+    await before.stop();
+
+    const { position: last } = await log.tell(streams.tenant(bad), updated('c'));
+    const readModels = await openReadModels(folder);
+    const after = await openProcess(log, readModels, [fixed], '2');
+    await after.start();
+    expect(await after.reached(last, 10_000)).toBe(true);
+    expect(await parkedIn(after.reader('lines'))).toEqual([]);
+    const other = await readModels.open({ ...ID, generation: 2 }, fixed.collections, 'log');
+    await project(runOf(fixed, other, log), allOf(log));
+    expect(await documentsOf(after.reader('lines'), lineCollections)).toEqual(
+      await documentsOf(other, lineCollections),
+    );
+    expect(after.troubles).toEqual([]);
+  });
+
+  it('stays parked when it fails again: since then, by the program that tried', async () => {
+    const { log, generation, by } = await prepared();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    await project(by(old, '1', '2026-01-01T00:00:00.000Z'), allOf(log));
+    const [first] = await parkedIn(generation);
+    const documents = await documentsOf(generation, lineCollections);
+    await retryOlderParked(by(old, '2', '2026-02-02T00:00:00.000Z'));
+    expect(await parkedIn(generation)).toEqual([{ ...first, program: '2' }]);
+    expect(first?.since).toBe('2026-01-01T00:00:00.000Z');
+    expect(await documentsOf(generation, lineCollections)).toEqual(documents);
+  });
+
+  it('is parked anew at a later event that cannot be read either', async () => {
+    const { log, generation, by } = await prepared();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    const later = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
+    await log.tell(streams.tenant(bad), updated('b'));
+    await project(by(old, '1'), allOf(log));
+    expect(await retryParked(by(fixed, '2'), bad)).toBe(false);
+    expect(await parkedIn(generation)).toMatchObject([{ event_id: later, program: '2' }]);
+    expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
+  });
+
+  it.each([511, 512, 513, 1_300])('with %i events waiting is freed page by page', async (waiting) => {
+    const { log, generation, clean, by } = await prepared();
+    const { bad, good } = names();
+    await log.tell(streams.tenant(bad), created());
+    await log.tell(streams.tenant(good), created());
+    const many = Array.from({ length: waiting - 1 }, (_, i) => updated(`${i}`));
+    await log.tell(streams.tenant(bad), updated('strange'), ...many);
+    await log.tell(streams.activity(bad), { type: 'TokenRead' });
+    await project(by(old, '1'), allOf(log));
+    expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 1 });
+    const to = (await generation.control()).to;
+    await retryOlderParked(by(fixed, '2'));
+    expect(await parkedIn(generation)).toEqual([]);
+    expect((await generation.control()).to).toEqual(to);
+    expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
+  });
+
+  it('that was freed halfway goes on from there', async () => {
+    const { log, generation, clean, by } = await prepared();
+    const { bad } = names();
+    const many = Array.from({ length: 1_300 }, (_, i) => updated(`${i}`));
+    await log.tell(streams.tenant(bad), created(), updated('strange'), ...many);
+    await project(by(old, '1'), allOf(log));
+    let commits = 0;
+    const dying: Generation = {
+      ...generation,
+      commit: async (n, to, writes) => {
+        if (++commits === 2) throw new Error('killed');
+        return generation.commit(n, to, writes);
+      },
+    };
+    await expect(retryOlderParked({ ...by(fixed, '2'), generation: dying })).rejects.toThrow('killed');
+    const [halfway] = await parkedIn(generation);
+    expect(halfway).toMatchObject({ tenant_id: bad, program: '1' });
+    expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
+    await log.tell(streams.tenant(bad), updated('later'));
+    await project(by(fixed, '2'), allOf(log));
+    expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
+    await retryOlderParked(by(fixed, '2'));
+    expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
+  });
+
+  it('is not retried past what the generation has projected', async () => {
+    const { log, generation, clean, by } = await prepared();
+    const { bad } = names();
+    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    await project(by(old, '1'), allOf(log));
+    await log.tell(streams.tenant(bad), updated('not yet projected'));
+    await retryOlderParked(by(fixed, '2'));
+    expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
+    await project(by(fixed, '2'), allOf(log));
+    expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
+  });
+
+  it('is found among more than a page of parked tenants', async () => {
+    const { log, generation, clean, by } = await prepared();
+    const many = Array.from({ length: 501 }, () => randomUUID());
+    for (const tenantId of many) await log.tell(streams.tenant(tenantId), updated('strange'));
+    await project(by(old, '1'), allOf(log));
+    expect((await parkedIn(generation)).map((tenant) => tenant.tenant_id)).toEqual(many.toSorted());
+    await retryOlderParked(by(fixed, '2'));
+    expect(await parkedIn(generation)).toEqual([]);
+    expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
+  });
+});

@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { projections } from '../../projections/projections';
+import { findTenant } from '../../projections/tenants';
+import { progress } from '../../src/projecting/progress';
+import type { Generation } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { inThreadWriter } from '../read-models/in-thread-writer';
+import { freshFolder } from '../support/folders';
+import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
+import {
+  closeAfterwards,
+  created,
+  documentsOf,
+  openLog,
+  openProcess,
+  openReadModels,
+  streams,
+  turn,
+  until,
+  updated,
+} from './world';
+
+const TENANT = randomUUID();
+const STREAM = streams.tenant(TENANT);
+const LONG = 10_000;
+
+const prepared = async () => {
+  const log = await openLog();
+  const folder = join(log.folder, 'read-models');
+  const process = async () => openProcess(log, await openReadModels(folder), projections);
+  const nameIn = async (one: Awaited<ReturnType<typeof process>>) =>
+    (await findTenant(one.reader('tenants'), TENANT))?.name;
+  return { log, folder, process, nameIn };
+};
+
+describe('a projecting process', () => {
+  it('projects what is there and what comes', async () => {
+    const { log, process, nameIn } = await prepared();
+    const { position: first } = await log.tell(STREAM, created('first'));
+    const one = await process();
+    await one.start();
+    expect(await one.reached(first, LONG)).toBe(true);
+    expect(await nameIn(one)).toBe('first');
+    for (const name of ['second', 'third']) {
+      const { position } = await log.tell(STREAM, updated(name));
+      expect(await one.reached(position, LONG)).toBe(true);
+      expect(await nameIn(one)).toBe(name);
+    }
+    expect(one.troubles).toEqual([]);
+  });
+
+  it('says that it has not reached a position in time', async () => {
+    const { log, process } = await prepared();
+    const { position } = await log.tell(STREAM, created());
+    const one = await process();
+    expect(await one.reached(position, 0)).toBe(false);
+    expect(await one.reached(position, 30)).toBe(false);
+    await one.start();
+    expect(await one.reached(position, LONG)).toBe(true);
+    expect(await one.reached('9999999999999999', 30)).toBe(false);
+  });
+
+  it('refuses a projection that it does not know', async () => {
+    const { process } = await prepared();
+    const one = await process();
+    expect(() => one.reader('nothing')).toThrow(expect.objectContaining({ code: 'read_models_unavailable' }));
+  });
+
+  it('has the lease alone: the other waits, and takes over when it stops', async () => {
+    const { log, process, nameIn } = await prepared();
+    await log.tell(STREAM, created('first'));
+    const [one, two] = [await process(), await process()];
+    expect(await one.holder()).toBeUndefined();
+    await one.start();
+    await until(async () => (await one.holder()) !== undefined);
+    const holder = await two.holder();
+    await two.start();
+    const { position } = await log.tell(STREAM, updated('second'));
+    expect(await two.reached(position, LONG)).toBe(true);
+    expect(await nameIn(two)).toBe('second');
+    expect(await two.holder()).toBe(holder);
+
+    await one.stop();
+    await until(async () => ![holder, undefined].includes(await two.holder()));
+    const { position: later } = await log.tell(STREAM, updated('third'));
+    expect(await two.reached(later, LONG)).toBe(true);
+    expect(await nameIn(two)).toBe('third');
+    expect([...one.troubles, ...two.troubles]).toEqual([]);
+  });
+
+  it('takes over from a process that was ahead of its feed', async () => {
+    const { log, folder, process, nameIn } = await prepared();
+    await log.tell(STREAM, created('first'));
+    const two = await process();
+    const elsewhere = await openLog(log.folder);
+    const one = await openProcess(elsewhere, await openReadModels(folder), projections);
+    await one.start();
+    await until(async () => (await one.holder()) !== undefined);
+    await two.start();
+    for (let round = 0; round < 5; round++) {
+      const { position } = await elsewhere.tell(STREAM, updated(`round ${round}`));
+      expect(await one.reached(position, LONG)).toBe(true);
+    }
+    await one.stop();
+    const { position } = await elsewhere.tell(STREAM, updated('last'));
+    expect(await two.reached(position, LONG)).toBe(true);
+    expect(await nameIn(two)).toBe('last');
+  });
+
+  it('goes on after commits failed, and tells', async () => {
+    const log = await openLog();
+    let failures = 0;
+    const onWrite = () => {
+      if (failures > 0) {
+        failures -= 1;
+        throw new Error('the disk is full');
+      }
+    };
+    const readModels = await openReadModels(freshFolder(), inThreadWriter({ onWrite }));
+    const lines = linesProjector();
+    const one = await openProcess(log, readModels, [lines]);
+    await one.start();
+    const history: Happened[] = [];
+    for (const name of ['a', 'b']) {
+      failures = 1;
+      const told = history.length === 0 ? created(name) : updated(name);
+      const { position } = await log.tell(STREAM, told);
+      history.push({ tenantId: TENANT, type: told.type, position, bad: false });
+      expect(await one.reached(position, LONG)).toBe(true);
+    }
+    expect(one.troubles).toHaveLength(2);
+    expect(one.troubles[0]).toMatch(/Projecting lines stopped and is tried again.*the disk is full/);
+    expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
+  });
+
+  it('stops while it waits', async () => {
+    const { process } = await prepared();
+    const [one, two] = [await process(), await process()];
+    await one.start();
+    await until(async () => (await one.holder()) !== undefined);
+    await two.start();
+    await turn();
+    await two.stop();
+    await one.stop();
+    expect(await one.holder()).toBeUndefined();
+  });
+});
+
+describe('catching up', () => {
+  it('projects when nobody does, up to the position, and gives the lease back', async () => {
+    const { log, process, nameIn } = await prepared();
+    await log.tell(STREAM, created('first'));
+    const { position } = await log.tell(STREAM, updated('second'));
+    const one = await process();
+    const told: string[] = [];
+    expect(await one.catchUp(position, LONG, (done) => told.push(done))).toBe(true);
+    expect(told).toEqual([position, position]);
+    expect(await nameIn(one)).toBe('second');
+    expect(await one.holder()).toBeUndefined();
+    expect(await one.catchUp(position, 0, (done) => told.push(done))).toBe(true);
+    expect(told).toHaveLength(2);
+  });
+
+  it('waits for whoever projects', async () => {
+    const { log, process, nameIn } = await prepared();
+    const [server, command] = [await process(), await process()];
+    await server.start();
+    await until(async () => (await server.holder()) !== undefined);
+    const { position } = await log.tell(STREAM, created('first'));
+    const told: string[] = [];
+    expect(await command.catchUp(position, LONG, (done) => told.push(done))).toBe(true);
+    expect(told).toEqual([]);
+    expect(await nameIn(command)).toBe('first');
+  });
+
+  it('gives up in time when the one that projects does not get there', async () => {
+    const { log, folder, process } = await prepared();
+    const { position } = await log.tell(STREAM, created('first'));
+    const lazy = await sqliteReadModels(folder);
+    closeAfterwards(() => lazy.close());
+    await lazy.lease('projecting', 'somebody', 600_000);
+    const one = await process();
+    expect(await one.catchUp(position, 30)).toBe(false);
+    expect(await one.holder()).toBe('somebody');
+  });
+
+  it('does no harm beside a process that projects', async () => {
+    const log = await openLog();
+    const folder = join(log.folder, 'read-models');
+    const lines = linesProjector();
+    const server = await openProcess(log, await openReadModels(folder), [lines]);
+    const other = await openReadModels(folder);
+    /** A command that believes that it has the lease. */
+    const command = await openProcess(log, { ...other, lease: async () => true }, [lines]);
+    await server.start();
+    const history: Happened[] = [];
+    for (let i = 0; i < 40; i++) {
+      const told = i === 0 ? created() : updated(`${i}`);
+      const { position } = await log.tell(STREAM, told);
+      history.push({ tenantId: TENANT, type: told.type, position, bad: false });
+      expect(await command.catchUp(position, LONG)).toBe(true);
+    }
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(history));
+  });
+});
+
+describe('progress', () => {
+  const generationAt = (position: () => string | undefined): Generation =>
+    ({ control: async () => ({ n: 1, log: 'log', applied: position() }) }) as unknown as Generation;
+
+  it('waits for all generations', async () => {
+    const at = ['3', '1'];
+    const steps = progress();
+    const generations = at.map((_, i) => generationAt(() => at[i]));
+    let done: boolean | undefined;
+    const waiting = steps.reached(generations, '3', LONG).then((reached) => (done = reached));
+    at[1] = '2';
+    steps.moved();
+    await turn();
+    expect(done).toBeUndefined();
+    at[1] = '3';
+    steps.moved();
+    expect(await waiting).toBe(true);
+  });
+
+  it('notices what another process has moved', async () => {
+    let at: string | undefined;
+    const waiting = progress().reached([generationAt(() => at)], '2', LONG);
+    await turn();
+    at = '2';
+    expect(await waiting).toBe(true);
+  });
+
+  it('needs nothing when there is nothing to wait for', async () => {
+    expect(await progress().reached([generationAt(() => '5')], '4', 0)).toBe(true);
+    expect(await progress().reached([], '4', 0)).toBe(true);
+  });
+});
