@@ -60,6 +60,9 @@ interface Metadata {
   readonly idempotency?: Idempotency;
 }
 
+/** Facts may be appended by others without any. */
+const metadataOf = ({ metadata = {} }: LoggedEvent): unknown => metadata;
+
 const validators = new Map<object, ValidateFunction>();
 
 /** Compiled at first use: a start should not pay for every schema. */
@@ -81,9 +84,9 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     return `A ${event.type} does not belong in the stream ${event.stream}.`;
   const metadataFault = Buffer.isBuffer(event.metadata)
     ? 'not JSON'
-    : faultBy(metadataSchema, event.metadata ?? {});
+    : faultBy(metadataSchema, metadataOf(event));
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
-  const { version = 1 } = (event.metadata ?? {}) as Metadata;
+  const { version = 1 } = metadataOf(event) as Metadata;
   const schema = schemaOf(event.type, version);
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
@@ -95,7 +98,7 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  const { version = 1, at = logged.recordedAt, ...rest } = (logged.metadata ?? {}) as Metadata;
+  const { version = 1, at = logged.recordedAt, ...rest } = metadataOf(logged) as Metadata;
   const type = logged.type as EventType;
   return {
     type,
