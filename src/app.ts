@@ -17,6 +17,8 @@ export interface App {
   readonly log: EventLog;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
+  /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
+  mustHaveRoom(): void;
   close(): Promise<void>;
 }
 
@@ -52,11 +54,11 @@ const mustBeUsable = (folder: string): void => {
 /** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
 const LEAST_FREE_BYTES = 1_048_576;
 
-const explained = (folder: string, error: unknown): unknown => {
+const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize < LEAST_FREE_BYTES
-    ? unusable(folder, `is on a full disk (${messageOf(error).replace(/\.$/, '')})`)
-    : error;
+  if (bavail * bsize >= LEAST_FREE_BYTES) return;
+  const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
+  throw unusable(folder, `is on a full disk${what}`);
 };
 
 export const openApp = async (
@@ -88,9 +90,16 @@ export const openApp = async (
       onTrouble,
     });
     closing({ close: projecting.stop });
-    return { log, ledger: ledger(log, cachedFolds(log, snapshots, streams), streams), projecting, close };
+    return {
+      log,
+      ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
+      projecting,
+      mustHaveRoom: () => mustHaveRoom(folder),
+      close,
+    };
   } catch (error) {
     await close();
-    throw explained(folder, error);
+    mustHaveRoom(folder, error);
+    throw error;
   }
 };
