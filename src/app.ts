@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
-import { explained, keptSecret, mustBeUsable } from './data-folder';
+import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
@@ -20,6 +20,8 @@ export interface App {
   readonly streams: Streams;
   /** Signs what clients bring back. */
   readonly secret: string;
+  /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
+  mustHaveRoom(): void;
   close(): Promise<void>;
 }
 
@@ -64,10 +66,12 @@ export const openApp = async (
       projecting,
       streams,
       secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
+      mustHaveRoom: () => mustHaveRoom(folder),
       close,
     };
   } catch (error) {
     await close();
-    throw explained(folder, error);
+    mustHaveRoom(folder, error);
+    throw error;
   }
 };

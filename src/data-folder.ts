@@ -39,12 +39,12 @@ export const mustBeUsable = (folder: string): void => {
 /** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
 const LEAST_FREE_BYTES = 1_048_576;
 
-/** Says when a failure to open something has a full disk as its cause. */
-export const explained = (folder: string, error: unknown): unknown => {
+/** Says that the disk is full, also where that was the cause of another error. */
+export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize < LEAST_FREE_BYTES
-    ? unusable(folder, `is on a full disk (${messageOf(error).replace(/\.$/, '')})`)
-    : error;
+  if (bavail * bsize >= LEAST_FREE_BYTES) return;
+  const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
+  throw unusable(folder, `is on a full disk${what}`);
 };
 
 /** The secret that is kept with the data: made once, by whoever comes first, and readable for the owner only. */

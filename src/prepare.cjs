@@ -28,7 +28,7 @@ var stampFile = path.join(root, 'dist', '.built-from');
 function readJson(file) {
   try {
     return JSON.parse(fs.readFileSync(path.join(root, file), 'utf8'));
-  } catch {
+  } catch (_) {
     return undefined;
   }
 }
@@ -78,7 +78,7 @@ function run(what, command, args) {
 function isBuilt(stamp) {
   try {
     return fs.readFileSync(stampFile, 'utf8') === stamp;
-  } catch {
+  } catch (_) {
     return false;
   }
 }

@@ -62,8 +62,10 @@ const openOperations = (app: App, configuration: Configuration, phase: () => Pha
 /** Waits until the read models show the head that was there at the start: no read is answered before. */
 const caughtUp = async (app: App, stopped: () => boolean): Promise<void> => {
   const head = await app.log.head();
-  while (head !== undefined && !stopped())
+  while (head !== undefined && !stopped()) {
     if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
+    app.mustHaveRoom();
+  }
 };
 
 /** The whole service, until a signal ends it. */

@@ -14,8 +14,16 @@ export interface Finished {
   readonly stderr: string;
 }
 
-export const spawnProgram = (args: readonly string[], env: Environment): ChildProcess =>
-  spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'] ?? '', ...env } });
+const running = new Set<ChildProcess>();
+
+export const spawnProgram = (args: readonly string[], env: Environment): ChildProcess => {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+  });
+  running.add(child);
+  child.once('close', () => running.delete(child));
+  return child;
+};
 
 /** Runs one command to its end. */
 export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
@@ -53,21 +61,15 @@ export interface Service {
   kill(): Promise<void>;
 }
 
-const running = new Set<ChildProcess>();
-
 /** Starts a server on free ports and waits until it is ready. */
 export const startService = async (env: Environment = {}): Promise<Service> => {
   const folder = env['DATA_DIR'] ?? freshFolder();
   const child = spawnProgram(['serve'], { PORT: '0', OPS_PORT: '0', DATA_DIR: folder, ...env });
-  running.add(child);
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const ended = once(child, 'close').then(([code]) => {
-    running.delete(child);
-    return code as number | null;
-  });
+  const ended = once(child, 'close').then(([code]) => code as number | null);
   const ready = new Promise<void>((resolve) => {
     child.stdout?.on('data', () => {
       if (/\n\n {2}\S.*\n\n$/s.test(stdout)) resolve();

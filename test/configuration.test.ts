@@ -1,0 +1,150 @@
+import { readConfiguration, settingNames, settings, type SettingName } from '../src/configuration';
+import { freshFolder } from './support/folders';
+import { command } from './support/service';
+
+const A_UUID = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+
+interface Samples {
+  /** Text to value. */
+  readonly good: readonly (readonly [string, unknown])[];
+  readonly bad: readonly string[];
+}
+
+const hosts: Samples = {
+  good: [
+    ['0.0.0.0', '0.0.0.0'],
+    ['::1', '::1'],
+    ['db-1.example.com', 'db-1.example.com'],
+  ],
+  bad: ['a b', 'http://here', '127.0.0.1/', 'a;b'],
+};
+const ports: Samples = {
+  good: [
+    ['0', 0],
+    ['1', 1],
+    ['65535', 65_535],
+  ],
+  bad: ['65536', '-1', '80.5', 'http', '0x50', ' 80', '8080 ', '1e3'],
+};
+
+const samples: Readonly<Record<SettingName, Samples>> = {
+  HOST: hosts,
+  OPS_HOST: hosts,
+  PORT: ports,
+  OPS_PORT: ports,
+  DATA_DIR: {
+    good: [
+      ['./x y', './x y'],
+      ['/var/lib/ü', '/var/lib/ü'],
+    ],
+    bad: ['a\0b'],
+  },
+  HEADER_PREFIX: {
+    good: [
+      ['BT', 'BT'],
+      ['x-acme', 'x-acme'],
+      [`A${'b'.repeat(31)}`, `A${'b'.repeat(31)}`],
+    ],
+    bad: ['1A', '-A', 'A B', 'A:', 'Ä', `A${'b'.repeat(32)}`, 'A\r\nB'],
+  },
+  STREAM_PREFIX: {
+    good: [
+      ['ledger.', 'ledger.'],
+      ['a_b-', 'a_b-'],
+    ],
+    bad: ['a b', '$all', 'ä', 'x'.repeat(65)],
+  },
+  PUBLIC_URL: {
+    good: [
+      ['https://api.example.com', 'https://api.example.com'],
+      ['http://localhost:8080/base/', 'http://localhost:8080/base'],
+    ],
+    bad: ['api.example.com', 'ftp://x', 'https://', 'https://a b', 'https://a?b=c', 'https://a#b'],
+  },
+  BODY_LIMIT: {
+    good: [
+      ['1024', 1_024],
+      ['1048576', 1_048_576],
+    ],
+    bad: ['1023', '1048577', '64k', '-1', '1.5'],
+  },
+  OPERATOR_ID: {
+    good: [
+      [A_UUID, A_UUID],
+      [A_UUID.toUpperCase(), A_UUID],
+    ],
+    bad: ['me', A_UUID.slice(1), `{${A_UUID}}`, `${A_UUID} `],
+  },
+  SHUTDOWN_SECONDS: {
+    good: [
+      ['0', 0],
+      ['600', 600],
+    ],
+    bad: ['601', '-1', '10s', '0.5'],
+  },
+  LOG_LEVEL: {
+    good: [
+      ['trace', 'trace'],
+      ['silent', 'silent'],
+    ],
+    bad: ['INFO', 'verbose', '30', 'toString'],
+  },
+};
+
+const each = <T>(of: (one: Samples) => readonly T[]): readonly [SettingName, T][] =>
+  settingNames.flatMap((name) => of(samples[name]).map((one): [SettingName, T] => [name, one]));
+
+describe('the configuration', () => {
+  it('has its defaults when nothing is set, and when everything is set to nothing', () => {
+    const defaults = {
+      HOST: '127.0.0.1',
+      PORT: 8_080,
+      OPS_HOST: '127.0.0.1',
+      OPS_PORT: 8_081,
+      DATA_DIR: './data',
+      HEADER_PREFIX: 'SVC',
+      STREAM_PREFIX: '',
+      PUBLIC_URL: '',
+      BODY_LIMIT: 65_536,
+      OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
+      SHUTDOWN_SECONDS: 10,
+      LOG_LEVEL: 'info',
+    };
+    expect(readConfiguration({})).toEqual(defaults);
+    const empty = Object.fromEntries(settingNames.map((name) => [name, '']));
+    expect(readConfiguration(empty)).toEqual(defaults);
+  });
+
+  it.each(settingNames)('gives a good example of %s', (name) => {
+    expect(() => readConfiguration({ [name]: settings[name].example })).not.toThrow();
+  });
+
+  it.each(each(({ good }) => good))('takes %s=%j', (name, [text, value]) => {
+    expect(readConfiguration({ [name]: text })[name]).toBe(value);
+  });
+
+  it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
+    const sentence = `${name}=${JSON.stringify(text)} makes no sense. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
+    expect(() => readConfiguration({ [name]: text })).toThrow(
+      expect.objectContaining({ code: 'configuration_invalid', message: sentence }),
+    );
+  });
+
+  it.each([
+    ['serve', { PORT: 'http' }],
+    ['serve', { OPERATOR_ID: 'me' }],
+    ['tenant list', { BODY_LIMIT: '64k' }],
+    ['config', { LOG_LEVEL: 'loud' }],
+  ])('that is nonsense ends %s with one sentence', async (line, wrong) => {
+    const [name] = Object.keys(wrong) as [SettingName];
+    const ended = await command(line.split(' '), {
+      DATA_DIR: freshFolder(),
+      PORT: '0',
+      OPS_PORT: '0',
+      ...wrong,
+    });
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr.split('\n')).toEqual([expect.stringContaining(`For example: ${name}=`), '']);
+    expect(ended.stderr).toContain('[configuration_invalid]');
+  });
+});

@@ -1,0 +1,253 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
+import { freshFolder } from './support/folders';
+import { filesWith } from './support/found-text';
+import { ask } from './support/http';
+import { operatorAt } from './support/operator';
+import { command, startService, type Finished, type Service } from './support/service';
+
+const ROOT = join(__dirname, '..', '..');
+const PROGRAM = join(ROOT, 'src', 'tenant-ledger.cjs');
+const PATH = process.env['PATH'] ?? '';
+
+/** Exactly as a shell would run it. */
+const shell = async (line: string, env: Readonly<Record<string, string>> = {}): Promise<string> =>
+  (await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { PATH, ...env } })).stdout;
+
+const indented = (text: string): readonly string[] =>
+  text.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []));
+
+describe('a first start', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+
+  it('prints where it serves and the key, once', async () => {
+    const { stdout, url, key } = service;
+    expect(stdout()).toContain(`tenant-ledger serves ${url}\n`);
+    expect(stdout()).toContain(`API key (shown once, keep it): ${key}\n`);
+    expect(service.stderr()).not.toContain(key.slice(4));
+    expect(filesWith(key.slice(4), service.folder)).toEqual([]);
+  });
+
+  it('prints curl lines that work exactly as printed', async () => {
+    const lines = indented(service.stdout());
+    expect(lines).toHaveLength(3);
+    const answers = [];
+    for (const line of lines) answers.push(JSON.parse(await shell(line)) as Record<string, unknown>);
+    expect(answers.map(({ name }) => name)).toEqual(['First tenant', 'My first tenant', 'My first tenant']);
+    expect(answers[2]).toEqual(answers[1]);
+  });
+
+  it('gives the key every management permission', async () => {
+    const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key: service.key });
+    expect(deleted.status).toBe(204);
+  });
+
+  it('is over when it is told to stop', async () => {
+    expect(await service.stop()).toBe(0);
+  });
+});
+
+describe('a later start', () => {
+  it('prints how to make another key, and that works', async () => {
+    const first = await startService();
+    expect(await first.stop()).toBe(0);
+    const again = await startService({ DATA_DIR: first.folder });
+    expect(again.key).toBe('');
+    expect(again.stdout()).not.toContain(first.key);
+    const [line = '', ...others] = indented(again.stdout());
+    expect(others).toEqual([]);
+    expect(line).toMatch(/^npx tenant-ledger key create --tenant \S+ --application \S+$/);
+    const made = await shell(line.replace(/^npx tenant-ledger/, `node '${PROGRAM}'`), {
+      DATA_DIR: first.folder,
+    });
+    const key = /^key: +(\S+)$/m.exec(made)?.[1] ?? '';
+    expect(key).not.toBe(first.key);
+    const names = await Promise.all(
+      [key, first.key].map(async (one) => (await ask(`${again.url}/tenants/self`, { key: one })).json.name),
+    );
+    expect(names).toEqual(['First tenant', 'First tenant']);
+    await again.stop();
+  });
+
+  it('says how to make a tenant when there is none left', async () => {
+    const first = await startService();
+    await ask(`${first.url}/tenants/self`, { method: 'DELETE', key: first.key });
+    await first.stop();
+    const again = await startService({ DATA_DIR: first.folder });
+    expect(indented(again.stdout())).toEqual(['npx tenant-ledger tenant create --name "My tenant"']);
+    await again.stop();
+  });
+
+  it('builds the read models again when they were removed', async () => {
+    const first = await startService();
+    await ask(`${first.url}/tenants/self`, { method: 'PUT', key: first.key, body: { name: 'Kept' } });
+    const before = await ask(`${first.url}/tenants/self`, { key: first.key });
+    await first.stop();
+    rmSync(join(first.folder, 'read-models'), { recursive: true });
+    const again = await startService({ DATA_DIR: first.folder });
+    const after = await ask(`${again.url}/tenants/self`, { key: first.key });
+    expect(after.json).toEqual(before.json);
+    expect(after.json.name).toBe('Kept');
+    expect(after.headers.get('etag')).toBe(before.headers.get('etag'));
+    await again.stop();
+  });
+
+  it('gives its first answer in under 2 seconds', async () => {
+    const first = await startService();
+    await first.stop();
+    const times = [];
+    for (let turn = 0; turn < 3; turn += 1) times.push(await timeToFirstAnswer(first.folder, first.key));
+    expect(Math.min(...times)).toBeLessThan(2_000);
+  });
+});
+
+const timeToFirstAnswer = async (folder: string, key: string): Promise<number> => {
+  const begun = performance.now();
+  const child = spawn(process.execPath, [PROGRAM, 'serve'], {
+    env: { PATH, DATA_DIR: folder, PORT: '0', OPS_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = once(child, 'close');
+  try {
+    let printed = '';
+    for await (const chunk of child.stdout) {
+      printed += String(chunk);
+      const url = /serves (http:\S+)\n/.exec(printed)?.[1];
+      if (url === undefined) continue;
+      expect((await ask(`${url}/tenants/self`, { key })).status).toBe(200);
+      return performance.now() - begun;
+    }
+    throw new Error(`It ended without serving: ${printed}`);
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+};
+
+describe('a start that cannot be', () => {
+  let other: Server;
+  let taken: string;
+  beforeAll(async () => {
+    other = createServer();
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    taken = String((other.address() as AddressInfo).port);
+  });
+  afterAll(async () => {
+    other.close();
+    await once(other, 'close');
+  });
+
+  const start = (env: Readonly<Record<string, string>>): Promise<Finished> =>
+    command(['serve'], { PORT: '0', OPS_PORT: '0', LOG_LEVEL: 'silent', ...env });
+
+  /** One line, no stack, nothing that a program could take for data. */
+  const expectOneSentence = ({ code, stdout, stderr }: Finished, ...says: readonly string[]): void => {
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^tenant-ledger[^\n]+\n$/);
+    for (const text of says) expect(stderr).toContain(text);
+  };
+
+  it('says which port is taken', async () => {
+    const folder = freshFolder();
+    const says = [`Port ${taken} on 127.0.0.1 is taken`, 'PORT'];
+    expectOneSentence(await start({ DATA_DIR: folder, PORT: taken }), ...says);
+    expectOneSentence(await start({ DATA_DIR: folder, OPS_PORT: taken }), ...says);
+    expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
+  });
+
+  it('says that the host is not here', async () => {
+    const env = { DATA_DIR: freshFolder(), HOST: '192.0.2.1' };
+    expectOneSentence(await start(env), '192.0.2.1 is no address of this machine', 'HOST');
+  });
+
+  it('says that DATA_DIR is a file, or in one', async () => {
+    const file = join(freshFolder(), 'file');
+    writeFileSync(file, '');
+    expectOneSentence(await start({ DATA_DIR: file }), `DATA_DIR=${file} is a file`);
+    expectOneSentence(await start({ DATA_DIR: join(file, 'in') }), `DATA_DIR=${file}/in lies inside a file`);
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'read-models'), '');
+    expectOneSentence(await start({ DATA_DIR: folder }), 'read-models');
+  });
+
+  it('says that a file of the data is none of ours', async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'events.db'), 'x'.repeat(8_192));
+    expectOneSentence(await start({ DATA_DIR: folder }), 'events.db', 'not a database');
+  });
+
+  it('says that the read models belong to another log, and what to do', async () => {
+    const folder = freshFolder();
+    await operatorAt(folder).json('tenant create --name A');
+    for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `events.db${end}`), { force: true });
+    const ended = await start({ DATA_DIR: folder });
+    expectOneSentence(ended, 'another event log', 'Move', '[read_models_of_another_log]');
+  });
+
+  const onDisks = whyNoDisks === '' ? it : it.skip;
+  const skipped = whyNoDisks === '' ? '' : ` (skipped: ${whyNoDisks})`;
+
+  onDisks(`says that the disk is read-only${skipped}`, () =>
+    onDisk('size=4m', async (disk) => {
+      const folder = join(disk, 'data');
+      await operatorAt(folder).json('tenant create --name A');
+      makeReadOnly(disk);
+      expectOneSentence(await start({ DATA_DIR: folder }), `DATA_DIR=${folder} is on a read-only disk`);
+      const fresh = join(disk, 'new', 'data');
+      expectOneSentence(await start({ DATA_DIR: fresh }), `DATA_DIR=${fresh} is on a read-only disk`);
+      expectOneSentence(await operatorAt(folder).run('tenant list'), 'read-only');
+    }),
+  );
+
+  /** Sizes at which another step of the start is the first that finds no room. */
+  onDisks.each(['8k', '64k', '150k', '260k', '300k'])(
+    `says that the disk is full when there are %s in all${skipped}`,
+    (size) =>
+      onDisk(`size=${size}`, async (disk) => {
+        expectOneSentence(await start({ DATA_DIR: join(disk, 'data') }), 'full');
+      }),
+  );
+
+  it.each(['18.20.8', '20.18.3', '8.0.0'])('says that Node %s is too old', async (version) => {
+    const fake = join(freshFolder(), 'fake.cjs');
+    writeFileSync(fake, `Object.defineProperty(process.versions, 'node', { value: '${version}' });`);
+    for (const file of ['tenant-ledger.cjs', 'prepare.cjs']) {
+      const child = spawn(process.execPath, ['-r', fake, join(ROOT, 'src', file), 'serve']);
+      let stderr = '';
+      child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+      const [code] = (await once(child, 'close')) as [number];
+      expectOneSentence({ code, stdout: '', stderr }, `needs Node 20.19 or newer; this is Node ${version}.`);
+    }
+  });
+});
+
+describe('two servers started at once on one folder', () => {
+  it('both serve, agree, and made one first tenant', async () => {
+    const folder = freshFolder();
+    const servers = await Promise.all([1, 2].map(() => startService({ DATA_DIR: folder })));
+    const keys = servers.map(({ key }) => key).filter((key) => key !== '');
+    expect(keys).toHaveLength(1);
+    const [key = ''] = keys;
+    const [a, b] = servers as [Service, Service];
+    for (const [one, two, name] of [
+      [a, b, 'From A'],
+      [b, a, 'From B'],
+    ] as const) {
+      const written = await ask(`${one.url}/tenants/self`, { method: 'PUT', key, body: { name } });
+      expect(written).toMatchObject({ status: 200, json: { name } });
+      const read = await ask(`${two.url}/tenants/self`, { key });
+      expect(read.json).toEqual(written.json);
+      expect(read.headers.get('etag')).toBe(written.headers.get('etag'));
+    }
+    expect(await operatorAt(folder).json<unknown[]>('tenant list')).toHaveLength(1);
+    expect(await Promise.all(servers.map((server) => server.stop()))).toEqual([0, 0]);
+  });
+});

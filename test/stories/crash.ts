@@ -1,0 +1,222 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openApp, type App } from '../../src/app';
+import { readConfiguration } from '../../src/configuration';
+import { PARKED } from '../../src/read-models/read-models';
+
+/**
+ * Clients write while the server is killed again and again. What was acknowledged must be in the log exactly once, what
+ * was not at most once, and after each has repeated its requests everything exactly once.
+ */
+export interface Campaign {
+  readonly kills: number;
+  readonly clients: number;
+  /** How long it may take in all. */
+  readonly seconds: number;
+  readonly seed?: number;
+}
+
+/** A server that can be killed; `start` waits until it is ready. */
+export interface Victim {
+  readonly key: string;
+  kill(): Promise<void>;
+}
+
+export type Start = (env: Readonly<Record<string, string>>) => Promise<Victim>;
+
+export interface Outcome {
+  readonly seed: number;
+  readonly requests: number;
+  readonly acknowledged: number;
+  readonly unanswered: number;
+  /** Unanswered ones that were in the log before they were repeated. */
+  readonly writtenUnanswered: number;
+  /** Acknowledged ones that are missing, and any that are there twice: must be empty. */
+  readonly lost: readonly string[];
+  readonly doubled: readonly string[];
+  /** Those not exactly once in the log after every unanswered one was repeated: must be empty. */
+  readonly unsettled: readonly string[];
+  /** From each start to ready, in milliseconds. */
+  readonly readyAfterMs: readonly number[];
+  /** Documents of the live read models, and of a fresh build from a copy of the log. */
+  readonly live: readonly unknown[];
+  readonly rebuilt: readonly unknown[];
+}
+
+/** A small seeded generator (mulberry32): a campaign can be run again from its seed. */
+const seeded = (seed: number) => {
+  let state = seed;
+  return (): number => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+};
+
+const freePort = async (): Promise<string> => {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return String(port);
+};
+
+interface Wish {
+  readonly name: string;
+  readonly idempotencyKey: string;
+}
+
+const asked = async (url: string, key: string, { name, idempotencyKey }: Wish) => {
+  const response = await fetch(`${url}/tenants/self`, {
+    method: 'PUT',
+    headers: {
+      'SVC-API-KEY': key,
+      'SVC-IDEMPOTENCY-KEY': idempotencyKey,
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({ name }),
+    signal: AbortSignal.timeout(10_000),
+  });
+  return { status: response.status, body: await response.text() };
+};
+
+/** True: acknowledged. False: no answer, or one that leaves it open. Any other answer is a failure. */
+const put = async (url: string, key: string, wish: Wish): Promise<boolean> => {
+  const answer = await asked(url, key, wish).catch(() => undefined);
+  if (answer === undefined || answer.status === 503 || answer.status === 409) return false;
+  if (answer.status === 200 && (JSON.parse(answer.body) as { name: string }).name === wish.name) return true;
+  throw new Error(`PUT of ${wish.name} was answered with ${answer.status}: ${answer.body}`);
+};
+
+/** How often each name was written, by the log itself. */
+const writtenNames = async (folder: string): Promise<ReadonlyMap<string, number>> =>
+  withApp(folder, async (app) => {
+    const counts = new Map<string, number>();
+    for await (const batch of app.log.readAll())
+      for (const { type, data } of batch) {
+        const { name } = data as { name: string };
+        if (type === 'TenantUpdated') counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+    return counts;
+  });
+
+const withApp = async <T>(folder: string, work: (app: App) => Promise<T>): Promise<T> => {
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  try {
+    const head = await app.log.head();
+    if (head !== undefined) await app.projecting.catchUp(head.position, 10_000);
+    return await work(app);
+  } finally {
+    await app.close();
+  }
+};
+
+/** Every document of every collection of every projection. */
+const allDocuments = (folder: string): Promise<readonly unknown[]> =>
+  withApp(folder, async ({ projecting }) => {
+    const found: unknown[] = [];
+    for (const { projector, generation } of projecting.live)
+      for (const collection of [...projector.collections.map(({ name }) => name), PARKED])
+        for (const row of await generation.scan(collection, 100_000))
+          found.push({ projection: projector.name, collection, ...row });
+    return found;
+  });
+
+/** Builds read models anew from a copy of the log. */
+const rebuiltDocuments = async (folder: string): Promise<readonly unknown[]> => {
+  const copy = mkdtempSync(join(tmpdir(), 'tenant-ledger-rebuilt-'));
+  for (const file of ['events.db', 'events.db-wal'])
+    if (existsSync(join(folder, file))) copyFileSync(join(folder, file), join(copy, file));
+  try {
+    return await allDocuments(copy);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+};
+
+export const crashCampaign = async (
+  { kills, clients, seconds, seed = randomInt(2 ** 31) }: Campaign,
+  folder: string,
+  start: Start,
+): Promise<Outcome> => {
+  const random = seeded(seed);
+  const env = { DATA_DIR: folder, PORT: await freePort(), OPS_PORT: await freePort(), LOG_LEVEL: 'info' };
+  const url = `http://127.0.0.1:${env.PORT}`;
+  const readyAfterMs: number[] = [];
+  const timedStart = async (): Promise<Victim> => {
+    const begun = performance.now();
+    const victim = await start(env);
+    readyAfterMs.push(Math.round(performance.now() - begun));
+    return victim;
+  };
+
+  let victim = await timedStart();
+  const { key } = victim;
+  const acknowledged = new Set<string>();
+  const unanswered = new Map<string, Wish>();
+  let ending = false;
+  let number = 0;
+  let up = Promise.resolve();
+
+  const client = async (id: number): Promise<void> => {
+    while (!ending) {
+      await up;
+      const wish = { name: `client ${id} write ${(number += 1)}`, idempotencyKey: randomUUID() };
+      if (await put(url, key, wish)) acknowledged.add(wish.name);
+      else unanswered.set(wish.name, wish);
+    }
+  };
+
+  const acknowledgedReach = async (count: number): Promise<void> => {
+    while (acknowledged.size < count) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const killing = async (): Promise<void> => {
+    const end = performance.now() + seconds * 1_000;
+    for (let kill = 0; kill < kills && performance.now() < end; kill += 1) {
+      const moment = acknowledged.size + 1 + Math.floor(random() * clients * 4);
+      await acknowledgedReach(moment);
+      let isUp = (): void => undefined;
+      up = new Promise((resolve) => (isUp = resolve));
+      await victim.kill();
+      victim = await timedStart();
+      isUp();
+    }
+    ending = true;
+  };
+  await Promise.all([killing(), ...Array.from({ length: clients }, (_, id) => client(id))]);
+  await victim.kill();
+
+  const before = await writtenNames(folder);
+  victim = await timedStart();
+  const end = performance.now() + seconds * 1_000;
+  const open = [...unanswered.values()];
+  const repeating = async (): Promise<void> => {
+    for (let wish = open.shift(); wish !== undefined; wish = open.shift())
+      while (!(await put(url, key, wish)))
+        if (performance.now() > end) throw new Error(`${wish.name} was not answered. Seed: ${seed}`);
+  };
+  await Promise.all(Array.from({ length: clients }, repeating));
+  await victim.kill();
+
+  const after = await writtenNames(folder);
+  const all = [...acknowledged, ...unanswered.keys()];
+  return {
+    seed,
+    requests: all.length,
+    acknowledged: acknowledged.size,
+    unanswered: unanswered.size,
+    writtenUnanswered: [...unanswered.keys()].filter((name) => before.has(name)).length,
+    lost: [...acknowledged].filter((name) => !before.has(name)),
+    doubled: [...before].flatMap(([name, count]) => (count === 1 ? [] : [name])),
+    unsettled: all.filter((name) => after.get(name) !== 1),
+    readyAfterMs,
+    live: await allDocuments(folder),
+    rebuilt: await rebuiltDocuments(folder),
+  };
+};
