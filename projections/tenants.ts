@@ -46,7 +46,7 @@ export const tenants: Projector = {
       })),
     ],
     TenantUpdated: (event) => [
-      amend<TenantDocument>('tenants', SELF, (tenant) => ({
+      amend<TenantDocument>('tenants', SELF, ({ modified_by: _former, ...tenant }) => ({
         ...tenant,
         name: event.data.name,
         settings: settingsOf(event.data.settings),

@@ -45,9 +45,10 @@ const commitBatch = async (
   batch: FedBatch,
 ): Promise<Control | undefined> => {
   const { projector, generation } = run;
-  const writes = await foldBatch(projector, generation, batch, control.to?.position, around(run));
   const to = checkpointOf(batch);
-  if (to === undefined || !(await generation.commit(control.n, to, writes))) return undefined;
+  if (to === undefined) return control;
+  const writes = await foldBatch(projector, generation, batch, control.to?.position, around(run));
+  if (!(await generation.commit(control.n, to, writes))) return undefined;
   run.moved(to.position);
   return { ...control, n: control.n + 1, to, applied: to.position };
 };

@@ -308,6 +308,18 @@ describe('projecting', () => {
     await expectPlain();
   });
 
+  it('makes nothing of an empty batch', async () => {
+    const { tell, generation, run, all, expectPlain } = await projected();
+    await tell(created(), updated('a'));
+    await project(run, async function* (after) {
+      yield [];
+      yield* all(after);
+      yield [];
+    });
+    expect((await generation.control()).n).toBe(1);
+    await expectPlain();
+  });
+
   it('goes on where it was after the answer to a commit was lost', async () => {
     const { tell, generation, run, all, expectPlain } = await projected();
     await tell(created(), updated('a'), updated('b'));

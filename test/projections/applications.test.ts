@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import {
+  applications,
+  findApplication,
+  findKeyStanding,
+  listApplications,
+  listKeys,
+} from '../../projections/applications';
+import { findTenant, tenants } from '../../projections/tenants';
+import {
+  addKey,
+  createApplication,
+  deleteApplication,
+  renameApplication,
+  revokeKey,
+  setPermissions,
+} from '../../src/domain/applications';
+import { keyStanding, type KeyStanding } from '../../src/domain/authority';
+import type { TenantEvent } from '../../src/domain/events';
+import { isRefusal } from '../../src/domain/refusal';
+import {
+  absent,
+  changePlan,
+  createTenant,
+  deleteTenant,
+  evolve,
+  updateTenant,
+} from '../../src/domain/tenant';
+import type { Decide, Tenant } from '../../src/domain/tenant';
+import { closeAll, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
+
+const APP = '11111111-0000-4000-8000-000000000001';
+const KEY = '22222222-0000-4000-8000-000000000001';
+const DIGEST = 'd'.repeat(64);
+
+const appCreated: TenantEvent = {
+  type: 'ApplicationCreated',
+  data: { applicationId: APP, name: 'App', applicationType: 'private', permissions: ['token:read'] },
+};
+const keyAdded = (expiresAt?: string): TenantEvent => ({
+  type: 'KeyAdded',
+  data: { keyId: KEY, applicationId: APP, digest: DIGEST, ...(expiresAt === undefined ? {} : { expiresAt }) },
+});
+const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId: APP, name: 'New' } };
+const allowed: TenantEvent = {
+  type: 'ApplicationPermissionsSet',
+  data: { applicationId: APP, permissions: ['token:create'] },
+};
+const appDeleted: TenantEvent = { type: 'ApplicationDeleted', data: { applicationId: APP } };
+const revoked: TenantEvent = { type: 'KeyRevoked', data: { keyId: KEY, applicationId: APP } };
+const tenantDeleted: TenantEvent = { type: 'TenantDeleted', data: {} };
+
+const asCreated = { id: APP, name: 'App', type: 'private', permissions: ['token:read'], created_at: time(1) };
+
+describe('the applications projection', () => {
+  it.each<[string, TenantEvent[], object]>([
+    ['ApplicationCreated', [], asCreated],
+    ['ApplicationRenamed', [renamed], { ...asCreated, name: 'New', modified_at: time(2) }],
+    [
+      'ApplicationPermissionsSet',
+      [allowed],
+      { ...asCreated, permissions: ['token:create'], modified_at: time(2) },
+    ],
+    ['ApplicationDeleted', [appDeleted], { ...asCreated, deleted_at: time(2) }],
+    ['it again after its deletion', [appDeleted, appCreated], { ...asCreated, created_at: time(3) }],
+  ])('given %s, then the Application', async (_, events, expected) => {
+    const { reader } = await given(applications, appCreated, ...events);
+    expect(await findApplication(reader, TENANT, APP)).toEqual(expected);
+    expect(await listApplications(reader, TENANT)).toEqual([expected]);
+    expect(await listApplications(reader, OTHER_TENANT)).toEqual([]);
+  });
+
+  it.each<[string, TenantEvent[], object]>([
+    ['KeyAdded', [keyAdded()], { created_at: time(2) }],
+    ['KeyAdded with an expiry', [keyAdded(time(99))], { created_at: time(2), expires_at: time(99) }],
+    ['KeyRevoked', [keyAdded(), revoked], { created_at: time(2), revoked_at: time(3) }],
+  ])('given %s, then the key', async (_, events, expected) => {
+    const { reader } = await given(applications, appCreated, ...events);
+    const key = { id: KEY, application_id: APP, digest: DIGEST, ...expected };
+    expect(await listKeys(reader, TENANT)).toEqual([key]);
+    expect(await listKeys(reader, TENANT, APP)).toEqual([key]);
+    expect(await listKeys(reader, TENANT, randomUUID())).toEqual([]);
+    expect(await listKeys(reader, OTHER_TENANT, APP)).toEqual([]);
+  });
+
+  it.each([renamed, allowed, appDeleted, revoked])(
+    'given $type alone, then the tenant is parked',
+    async (event) => {
+      const { parked } = await given(applications, event, of(OTHER_TENANT, appCreated));
+      expect(await parked()).toMatch(/(applications|keys)\/.* is missing/);
+      expect(await parked(OTHER_TENANT)).toBeUndefined();
+    },
+  );
+
+  it.each<[KeyStanding['status'], string, TenantEvent[]]>([
+    ['unknown', 'no key', [appCreated]],
+    ['good', 'KeyAdded', [appCreated, keyAdded()]],
+    ['good', 'an expiry in the future', [appCreated, keyAdded(time(51))]],
+    ['expired', 'an expiry now', [appCreated, keyAdded(time(50))]],
+    ['revoked', 'KeyRevoked', [appCreated, keyAdded(), revoked]],
+    [
+      'revoked',
+      'KeyRevoked and all else',
+      [appCreated, keyAdded(time(3)), revoked, appDeleted, tenantDeleted],
+    ],
+    ['application_deleted', 'ApplicationDeleted', [appCreated, keyAdded(), appDeleted]],
+    ['tenant_deleted', 'TenantDeleted', [appCreated, keyAdded(), tenantDeleted]],
+  ])('says %s, given %s', async (status, _, events) => {
+    const { reader } = await given(applications, ...events);
+    expect((await findKeyStanding(reader, TENANT, DIGEST, time(50))).status).toBe(status);
+    expect((await findKeyStanding(reader, OTHER_TENANT, DIGEST, time(50))).status).toBe('unknown');
+  });
+});
+
+/** One wish of a random history. What the domain refuses does not happen. */
+type Wish = { readonly kind: string; readonly app: number; readonly key: number; readonly flag: boolean };
+
+const wishes: fc.Arbitrary<readonly Wish[]> = fc.array(
+  fc.record({
+    kind: fc.oneof(
+      { weight: 6, arbitrary: fc.constantFrom('create', 'key', 'rename', 'permit', 'update', 'plan') },
+      { weight: 3, arbitrary: fc.constantFrom('revoke', 'drop') },
+    ),
+    app: fc.nat(2),
+    key: fc.nat(5),
+    flag: fc.boolean(),
+  }),
+  { maxLength: 40, size: 'max' },
+);
+
+const idOf = (kind: string, n: number): string => `${kind.repeat(8)}-0000-4000-8000-00000000000${n}`;
+const digestOf = (n: number): string => String(n).repeat(64);
+
+const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
+  const applicationId = idOf('a', app);
+  const newKey = {
+    keyId: idOf('b', key),
+    digest: digestOf(key),
+    at: time(n),
+    ...(flag ? { expiresAt: time(n + 1 + key) } : {}),
+  };
+  switch (kind) {
+    case 'create':
+      return createApplication({ applicationId, name: 'App', type: 'private', permissions: [], key: newKey });
+    case 'key':
+      return addKey(applicationId, newKey);
+    case 'rename':
+      return renameApplication(applicationId, `App ${n}`);
+    case 'permit':
+      return setPermissions(applicationId, flag ? ['token:read'] : ['token:create', 'token:read']);
+    case 'update':
+      return updateTenant({ name: `Tenant ${n}`, settings: { fingerprintTokens: flag } });
+    case 'plan':
+      return changePlan(n);
+    case 'revoke':
+      return revokeKey(idOf('b', key));
+    case 'drop':
+      return deleteApplication(applicationId);
+    default:
+      return deleteTenant();
+  }
+};
+
+const evolved = (events: readonly Given[]): Tenant => recorded(events).reduce<Tenant>(evolve, absent);
+
+/** The history that follows from the wishes, each by somebody or by nobody. */
+const historyOf = (all: readonly Wish[]): readonly Given[] => {
+  const born = createTenant({ name: 'Acme', ownerId: idOf('c', 0), includedMonthlyActiveTokens: 1 });
+  const events: Given[] = [...born(absent)];
+  for (const wish of all)
+    try {
+      const decided = decisionOf(wish, events.length)(evolved(events));
+      const who = wish.key % 2 === 0 ? null : idOf('e', wish.app);
+      for (const event of decided) events.push({ ...event, circumstance: { by: who } });
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  return events;
+};
+
+const shown = (standing: KeyStanding) => {
+  if (!('application' in standing)) return standing;
+  const { id, type, permissions } = standing.application;
+  return { status: standing.status, application: { id, type, permissions } };
+};
+
+const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+
+describe('for random histories', () => {
+  it('the read models say the same as the domain', async () => {
+    console.log(`projections: SEED=${SEED}`);
+    const seen = new Set<string>();
+    const property = fc.asyncProperty(wishes, fc.boolean(), async (all, ended) => {
+      const end = { kind: 'end', app: 0, key: 0, flag: false };
+      const events = historyOf(ended ? [...all, end] : all);
+      const now = evolved(events);
+      const keys = await given(applications, ...events);
+      expect(await keys.parked()).toBeUndefined();
+      for (const at of [time(0), time(events.length), time(events.length + 3), time(500)])
+        for (const key of [0, 1, 2, 3, 4, 5, 6]) {
+          const found = await findKeyStanding(keys.reader, TENANT, digestOf(key), at);
+          expect(shown(found)).toEqual(shown(keyStanding(now, digestOf(key), at)));
+          seen.add(found.status);
+        }
+
+      const { reader } = await given(tenants, ...events);
+      const document = await findTenant(reader, TENANT);
+      if (now.status === 'absent') throw new Error('It was created.');
+      const { modified } = now;
+      expect(document).toEqual({
+        id: TENANT,
+        owner_id: now.ownerId,
+        name: now.name,
+        settings: {
+          fingerprint_tokens: now.settings.fingerprintTokens,
+          deduplicate_tokens: now.settings.deduplicateTokens,
+        },
+        created_by: now.created.by,
+        created_at: now.created.at,
+        ...(modified === undefined ? {} : { modified_at: modified.at }),
+        ...(modified?.by === undefined ? {} : { modified_by: modified.by }),
+        revision: now.changedAt,
+        included_monthly_active_tokens: now.includedMonthlyActiveTokens,
+        ...(now.status === 'deleted' ? { deleted_at: expect.any(String) } : {}),
+      });
+      await closeAll();
+    });
+    await fc.assert(property, { seed: SEED, numRuns: 60 });
+    expect([...seen].toSorted()).toEqual(
+      ['application_deleted', 'expired', 'good', 'revoked', 'tenant_deleted', 'unknown'].toSorted(),
+    );
+  });
+});

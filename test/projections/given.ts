@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import type { Document, Projector } from '../../projections/projector';
+import type { TenantEvent } from '../../src/domain/events';
+import { decode } from '../../src/event-log/decode';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { fedBatch } from '../../src/projecting/feed';
+import { project } from '../../src/projecting/projection-run';
+import type { Generation } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { inThreadWriter } from '../read-models/in-thread-writer';
+import { freshFolder } from '../support/folders';
+
+/** given events / then documents, on real read models. */
+const streams = streamNames();
+
+export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
+export const OTHER_TENANT = 'bbbbbbbb-0000-4000-8000-000000000002';
+export const USER = 'cccccccc-0000-4000-8000-000000000003';
+
+/** The time of the n-th event of a test. */
+export const time = (n: number): string => new Date(Date.UTC(2026, 0, 1, 12, 0, n)).toISOString();
+
+export interface Circumstance {
+  readonly tenantId?: string;
+  /** Nobody, if it is null. */
+  readonly by?: string | null;
+}
+
+export type Given = TenantEvent & { readonly circumstance?: Circumstance };
+
+export const by = (who: string | null, event: TenantEvent): Given => ({
+  ...event,
+  circumstance: { by: who },
+});
+export const of = (tenantId: string, event: TenantEvent): Given => ({ ...event, circumstance: { tenantId } });
+
+/** The events as they would lie in the log: the n-th at `time(n)`, counted from 1. */
+export const logged = (events: readonly Given[]): readonly LoggedEvent[] => {
+  const revisions = new Map<string, number>();
+  return events.map(({ type, data, circumstance = {} }, i) => {
+    const { tenantId = TENANT, by: who = USER } = circumstance;
+    const revision = (revisions.get(tenantId) ?? -1) + 1;
+    revisions.set(tenantId, revision);
+    return {
+      id: randomUUID(),
+      type,
+      data,
+      metadata: {
+        version: 1,
+        at: time(i + 1),
+        ...(who === null ? {} : { actor: { type: 'user', id: who } }),
+      },
+      stream: streams.tenant(tenantId),
+      revision,
+      position: String(i + 1).padStart(16, '0'),
+      recordedAt: time(i + 1),
+    };
+  });
+};
+
+export const recorded = (events: readonly Given[]) =>
+  logged(events).map((event) => {
+    const decoded = decode(event, streams);
+    if (decoded.status !== 'good') throw new Error(JSON.stringify(decoded));
+    return decoded.event;
+  });
+
+const open: (() => Promise<void>)[] = [];
+export const closeAll = async (): Promise<void> => {
+  for (const close of open.splice(0)) await close();
+};
+afterEach(closeAll);
+
+export interface Then {
+  readonly reader: Generation;
+  documents(collection: string, tenantId?: string): Promise<readonly Document[]>;
+  /** Why a tenant is parked, or undefined. */
+  parked(tenantId?: string): Promise<string | undefined>;
+}
+
+export const given = async (projector: Projector, ...events: Given[]): Promise<Then> => {
+  const readModels = await sqliteReadModels(freshFolder(), inThreadWriter({}));
+  open.push(() => readModels.close());
+  const id = { projection: projector.name, version: projector.version, generation: 1 };
+  const reader = await readModels.open(id, projector.collections, 'log');
+  const run = {
+    projector,
+    generation: reader,
+    log: undefined as unknown as EventLog,
+    streams,
+    program: '1',
+    now: () => time(0),
+    moved: () => undefined,
+  };
+  await project(run, async function* () {
+    yield fedBatch(logged(events), streams);
+  });
+  return {
+    reader,
+    documents: (collection, tenantId = TENANT) => reader.find(tenantId, collection, { limit: 1_000 }),
+    parked: async (tenantId = TENANT) =>
+      (await reader.get(tenantId, 'parked', 'tenant'))?.['reason'] as string | undefined,
+  };
+};

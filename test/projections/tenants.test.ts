@@ -1,0 +1,115 @@
+import { findTenant, tenants } from '../../projections/tenants';
+import type { TenantEvent } from '../../src/domain/events';
+import { by, given, of, OTHER_TENANT, TENANT, time, USER } from './given';
+
+const OWNER = 'dddddddd-0000-4000-8000-000000000004';
+const FRIEND = 'eeeeeeee-0000-4000-8000-000000000005';
+
+const created: TenantEvent = {
+  type: 'TenantCreated',
+  data: {
+    name: 'Acme',
+    ownerId: OWNER,
+    settings: { fingerprintTokens: false, deduplicateTokens: true },
+    includedMonthlyActiveTokens: 250,
+  },
+};
+const updated = (name: string, fingerprintTokens = false): TenantEvent => ({
+  type: 'TenantUpdated',
+  data: { name, settings: { fingerprintTokens, deduplicateTokens: false } },
+});
+const planChanged: TenantEvent = { type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 9 } };
+const deleted: TenantEvent = { type: 'TenantDeleted', data: {} };
+
+const asCreated = {
+  id: TENANT,
+  owner_id: OWNER,
+  name: 'Acme',
+  settings: { fingerprint_tokens: false, deduplicate_tokens: true },
+  created_by: USER,
+  created_at: time(1),
+  revision: 0,
+  included_monthly_active_tokens: 250,
+};
+
+describe('the tenants projection', () => {
+  it('given nothing, then no tenant', async () => {
+    const { reader } = await given(tenants);
+    expect(await findTenant(reader, TENANT)).toBeUndefined();
+  });
+
+  it('given TenantCreated, then the tenant as it was created', async () => {
+    const { reader } = await given(tenants, created);
+    expect(await findTenant(reader, TENANT)).toEqual(asCreated);
+  });
+
+  it('given TenantCreated by nobody, then it does not say by whom', async () => {
+    const { reader } = await given(tenants, by(null, created));
+    const { created_by: _, ...rest } = asCreated;
+    expect(await findTenant(reader, TENANT)).toEqual(rest);
+  });
+
+  it('given TenantUpdated, then the new name and settings, by whom, when, and a new revision', async () => {
+    const { reader } = await given(tenants, created, by(FRIEND, updated('Umbrella', true)));
+    expect(await findTenant(reader, TENANT)).toEqual({
+      ...asCreated,
+      name: 'Umbrella',
+      settings: { fingerprint_tokens: true, deduplicate_tokens: false },
+      modified_by: FRIEND,
+      modified_at: time(2),
+      revision: 1,
+    });
+  });
+
+  it('given TenantUpdated by somebody and then by nobody, then it does not name the former', async () => {
+    const { reader } = await given(tenants, created, updated('Known'), by(null, updated('Unknown')));
+    const found = await findTenant(reader, TENANT);
+    expect(found).toMatchObject({ name: 'Unknown', modified_at: time(3), revision: 2 });
+    expect(found).not.toHaveProperty('modified_by');
+  });
+
+  it('given TenantPlanChanged, then another plan and the same revision: its ETag stays', async () => {
+    const { reader } = await given(tenants, created, planChanged);
+    expect(await findTenant(reader, TENANT)).toEqual({ ...asCreated, included_monthly_active_tokens: 9 });
+  });
+
+  it('given TenantDeleted, then the tenant is marked, not gone', async () => {
+    const { reader } = await given(tenants, created, deleted);
+    expect(await findTenant(reader, TENANT)).toEqual({ ...asCreated, deleted_at: time(2) });
+  });
+
+  it('given events of two tenants, then each has its own', async () => {
+    const { reader, documents } = await given(
+      tenants,
+      created,
+      of(OTHER_TENANT, created),
+      of(OTHER_TENANT, updated('Other')),
+    );
+    expect((await findTenant(reader, TENANT))?.name).toBe('Acme');
+    expect(await findTenant(reader, OTHER_TENANT)).toMatchObject({
+      id: OTHER_TENANT,
+      name: 'Other',
+      revision: 1,
+    });
+    expect(await documents('tenants')).toHaveLength(1);
+  });
+
+  it('given an Application, then it does not concern the tenant', async () => {
+    const applicationId = FRIEND;
+    const { reader } = await given(tenants, created, {
+      type: 'ApplicationCreated',
+      data: { applicationId, name: 'App', applicationType: 'private', permissions: [] },
+    });
+    expect(await findTenant(reader, TENANT)).toEqual(asCreated);
+  });
+
+  it.each([updated('Nobody'), planChanged, deleted])(
+    'given $type alone, then the tenant is parked',
+    async (event) => {
+      const { parked, documents } = await given(tenants, event, of(OTHER_TENANT, created));
+      expect(await parked()).toMatch(/tenants\/self is missing/);
+      expect(await documents('tenants')).toEqual([]);
+      expect(await documents('tenants', OTHER_TENANT)).toHaveLength(1);
+    },
+  );
+});
