@@ -1,6 +1,7 @@
 import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
-import type { LoggedEvent, ReadFrom } from '../event-log';
+import { messageOf } from '../../fault';
+import { logFault, type LoggedEvent, type ReadFrom } from '../event-log';
 import { eventOf, rowIdOf, type Row } from './row';
 
 /** A batch ends at whichever comes first. */
@@ -31,6 +32,15 @@ const merge = (pages: readonly { readonly batch: Batch; readonly full: boolean }
     .flatMap((page) => page.batch)
     .filter((event) => limit === undefined || event.position <= limit)
     .toSorted((a, b) => (a.position < b.position ? -1 : 1));
+};
+
+/** What the driver throws becomes a fault that callers know. */
+const read = (next: () => Batch): Batch => {
+  try {
+    return next();
+  } catch (error) {
+    throw logFault('log_unavailable', `The event log cannot be read: ${messageOf(error)}`);
+  }
 };
 
 export const eventReader = (db: Database, news: Tail) => {
@@ -67,7 +77,7 @@ export const eventReader = (db: Database, news: Tail) => {
   ): AsyncGenerator<Batch> {
     while (signal?.aborted !== true) {
       const seen = follow ? news.seen() : 0;
-      const batch = next();
+      const batch = read(next);
       if (batch.length > 0) yield batch;
       else if (follow) await news.newsSince(seen, signal);
       else return;
