@@ -26,8 +26,8 @@ describe('authentication', () => {
   /** A 401 without what differs from request to request. */
   const essence = ({ status, json, headers }: Answered) => {
     const { instance: _, trace_id: __, ...rest } = json as Record<string, unknown>;
-    const connection = ['connection', 'keep-alive'];
-    const names = [...headers.keys()].filter((name) => !connection.includes(name)).toSorted();
+    const connection = new Set(['connection', 'keep-alive']);
+    const names = [...headers.keys()].filter((name) => !connection.has(name)).toSorted();
     return { status, rest, names, challenge: headers.get('www-authenticate') };
   };
 
