@@ -12,6 +12,8 @@ const REQUEST_MS = 20_000;
 const KEEP_ALIVE_MS = 30_000;
 const HEADER_BYTES = 16_384;
 
+const IDLE_CHECK_MS = 50;
+
 export interface ListenerOptions {
   readonly host: string;
   readonly port: number;
@@ -119,8 +121,11 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     close: (withinMs) =>
       new Promise((resolve) => {
         const cut = setTimeout(() => server.closeAllConnections(), withinMs);
+        // A connection that was busy when this began is kept alive after its answer: look again.
+        const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
         server.close(() => {
           clearTimeout(cut);
+          clearInterval(idle);
           resolve();
         });
         server.closeIdleConnections();

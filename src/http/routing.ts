@@ -1,8 +1,9 @@
 import Router from '@koa/router';
-import { mustHold } from '../domain/authority';
+import { keyStanding, mustHold } from '../domain/authority';
 import { fault } from '../fault';
+import type { Fold } from '../ledger/fold';
 import { answering } from './answering';
-import { pathOf, type ApiParts, type Step } from './api-context';
+import { pathOf, type ApiParts, type ApiState, type Step } from './api-context';
 import { requestBody } from './request-body';
 import type { Route } from './route';
 
@@ -13,12 +14,29 @@ const knownAs =
     await next();
   };
 
+type Key = NonNullable<ApiState['key']>;
+
+/** Before a write is refused, the tenant's stream is asked up to its head: the permission may have been given since. */
+const mustHoldToWrite = (
+  { tenantId, digest }: Key,
+  needed: string,
+  { at, deadline }: ApiState,
+  { ledger }: ApiParts,
+): Promise<void> => {
+  const mustHoldIn = (fold: Fold): void => {
+    const standing = keyStanding(fold.tenant, digest, at);
+    if ('application' in standing) mustHold(standing.application, needed);
+  };
+  return ledger.ask(tenantId, mustHoldIn, deadline);
+};
+
 const permission =
-  (route: Route): Step =>
+  ({ method, permission: needed }: Route, parts: ApiParts): Step =>
   async (ctx, next) => {
     const { key } = ctx.state;
     if (key === undefined) throw new Error('A route was reached without a key.');
-    if (route.permission !== undefined) mustHold(key.application, route.permission);
+    if (needed !== undefined && method === 'get') mustHold(key.application, needed);
+    else if (needed !== undefined) await mustHoldToWrite(key, needed, ctx.state, parts);
     await next();
   };
 
@@ -27,7 +45,7 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   const router = new Router({ sensitive: true, strict: true });
   for (const route of routes) {
     const body = route.body === undefined ? [] : [requestBody(parts)];
-    const steps = [knownAs(route), permission(route), ...body, answering(route, parts)];
+    const steps = [knownAs(route), permission(route, parts), ...body, answering(route, parts)];
     router.register(route.path, [route.method], steps as never[]);
   }
   const dispatch = router.routes() as unknown as Step;

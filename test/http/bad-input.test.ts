@@ -210,7 +210,7 @@ describe('bad input', () => {
         headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json' },
         body: stream,
         duplex: 'half',
-      } as RequestInit);
+      });
       const text = await response.text();
       const { status, headers } = response;
       expectProblem(

@@ -1,7 +1,8 @@
 import { letOthersGo } from '../../clock';
 import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
-import type { LoggedEvent, ReadFrom } from '../event-log';
+import { messageOf } from '../../fault';
+import { logFault, type LoggedEvent, type ReadFrom } from '../event-log';
 import { eventOf, rowIdOf, type Row } from './row';
 
 /** A batch ends at whichever comes first. */
@@ -39,6 +40,15 @@ const merge = (pages: readonly Page[]): Page => {
     .filter((event) => limit === undefined || event.position <= limit)
     .toSorted((a, b) => (a.position < b.position ? -1 : 1));
   return { batch, full: limit !== undefined };
+};
+
+/** What the driver throws becomes a fault that callers know. */
+const read = (next: () => Page): Page => {
+  try {
+    return next();
+  } catch (error) {
+    throw logFault('log_unavailable', `The event log cannot be read: ${messageOf(error)}`);
+  }
 };
 
 export const eventReader = (db: Database, news: Tail) => {
@@ -85,7 +95,7 @@ export const eventReader = (db: Database, news: Tail) => {
   ): AsyncGenerator<Batch> {
     while (signal?.aborted !== true && !(follow && news.isClosed())) {
       const seen = follow ? news.seen() : 0;
-      const { batch, full } = next();
+      const { batch, full } = read(next);
       if (batch.length > 0) yield batch;
       if (full) await letOthersGo();
       else if (follow) await news.newsSince(seen, signal);

@@ -1,6 +1,7 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
+import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
-import type { Generation, GenerationId, Scanned, Write } from '../read-models';
+import type { Control, Generation, GenerationId, Scanned, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
 import { fieldsOf, selected, tableOf } from './tables';
 import type { WriteRequest } from './writer';
@@ -109,25 +110,38 @@ export const sqliteGeneration = (
     return found;
   };
 
+  const control = (): Control => {
+    const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
+      n: number;
+      position: string | null;
+      event_id: string | null;
+      log: string;
+    };
+    if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
+    const to = { position: row.position, eventId: row.event_id };
+    return { n: row.n, log: row.log, to, applied: to.position };
+  };
+
+  /** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
+  const reading = async <T>(read: () => T): Promise<T> => {
+    try {
+      return read();
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error;
+      throw fault('read_models_unavailable', `The read model ${path} cannot be read: ${messageOf(error)}`);
+    }
+  };
+
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
 
   return {
     id,
-    get: async (tenantId, collection, key) => get(tenantId, collection, key),
-    find: async (tenantId, collection, query) => find(tenantId, collection, query),
-    count: async (tenantId, collection, selection) => count(tenantId, collection, selection),
-    load: async (keys) => keys.map(({ tenantId, collection, key }) => get(tenantId, collection, key)),
-    control: async () => {
-      const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
-        n: number;
-        position: string | null;
-        event_id: string | null;
-        log: string;
-      };
-      if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
-      const to = { position: row.position, eventId: row.event_id };
-      return { n: row.n, log: row.log, to, applied: to.position };
-    },
+    get: (tenantId, collection, key) => reading(() => get(tenantId, collection, key)),
+    find: (tenantId, collection, query) => reading(() => find(tenantId, collection, query)),
+    count: (tenantId, collection, selection) => reading(() => count(tenantId, collection, selection)),
+    load: (keys) =>
+      reading(() => keys.map(({ tenantId, collection, key }) => get(tenantId, collection, key))),
+    control: () => reading(control),
     commit: (n, to, writes) =>
       send<boolean>({
         do: 'commit',
@@ -136,7 +150,8 @@ export const sqliteGeneration = (
         to,
         writes: writes.map((write) => rowOf(write, fields.get(write.collection) ?? [])),
       }),
-    scan: async (collection, limit, after = { tenantId: '', key: '' }) => scan(collection, limit, after),
+    scan: (collection, limit, after = { tenantId: '', key: '' }) =>
+      reading(() => scan(collection, limit, after)),
     close: () => db.close(),
   };
 };

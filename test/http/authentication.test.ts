@@ -1,0 +1,298 @@
+import { randomUUID } from 'node:crypto';
+import { freshKey } from '../../src/cli/application-commands';
+import type { ApplicationType } from '../../src/domain/permissions';
+import { beside, type Beside } from '../support/beside';
+import { ask, type Answered, type Asking } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { sendRaw } from '../support/raw';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+describe('authentication', () => {
+  let service: Service;
+  let by: Beside;
+  let tenantId: string;
+  const call = (path: string, asking: Asking = {}) => ask(`${service.url}${path}`, asking);
+
+  beforeAll(async () => {
+    service = await startService();
+    by = await beside(service);
+    tenantId = await by.tenantId();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  /** A 401 without what differs from request to request. */
+  const essence = ({ status, json, headers }: Answered) => {
+    const { instance: _, trace_id: __, ...rest } = json as Record<string, unknown>;
+    const connection = new Set(['connection', 'keep-alive']);
+    const names = [...headers.keys()].filter((name) => !connection.has(name)).toSorted();
+    return { status, rest, names, challenge: headers.get('www-authenticate') };
+  };
+
+  const changed = (key: string, at: number): string =>
+    `${key.slice(0, at)}${key[at] === 'a' ? 'b' : 'a'}${key.slice(at + 1)}`;
+
+  describe('401', () => {
+    let reference: ReturnType<typeof essence>;
+    const refused = (answered: Answered): void => {
+      expectProblem(answered, { status: 401, code: 'key_refused' });
+      expect(essence(answered)).toEqual(reference);
+    };
+    beforeAll(async () => {
+      reference = essence(await call('/permissions'));
+      expect(reference.challenge).toBe('ApiKey realm="tenant-ledger"');
+    });
+
+    it.each([
+      ['GET', '/permissions'],
+      ['GET', '/permissions?application_type=wrong'],
+      ['GET', '/tenants/self'],
+      ['PUT', '/tenants/self'],
+      ['DELETE', '/tenants/self'],
+      ['GET', '/nowhere'],
+      ['GET', '/'],
+      ['POST', '/tenants/self'],
+      ['PATCH', '/permissions'],
+      ['OPTIONS', '/permissions'],
+      ['OPTIONS', '/nowhere'],
+      ['POST', '/problems/not_found'],
+      ['OPTIONS', '/problems/not_found'],
+      ['GET', '/problems/no_such_code'],
+      ['GET', '/problems/'],
+      ['GET', '/openapi.jsonx'],
+    ])('%s %s without a key', async (method, path) => {
+      const answered = await call(path, { method });
+      refused(answered);
+      expect(answered.json.instance).toBe(path.split('?')[0]);
+      expect(answered.headers.get('allow')).toBeNull();
+    });
+
+    it('HEAD without a key, headers only', async () => {
+      const answered = await call('/tenants/self', { method: 'HEAD' });
+      expect([answered.status, answered.text]).toEqual([401, '']);
+      expect(answered.headers.get('content-type')).toBe('application/problem+json');
+      expect(answered.headers.get('www-authenticate')).toBe('ApiKey realm="tenant-ledger"');
+    });
+
+    it('comes before the body is looked at', async () => {
+      for (const body of ['{bad', 'x'.repeat(100_000)])
+        refused(
+          await call('/tenants/self', { method: 'PUT', body, headers: { 'Content-Type': 'text/plain' } }),
+        );
+    });
+
+    it.each<[string, (key: string) => string]>([
+      ['empty', () => ''],
+      ['nonsense', () => 'nonsense'],
+      ['only the beginning', () => 'key_'],
+      ['cut short', (key) => key.slice(0, -1)],
+      ['longer', (key) => `${key}a`],
+      ['in capitals', (key) => key.toUpperCase()],
+      ['with a Bearer', (key) => `Bearer ${key}`],
+      ['in quotes', (key) => `"${key}"`],
+      ['twice in one', (key) => `${key}, ${key}`],
+      ['a wrong prefix', (key) => key.replace('key_', 'kez_')],
+      ['a tenant number that is no UUID', (key) => `key_${'z'.repeat(22)}${key.slice(26)}`],
+      ['of a tenant that is not there', () => freshKey(randomUUID()).key],
+      ['of this tenant but never made', () => freshKey(tenantId).key],
+      ['SQL', () => "' OR 1=1 --"],
+      ['Latin letters with marks', () => 'clé_é'],
+    ])('a key that is %s', async (_, spoil) => {
+      const key = spoil(service.key);
+      refused(await call('/tenants/self', { key }));
+      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
+      refused(await call('/nowhere', { key }));
+    });
+
+    it('a key with any one character changed', async () => {
+      for (let at = 0; at < service.key.length; at += 1)
+        refused(await call('/permissions', { key: changed(service.key, at) }));
+    });
+
+    it('a key sent twice, even the same', async () => {
+      const header = `SVC-API-KEY: ${service.key}\r\n`;
+      const bytes = `GET /permissions HTTP/1.1\r\nHost: x\r\n${header}${header}Connection: close\r\n\r\n`;
+      refused((await sendRaw(service.url, bytes))[0]!);
+    });
+
+    it('a key in the wrong place', async () => {
+      refused(await call(`/permissions?SVC-API-KEY=${service.key}`));
+      refused(await call('/permissions', { headers: { 'BT-API-KEY': service.key } }));
+      refused(await call('/permissions', { headers: { Authorization: `ApiKey ${service.key}` } }));
+    });
+
+    it('a revoked key: at once for writes, within a second for reads', async () => {
+      const { key, keyId, tenantId: tenant, id } = await by.newTenant();
+      const other = await by.run('key', 'create', '--tenant', tenant, '--application', id);
+      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
+      await by.run('key', 'revoke', keyId, '--tenant', tenant);
+      const events = await by.count();
+      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'C' } }));
+      refused(await call('/tenants/self', { key, method: 'DELETE' }));
+      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
+      refused(await call('/permissions', { key }));
+      expect(await by.count()).toBe(events);
+      expect((await call('/tenants/self', { key: other['key']! })).json.name).toBe('B');
+    });
+
+    it('an expired key, from that moment on', async () => {
+      const { tenantId: tenant, id } = await by.newTenant();
+      const expires = new Date(Date.now() + 3_000).toISOString();
+      const options = ['--tenant', tenant, '--application', id, '--expires', expires];
+      const { key } = (await by.run('key', 'create', ...options)) as { key: string };
+      const early = await call('/permissions', { key });
+      expect([early.status, Date.now() < Date.parse(expires)]).toEqual([200, true]);
+      await until(() => Date.now() > Date.parse(expires));
+      const events = await by.count();
+      refused(await call('/permissions', { key }));
+      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
+      expect(await by.count()).toBe(events);
+    });
+
+    it('the key of a deleted Application', async () => {
+      const { id, key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
+      expect((await call('/tenants/self', { key })).status).toBe(200);
+      await by.run('application', 'delete', id, '--tenant', tenantId);
+      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
+      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
+      refused(await call('/tenants/self', { key }));
+    });
+
+    it('the key of a tenant that the operator deleted', async () => {
+      const { key, tenantId: tenant } = await by.newTenant();
+      expect((await call('/tenants/self', { key })).status).toBe(200);
+      await by.run('tenant', 'delete', tenant);
+      refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
+      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
+      refused(await call('/nowhere', { key }));
+    });
+
+    it('is logged with its reason', async () => {
+      const trace = `reason-${randomUUID()}`;
+      await call('/permissions', { key: freshKey(tenantId).key, headers: { 'SVC-TRACE-ID': trace } });
+      await until(() => service.stderr().includes(trace));
+      const line = service
+        .stderr()
+        .split('\n')
+        .find((text) => text.includes(trace))!;
+      expect(JSON.parse(line)).toMatchObject({ status: 401, reason: 'unknown', application_id: null });
+    });
+  });
+
+  describe('403', () => {
+    /** What passes the permission is refused a step later, so that nothing changes: 200 here is "may". */
+    const endpoints = [
+      { method: 'GET', path: '/permissions', permission: undefined, passed: 200, asking: {} },
+      { method: 'GET', path: '/tenants/self', permission: 'tenant:read', passed: 200, asking: {} },
+      { method: 'HEAD', path: '/tenants/self', permission: 'tenant:read', passed: 200, asking: {} },
+      {
+        method: 'PUT',
+        path: '/tenants/self',
+        permission: 'tenant:update',
+        passed: 400,
+        asking: { body: {} },
+      },
+      {
+        method: 'DELETE',
+        path: '/tenants/self',
+        permission: 'tenant:delete',
+        passed: 412,
+        asking: { headers: { 'If-Match': '"999"' } },
+      },
+    ];
+    const everyTenantPermission = ['tenant:read', 'tenant:update', 'tenant:delete'];
+    const others = ['report:read', 'log:read', 'tenant:member:read', 'application:update'];
+    const callers: readonly [string, ApplicationType, readonly string[]][] = [
+      ['management with all', 'management', [...everyTenantPermission, ...others]],
+      ['management with the others', 'management', others],
+      ['management with none', 'management', []],
+      ['management that reads', 'management', ['tenant:read']],
+      ['management that updates', 'management', ['tenant:update']],
+      ['management that deletes', 'management', ['tenant:delete']],
+      ['public', 'public', ['token:create', 'token:update']],
+      ['private', 'private', ['token:create', 'token:read', 'token:use', 'token:delete']],
+    ];
+
+    it.each(callers)('%s: every endpoint', async (_, type, held) => {
+      const { key } = await by.newApplication(tenantId, type, ...held);
+      const events = await by.count();
+      for (const { method, path, permission, passed, asking } of endpoints) {
+        const answered = await call(path, { key, method, ...asking });
+        if (permission === undefined || held.includes(permission)) expect(answered.status).toBe(passed);
+        else if (method === 'HEAD') expect([answered.status, answered.text]).toEqual([403, '']);
+        else {
+          const more = ['required_permission', 'application_type', 'assignable'];
+          expectProblem(answered, { status: 403, code: 'permission_missing', instance: path, more });
+          expect(answered.json).toMatchObject({
+            required_permission: permission,
+            application_type: type,
+            assignable: type === 'management',
+          });
+        }
+      }
+      expect(await by.count()).toBe(events);
+    });
+
+    it('refuses a permission that is held but not assignable to the type', async () => {
+      const stream = `tenant-${tenantId}`;
+      const { key, wish } = freshKey(tenantId);
+      const applicationId = randomUUID();
+      const last = (await by.events()).findLast((event) => event.stream === stream)!.revision;
+      const data = {
+        applicationId,
+        name: 'Sly',
+        applicationType: 'public',
+        permissions: everyTenantPermission,
+      };
+      await by.log.append(
+        stream,
+        [
+          { id: randomUUID(), type: 'ApplicationCreated', data, metadata: {} },
+          {
+            id: randomUUID(),
+            type: 'KeyAdded',
+            data: { keyId: wish.keyId, applicationId, digest: wish.digest },
+            metadata: {},
+          },
+        ],
+        last,
+      );
+      await until(async () => (await call('/permissions', { key })).status === 200);
+      for (const asking of [
+        { method: 'GET' },
+        { method: 'PUT', body: { name: 'B' } },
+        { method: 'DELETE' },
+      ]) {
+        const { status, json } = await call('/tenants/self', { key, ...asking });
+        expect([status, json.assignable, json.application_type]).toEqual([403, false, 'public']);
+      }
+    });
+
+    it('follows a change of permissions: at once for writes, within a second for reads', async () => {
+      const { id, key } = await by.newApplication(tenantId, 'management', ...everyTenantPermission);
+      await by.run('application', 'set-permissions', id, '--tenant', tenantId);
+      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(403);
+      await until(async () => (await call('/tenants/self', { key })).status === 403, 1_000, 'a refusal');
+      await by.run(
+        'application',
+        'set-permissions',
+        id,
+        '--tenant',
+        tenantId,
+        '--permission',
+        'tenant:update',
+      );
+      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
+    });
+
+    it('comes after the route and before the body', async () => {
+      const { key } = await by.newApplication(tenantId, 'public', 'token:create');
+      expect((await call('/nowhere', { key })).status).toBe(404);
+      expect((await call('/tenants/self', { key, method: 'POST' })).status).toBe(405);
+      expect((await call('/tenants/self', { key, method: 'PUT', body: '{bad' })).status).toBe(403);
+      expect((await call('/tenants/self', { key, method: 'OPTIONS' })).status).toBe(204);
+    });
+  });
+});

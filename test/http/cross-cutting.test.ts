@@ -1,0 +1,253 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { problems } from '../../src/problems';
+import { beside, type Beside } from '../support/beside';
+import { ask } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { sendRaw } from '../support/raw';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const CANARY = 'canary name 7f3a';
+
+describe('every request', () => {
+  let service: Service;
+  let by: Beside;
+  const linesOf = (trace: string) =>
+    service
+      .stderr()
+      .split('\n')
+      .filter((line) => line.includes(trace))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const call = (path: string, headers: Record<string, string> = {}, key = service.key) =>
+    ask(`${service.url}${path}`, { key, headers });
+
+  beforeAll(async () => {
+    service = await startService();
+    by = await beside(service);
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  describe('trace id', () => {
+    it.each(['a', 'A-b_c.d:1-'.replace('_', '.'), 'x'.repeat(128), '00000000-0000-4000-8000-000000000000'])(
+      '%s is taken as it is',
+      async (trace) => {
+        expect((await call('/permissions', { 'SVC-TRACE-ID': trace })).headers.get('svc-trace-id')).toBe(
+          trace,
+        );
+        const refused = await call('/nowhere', { 'svc-trace-id': trace });
+        expect(refused.headers.get('svc-trace-id')).toBe(trace);
+        expect(refused.json.trace_id).toBe(trace);
+      },
+    );
+
+    it.each(['', ' ', 'a b', 'x'.repeat(129), 'a,b', '<script>', 'a/b', 'é', '{"a":1}'])(
+      '%j is replaced',
+      async (trace) => {
+        const answered = await call('/nowhere', { 'SVC-TRACE-ID': trace });
+        expect(answered.headers.get('svc-trace-id')).toMatch(UUID);
+        expect(answered.json.trace_id).toBe(answered.headers.get('svc-trace-id'));
+      },
+    );
+
+    it('is made, and another one each time', async () => {
+      const made = [await call('/permissions'), await call('/permissions')].map((answered) =>
+        answered.headers.get('svc-trace-id'),
+      );
+      for (const trace of made) expect(trace).toMatch(UUID);
+      expect(made[0]).not.toBe(made[1]);
+    });
+
+    it('sent twice is replaced', async () => {
+      const twice = 'SVC-TRACE-ID: a\r\nSVC-TRACE-ID: a\r\nConnection: close\r\n';
+      const [answered] = await sendRaw(service.url, `GET /x HTTP/1.1\r\nHost: x\r\n${twice}\r\n`);
+      expect(answered!.headers.get('svc-trace-id')).toMatch(UUID);
+    });
+
+    it('is in the event that the request caused, with who and when', async () => {
+      const trace = `trace-${randomUUID()}`;
+      const headers = { 'SVC-TRACE-ID': trace, 'SVC-IDEMPOTENCY-KEY': 'k' };
+      const body = JSON.stringify({ name: CANARY });
+      const { json } = await ask(`${service.url}/tenants/self`, {
+        method: 'PUT',
+        key: service.key,
+        body,
+        headers,
+      });
+      const event = (await by.events()).at(-1)!;
+      expect(event.metadata).toEqual({
+        actor: { type: 'application', id: json.modified_by },
+        at: json.modified_at,
+        version: 1,
+        traceId: trace,
+        idempotency: {
+          key: 'k',
+          scope: 'PUT /tenants/self',
+          hash: createHash('sha256').update(body).digest('hex'),
+        },
+      });
+    });
+  });
+
+  describe('access log', () => {
+    it('has one line with the promised members', async () => {
+      const cases = [
+        { path: '/permissions', status: 200, route: '/permissions' },
+        { path: '/tenants/self/?a=secret-query', status: 200, route: '/tenants/self' },
+        { path: '/nowhere', status: 404, route: null },
+        { path: '/problems/not_found', status: 200, route: '/problems/:code' },
+      ];
+      for (const { path, status, route } of cases) {
+        const trace = randomUUID();
+        expect((await call(path, { 'SVC-TRACE-ID': trace })).status).toBe(status);
+        await until(() => linesOf(trace).length > 0);
+        const [line, ...more] = linesOf(trace);
+        expect(more).toEqual([]);
+        expect(line).toEqual({
+          level: 30,
+          time: expect.stringMatching(/^20\d\d-.*Z$/),
+          trace_id: trace,
+          method: 'GET',
+          route,
+          status,
+          ms: expect.any(Number),
+          application_id: path.startsWith('/problems') ? null : expect.stringMatching(UUID),
+          msg: 'request',
+        });
+        expect(line!['ms']).toBeLessThan(2_000);
+      }
+      expect(service.stderr()).not.toContain('secret-query');
+    });
+
+    it('says that a client went away', async () => {
+      const trace = randomUUID();
+      const controller = new AbortController();
+      const body = new ReadableStream({ start: (sink) => sink.enqueue(Buffer.from('{"name":')) });
+      const asked = fetch(`${service.url}/tenants/self`, {
+        method: 'PUT',
+        headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json', 'SVC-TRACE-ID': trace },
+        body,
+        duplex: 'half',
+        signal: controller.signal,
+      }).catch(() => undefined);
+      await until(async () => (await call('/permissions')).status === 200);
+      controller.abort();
+      await asked;
+      await until(() => linesOf(trace).length > 0);
+      expect(linesOf(trace)).toEqual([expect.objectContaining({ aborted: true, method: 'PUT' })]);
+    });
+
+    it('never has a key, its digest, an idempotency key or a body', async () => {
+      const bad = `${service.key.slice(0, -1)}${service.key.endsWith('a') ? 'b' : 'a'}`;
+      const put = (body: unknown, headers: Record<string, string> = {}, key = service.key) =>
+        ask(`${service.url}/tenants/self`, { method: 'PUT', key, body, headers });
+      await put({ name: CANARY }, { 'SVC-IDEMPOTENCY-KEY': 'secret-idem' });
+      await put({ name: CANARY, settings: CANARY });
+      await put(`{"name":"${CANARY}`);
+      await put({ name: CANARY }, {}, bad);
+      await call(`/${CANARY.replaceAll(' ', '-')}`, {}, bad);
+      const trace = randomUUID();
+      await call('/permissions', { 'SVC-TRACE-ID': trace });
+      await until(() => linesOf(trace).length > 0);
+      const written = service.stderr();
+      for (const secret of [service.key, bad, CANARY, 'secret-idem', service.key.slice(26)])
+        expect(written).not.toContain(secret);
+      for (const key of [service.key, bad])
+        expect(written).not.toContain(createHash('sha256').update(key).digest('hex'));
+    });
+  });
+
+  describe('problem pages', () => {
+    const codes = Object.keys(problems);
+
+    it.each(codes)('%s, without a key, as JSON and as HTML', async (code) => {
+      const { status, title, meaning } = problems[code as keyof typeof problems];
+      const json = await ask(`${service.url}/problems/${code}`);
+      expect(json.status).toBe(200);
+      expect(json.json).toEqual({ code, ...(status === undefined ? {} : { status }), title, meaning });
+      expect(json.headers.get('cache-control')).toBe('public, max-age=3600');
+      expect(json.headers.get('vary')).toMatch(/accept/i);
+      const headers = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+      const html = await ask(`${service.url}/problems/${code}/`, { headers });
+      expect(html.status).toBe(200);
+      expect(html.headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(html.text).toContain(`<code>${code}</code>`);
+    });
+
+    it('answer HEAD', async () => {
+      const head = await ask(`${service.url}/problems/not_found`, { method: 'HEAD' });
+      expect([head.status, head.text]).toEqual([200, '']);
+    });
+
+    it.each(['nope', 'NOT_FOUND', 'toString', 'not_found.json', 'not_found/x'])(
+      '%s is 401 without a key and 404 with one',
+      async (code) => {
+        const path = `/problems/${code}`;
+        expectProblem(await ask(`${service.url}${path}`), {
+          status: 401,
+          code: 'key_refused',
+          instance: path,
+        });
+        expectProblem(await call(path), { status: 404, code: 'not_found', instance: path });
+      },
+    );
+  });
+
+  it('does not say what it is made of', async () => {
+    const { headers } = await call('/permissions');
+    expect([headers.get('x-powered-by'), headers.get('server')]).toEqual([null, null]);
+  });
+});
+
+describe('settings', () => {
+  it('HEADER_PREFIX and PUBLIC_URL work throughout', async () => {
+    const PUBLIC_URL = 'https://api.example.com/v1';
+    const service = await startService({ HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/` });
+    const traceHeader = 'ACME-TRACE-ID';
+    const call = (headers: Record<string, string>, method = 'GET', body?: unknown) =>
+      ask(`${service.url}/tenants/self`, { method, headers, body });
+    const key = { 'acme-api-key': service.key };
+    expect((await call(key)).status).toBe(200);
+    expectProblem(await call({ 'SVC-API-KEY': service.key }), {
+      status: 401,
+      code: 'key_refused',
+      type: `${PUBLIC_URL}/problems/key_refused`,
+      traceHeader,
+    });
+    const traced = await call({ ...key, 'ACME-TRACE-ID': 'mine', 'SVC-TRACE-ID': 'not-mine' });
+    expect(traced.headers.get('acme-trace-id')).toBe('mine');
+    expect([...traced.headers.keys()].filter((name) => name.startsWith('svc'))).toEqual([]);
+    const idempotent = { ...key, 'ACME-IDEMPOTENCY-KEY': 'k', 'SVC-IDEMPOTENCY-KEY': 'ignored' };
+    const first = await call(idempotent, 'PUT', { name: 'B' });
+    expect((await call(idempotent, 'PUT', { name: 'B' })).text).toBe(first.text);
+    expect((await call(idempotent, 'PUT', { name: 'C' })).status).toBe(422);
+    const differing = await call({ ...idempotent, 'Idempotency-Key': 'x' }, 'PUT', { name: 'B' });
+    expect(Object.keys(differing.json.errors)).toEqual(['ACME-IDEMPOTENCY-KEY']);
+    const [unparsable] = await sendRaw(service.url, 'garbage\r\n\r\n');
+    expectProblem(unparsable!, {
+      status: 400,
+      code: 'malformed_request',
+      type: `${PUBLIC_URL}/problems/malformed_request`,
+      traceHeader,
+    });
+    expect(service.stdout()).toContain(`ACME-API-KEY: ${service.key}`);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('BODY_LIMIT is the limit', async () => {
+    const service = await startService({ BODY_LIMIT: '1024' });
+    const put = (pad: number) =>
+      ask(`${service.url}/tenants/self`, {
+        method: 'PUT',
+        key: service.key,
+        body: `{"name":"A"}${' '.repeat(pad)}`,
+      });
+    expect((await put(1_024 - 12)).status).toBe(200);
+    const refused = await put(1_025 - 12);
+    expectProblem(refused, { status: 413, code: 'body_too_large' });
+    expect(refused.json.detail).toContain('1024');
+    expect(await service.stop()).toBe(0);
+  });
+});

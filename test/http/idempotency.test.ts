@@ -1,0 +1,270 @@
+import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beside, type Beside } from '../support/beside';
+import { ask, type Asking } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { sendRaw } from '../support/raw';
+import { startService, type Service } from '../support/service';
+
+const OWN = 'SVC-IDEMPOTENCY-KEY';
+const STANDARD = 'Idempotency-Key';
+
+describe('idempotency', () => {
+  let service: Service;
+  let by: Beside;
+  let key: string;
+  let tenantId: string;
+  const call = (asking: Asking, path = '/tenants/self') => ask(`${service.url}${path}`, { key, ...asking });
+  const put = (body: unknown, headers: Record<string, string>, path?: string) =>
+    call({ method: 'PUT', body, headers }, path);
+
+  beforeAll(async () => {
+    service = await startService();
+    by = await beside(service);
+  });
+  beforeEach(async () => {
+    ({ key, tenantId } = await by.newTenant('Acme'));
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it.each([
+    ['its own header', { [OWN]: 'k-1' }, { [OWN]: 'k-1' }],
+    ['the standard header', { [STANDARD]: 'k-1' }, { [STANDARD]: 'k-1' }],
+    ['one and then the other', { [OWN]: 'k-1' }, { [STANDARD]: 'k-1' }],
+    ['both and equal', { [OWN]: 'k-1', [STANDARD]: 'k-1' }, { [STANDARD]: 'k-1' }],
+    ['other letters', { 'svc-idempotency-KEY': 'k-1' }, { [OWN]: 'k-1' }],
+    [
+      'every visible character',
+      { [OWN]: '!"#$%&\'()*+,-./:;<=>?@[]^_`{|}~' },
+      { [OWN]: '!"#$%&\'()*+,-./:;<=>?@[]^_`{|}~' },
+    ],
+    ['255 characters', { [OWN]: 'x'.repeat(255) }, { [OWN]: 'x'.repeat(255) }],
+  ])('replays with %s: the same answer and one event', async (_, first, second) => {
+    const before = await by.count();
+    const one = await put({ name: 'Once' }, first);
+    const two = await put({ name: 'Once' }, second);
+    expect([one.status, two.status]).toEqual([200, 200]);
+    expect(two.text).toBe(one.text);
+    expect(two.headers.get('etag')).toBe(one.headers.get('etag'));
+    expect(await by.count()).toBe(before + 1);
+  });
+
+  it('replays the answer of its own event, also after other changes', async () => {
+    const headers = { [OWN]: 'early' };
+    const body = { name: 'Early', settings: { fingerprint_tokens: 'true' } };
+    const first = await put(body, headers);
+    await put({ name: 'Late', settings: { fingerprint_tokens: 'false' } }, { [OWN]: 'late' });
+    const before = await by.count();
+    const again = await put(body, headers);
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(again.headers.get('etag')).toBe(first.headers.get('etag'));
+    expect((await call({})).json.name).toBe('Late');
+    expect(await by.count()).toBe(before);
+  });
+
+  it('replays before If-Match is looked at', async () => {
+    const headers = { [OWN]: 'k', 'If-Match': '"0"' };
+    const first = await put({ name: 'B' }, headers);
+    const again = await put({ name: 'B' }, headers);
+    expect([first.status, again.status]).toEqual([200, 200]);
+    expect(again.text).toBe(first.text);
+  });
+
+  it('takes the same path with a trailing slash for the same', async () => {
+    const before = await by.count();
+    await put({ name: 'B' }, { [OWN]: 'k' });
+    expect((await put({ name: 'B' }, { [OWN]: 'k' }, '/tenants/self/')).status).toBe(200);
+    expect(await by.count()).toBe(before + 1);
+  });
+
+  it('is each Application its own', async () => {
+    const other = await by.newApplication(tenantId, 'management', 'tenant:update');
+    const before = await by.count();
+    await put({ name: 'B' }, { [OWN]: 'k' });
+    const mine = await call({ key: other.key, method: 'PUT', body: { name: 'C' }, headers: { [OWN]: 'k' } });
+    expect([mine.status, mine.json.modified_by]).toEqual([200, other.id]);
+    expect(await by.count()).toBe(before + 2);
+  });
+
+  it('is each method its own', async () => {
+    await put({ name: 'B' }, { [OWN]: 'k' });
+    expect((await call({ method: 'DELETE', headers: { [OWN]: 'k' } })).status).toBe(204);
+  });
+
+  it('keeps no failures', async () => {
+    const before = await by.count();
+    expect((await put({ name: '' }, { [OWN]: 'k' })).status).toBe(400);
+    expect((await put({ name: 'B' }, { [OWN]: 'k', 'If-Match': '"77"' })).status).toBe(412);
+    expect((await put({ name: 'B' }, { [OWN]: 'k' })).status).toBe(200);
+    expect(await by.count()).toBe(before + 1);
+  });
+
+  it('means nothing on GET', async () => {
+    for (let i = 0; i < 2; i++)
+      expect((await call({ headers: { [OWN]: 'a b', [STANDARD]: 'c' } })).status).toBe(200);
+  });
+
+  describe('400', () => {
+    it('two headers that differ', async () => {
+      const before = await by.count();
+      const answered = await put({ name: 'B' }, { [OWN]: 'a', [STANDARD]: 'b' });
+      expectProblem(answered, { status: 400, code: 'validation_failed', fields: [OWN] });
+      expect(await by.count()).toBe(before);
+    });
+
+    it.each([
+      ['empty', ''],
+      ['with a space', 'a b'],
+      ['too long', 'x'.repeat(256)],
+      ['not ASCII', 'clé'],
+      ['with a tab', 'a\tb'],
+    ])('a key that is %s', async (_, value) => {
+      const before = await by.count();
+      for (const name of [OWN, STANDARD])
+        for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
+          const answered = await call({ ...asking, headers: { [name]: value } });
+          expectProblem(answered, { status: 400, code: 'validation_failed', fields: [name] });
+        }
+      expect(await by.count()).toBe(before);
+    });
+
+    it('a key sent twice', async () => {
+      const twice = `${OWN}: k\r\n${OWN}: k\r\nConnection: close\r\n`;
+      const bytes = `DELETE /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n${twice}\r\n`;
+      const [answered] = await sendRaw(service.url, bytes);
+      expectProblem(answered!, { status: 400, code: 'validation_failed', fields: [OWN] });
+    });
+  });
+
+  describe('422', () => {
+    it.each([
+      ['another name', '{"name":"C"}'],
+      ['the same meaning in other bytes', '{ "name":"B"}'],
+      ['a member more', '{"name":"B","x":1}'],
+    ])('%s', async (_, body) => {
+      await put('{"name":"B"}', { [OWN]: 'k' });
+      const before = await by.count();
+      expectProblem(await put(body, { [OWN]: 'k' }), {
+        status: 422,
+        code: 'idempotency_key_reused',
+        instance: '/tenants/self',
+      });
+      expect(await by.count()).toBe(before);
+      expect((await call({})).json.name).toBe('B');
+    });
+
+    it('comes before If-Match', async () => {
+      await put({ name: 'B' }, { [OWN]: 'k' });
+      expect((await put({ name: 'C' }, { [OWN]: 'k', 'If-Match': '"77"' })).status).toBe(422);
+    });
+  });
+
+  describe('concurrent', () => {
+    it('the same key many times: one event, the others 409 or the same answer', async () => {
+      const before = await by.count();
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => put({ name: 'Once' }, { [OWN]: 'k' })),
+      );
+      const good = answers.filter((answered) => answered.status === 200);
+      const busy = answers.filter((answered) => answered.status === 409);
+      expect(good.length + busy.length).toBe(20);
+      expect(new Set(good.map((answered) => answered.text)).size).toBe(1);
+      for (const answered of busy) {
+        expectProblem(answered, { status: 409, code: 'idempotency_in_progress' });
+        expect(answered.headers.get('retry-after')).toBe('1');
+      }
+      expect(await by.count()).toBe(before + 1);
+    });
+
+    it('two instances on one folder: one event, one answer', async () => {
+      const second = await startService({ DATA_DIR: service.folder });
+      for (let i = 0; i < 10; i++) {
+        const before = await by.count();
+        const asking = { key, method: 'PUT', body: { name: `N${i}` }, headers: { [OWN]: `k${i}` } };
+        const answers = await Promise.all(
+          [service, second].map(({ url }) => ask(`${url}/tenants/self`, asking)),
+        );
+        expect(answers.map((answered) => answered.status)).toEqual([200, 200]);
+        expect(answers[0]!.text).toBe(answers[1]!.text);
+        expect(await by.count()).toBe(before + 1);
+      }
+      expect(await second.stop()).toBe(0);
+    });
+  });
+
+  describe('DELETE', () => {
+    it('repeated with the same keys is 204 again; anything else is 401', async () => {
+      const headers = { [OWN]: 'bye' };
+      const before = await by.count();
+      expect((await call({ method: 'DELETE', headers })).status).toBe(204);
+      const again = await call({ method: 'DELETE', headers });
+      expect([again.status, again.text]).toEqual([204, '']);
+      expect(
+        (await call({ method: 'DELETE', headers: { [STANDARD]: 'bye' } }, '/tenants/self/')).status,
+      ).toBe(204);
+      const refused: [Asking, string?][] = [
+        [{ method: 'DELETE' }],
+        [{ method: 'DELETE', headers: { [OWN]: 'other' } }],
+        [{ method: 'DELETE', headers }, '/tenants/self/reports'],
+        [{ method: 'DELETE', headers }, '/permissions'],
+        [{ method: 'DELETE', headers }, '/nowhere'],
+        [{ method: 'PUT', headers, body: { name: 'B' } }],
+        [{ method: 'GET', headers }],
+        [{ method: 'OPTIONS', headers }],
+        [{ method: 'POST', headers }],
+      ];
+      for (const [asking, path] of refused)
+        expectProblem(await call(asking, path), { status: 401, code: 'key_refused' });
+      expect(await by.count()).toBe(before + 1);
+    });
+
+    it('is not repeated for another Application of the tenant', async () => {
+      const other = await by.newApplication(tenantId, 'management', 'tenant:delete');
+      await call({ method: 'DELETE', headers: { [OWN]: 'bye' } });
+      const answered = await call({ key: other.key, method: 'DELETE', headers: { [OWN]: 'bye' } });
+      expectProblem(answered, { status: 401, code: 'key_refused' });
+    });
+
+    it('is not repeated with a key that was revoked before', async () => {
+      const { id } = await by.newApplication(tenantId, 'management', 'tenant:delete');
+      const made = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
+      const second = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
+      await by.run('key', 'revoke', made['key_id']!, '--tenant', tenantId);
+      const asking = { method: 'DELETE', headers: { [OWN]: 'bye' } };
+      expect((await call({ ...asking, key: second['key']! })).status).toBe(204);
+      expect((await call({ ...asking, key: made['key']! })).status).toBe(401);
+      expect((await call({ ...asking, key: second['key']! })).status).toBe(204);
+    });
+  });
+});
+
+describe('idempotency over a restart', () => {
+  it('survives it, and the loss of the read models', async () => {
+    const first = await startService();
+    const { key, folder } = first;
+    const headers = { [OWN]: randomUUID() };
+    const asking = { key, method: 'PUT', body: { name: 'Lasting' }, headers };
+    const answered = await ask(`${first.url}/tenants/self`, asking);
+    await ask(`${first.url}/tenants/self`, { ...asking, body: { name: 'Later' }, headers: {} });
+    expect(await first.stop()).toBe(0);
+    rmSync(join(folder, 'read-models'), { recursive: true });
+    const second = await startService({ DATA_DIR: folder });
+    const by = await beside(second);
+    const before = await by.count();
+    const again = await ask(`${second.url}/tenants/self`, asking);
+    expect([again.status, again.text]).toEqual([200, answered.text]);
+    expect((await ask(`${second.url}/tenants/self`, { ...asking, body: { name: 'X' } })).status).toBe(422);
+    expect((await ask(`${second.url}/tenants/self`, { key })).json.name).toBe('Later');
+    const bye = { key, method: 'DELETE', headers: { [OWN]: 'bye' } };
+    expect((await ask(`${second.url}/tenants/self`, bye)).status).toBe(204);
+    expect(await second.stop()).toBe(0);
+    const third = await startService({ DATA_DIR: folder });
+    expect((await ask(`${third.url}/tenants/self`, bye)).status).toBe(204);
+    expect((await ask(`${third.url}/tenants/self`, asking)).status).toBe(401);
+    expect(await by.count()).toBe(before + 1);
+    expect(await third.stop()).toBe(0);
+  });
+});

@@ -1,0 +1,74 @@
+import { ask } from '../support/http';
+import { sendRaw } from '../support/raw';
+import { expectProblem } from '../support/problem';
+import { startService, type Service } from '../support/service';
+
+describe('the operations listener', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('has a port of its own', () => {
+    expect(new URL(service.operationsUrl).port).not.toBe(new URL(service.url).port);
+  });
+
+  it('lives', async () => {
+    const { status, json, headers } = await ask(`${service.operationsUrl}/livez`);
+    expect([status, json]).toEqual([200, { status: 'live' }]);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('is ready and says how far everything is', async () => {
+    await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'B' } });
+    const { status, json } = await ask(`${service.operationsUrl}/readyz?verbose`);
+    expect(status).toBe(200);
+    const caughtUp = {
+      position: json.log.head,
+      lag_events: 0,
+      lag_capped: false,
+      lag_seconds: 0,
+      parked: [],
+    };
+    expect(json).toEqual({
+      status: 'ready',
+      log: { identity: expect.stringMatching(/^[0-9a-f-]{36}$/), head: '0000000000000004' },
+      projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
+      projections: [
+        { projection: 'tenants', generation: 'tenants_v1_1', ...caughtUp },
+        { projection: 'applications', generation: 'applications_v1_1', ...caughtUp },
+      ],
+      decisions: { parked: [] },
+    });
+  });
+
+  it('has nothing else, and no API', async () => {
+    for (const path of ['/', '/permissions', '/tenants/self', '/livez/', '/problems/not_found']) {
+      const { status, json } = await ask(`${service.operationsUrl}${path}`, { key: service.key });
+      expect([status, json]).toEqual([404, { paths: ['/livez', '/readyz'] }]);
+    }
+    for (const method of ['POST', 'PUT', 'DELETE'])
+      expect((await ask(`${service.operationsUrl}/livez`, { method })).status).toBe(405);
+  });
+
+  it('answers HEAD without a body', async () => {
+    for (const path of ['/livez', '/readyz']) {
+      const { status, text } = await ask(`${service.operationsUrl}${path}`, { method: 'HEAD' });
+      expect([status, text]).toEqual([200, '']);
+    }
+  });
+
+  it('refuses garbage like the API', async () => {
+    const [answered] = await sendRaw(service.operationsUrl, 'garbage\r\n\r\n');
+    expectProblem(answered!, { status: 400, code: 'malformed_request' });
+  });
+
+  it('is not reachable through the API', async () => {
+    for (const path of ['/livez', '/readyz'])
+      expect((await ask(`${service.url}${path}`, { key: service.key })).status).toBe(404);
+  });
+});

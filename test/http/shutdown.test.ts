@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { beside } from '../support/beside';
+import { ask } from '../support/http';
+import { answersIn, converse } from '../support/raw';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+/** A PUT whose body is still coming. */
+const slowPut = async (service: Service) => {
+  const talk = converse(service.url);
+  const headers = `Host: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 19\r\n`;
+  talk.socket.write(`PUT /tenants/self HTTP/1.1\r\n${headers}\r\n{"name":`);
+  await once(talk.socket, 'connect');
+  expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
+  return talk;
+};
+
+const refusesConnections = async (service: Service): Promise<boolean> => {
+  const talk = converse(service.url);
+  const connected = await Promise.race([
+    once(talk.socket, 'connect').then(
+      () => true,
+      () => false,
+    ),
+    talk.closed.then(() => false),
+  ]);
+  talk.socket.destroy();
+  return !connected;
+};
+
+describe('shutdown', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s: finishes what is under way, takes nothing new, ends with 0',
+    async (signal) => {
+      const service = await startService();
+      const by = await beside(service);
+      const before = await by.count();
+      const ended = once(service.process, 'exit');
+      const talk = await slowPut(service);
+      const began = Date.now();
+      service.process.kill(signal);
+      await until(() => refusesConnections(service), 5_000, 'refusing connections');
+      expect(service.process.exitCode).toBeNull();
+      talk.socket.write('"Fare');
+      expect(talk.received()).toBe('');
+      talk.socket.write('well"}');
+      await talk.closed;
+      const [answered] = answersIn(talk.received());
+      expect([answered?.status, answered?.json?.name]).toEqual([200, 'Farewell']);
+      expect(await ended).toEqual([0, null]);
+      expect(Date.now() - began).toBeLessThan(5_000);
+      expect(await by.count()).toBe(before + 1);
+      expect(service.stderr()).toContain('"msg":"stopped"');
+    },
+  );
+
+  it('a second signal ends at once', async () => {
+    const service = await startService();
+    const ended = once(service.process, 'exit');
+    await slowPut(service);
+    service.process.kill('SIGTERM');
+    await until(() => service.stderr().includes('a second signal ends at once'));
+    service.process.kill('SIGTERM');
+    expect(await ended).toEqual([130, null]);
+  });
+
+  it('waits only so long, and the cut request changes nothing', async () => {
+    const service = await startService({ SHUTDOWN_SECONDS: '1' });
+    const by = await beside(service);
+    const before = await by.count();
+    const talk = await slowPut(service);
+    const connect = converse(service.url);
+    connect.socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+    await until(() => connect.received() !== '');
+    const began = Date.now();
+    expect(await service.stop()).toBe(0);
+    expect(Date.now() - began).toBeLessThan(5_000);
+    await talk.closed;
+    expect(talk.received()).toBe('');
+    expect(await by.count()).toBe(before);
+  });
+
+  it('an idle keep-alive connection does not hold it up', async () => {
+    const service = await startService();
+    const talk = converse(service.url);
+    talk.socket.write(`GET /permissions HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`);
+    await until(() => talk.received().endsWith(']'));
+    const began = Date.now();
+    expect(await service.stop()).toBe(0);
+    expect(Date.now() - began).toBeLessThan(5_000);
+    await talk.closed;
+  });
+});
