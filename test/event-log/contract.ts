@@ -560,7 +560,7 @@ export const eventLogContract = (name: string, open: Open): void => {
                 await own.close();
               },
             ),
-            { seed, numRuns: 15 },
+            { seed, numRuns: 10 },
           ),
         60_000,
       );
@@ -641,7 +641,7 @@ export const eventLogContract = (name: string, open: Open): void => {
             const [stored] = await eventsOf(log.readStream(stream, after));
             expect(stored).toMatchObject({ data: event.data, metadata: event.metadata });
           }),
-          { seed, numRuns: 50 },
+          { seed, numRuns: 30 },
         );
       },
       60_000,

@@ -1,11 +1,13 @@
-import { addKey, setPermissions } from '../../src/domain/applications';
+import { addKey, revokeKey, setPermissions } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { logFault } from '../../src/event-log/event-log';
-import { MOST_REPLIES } from '../../src/ledger/replies';
+import { MOST_REPLIES, rememberReply, type Replies } from '../../src/ledger/replies';
 import type { Command } from '../../src/ledger/ledger';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
+import { recordedAt } from '../support/given';
+import { created } from '../support/histories';
 import {
   byKey,
   byOperator,
@@ -89,6 +91,16 @@ describe('a request repeated with its idempotency key', () => {
     await one.ledger.execute(byOperator(customer.tenantId, setPermissions(customer.applicationId, [])));
     expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
       'permission_missing',
+    );
+  });
+
+  it('is refused at once when its key was revoked through another program', async () => {
+    const { folder, one, customer } = await opened();
+    const other = await openLedger(folder);
+    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await other.ledger.execute(byOperator(customer.tenantId, revokeKey(customer.keyId)));
+    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+      'key_refused',
     );
   });
 
@@ -197,6 +209,14 @@ describe('a race with one idempotency key between two programs', () => {
 });
 
 describe('remembered requests', () => {
+  it('keep the first event that one of them caused', () => {
+    const replies: Replies = new Map();
+    const event = recordedAt(created, 0);
+    for (const revision of [4, 5]) rememberReply(replies, { ...event, revision, ...idempotent('k') });
+    rememberReply(replies, event);
+    expect([...replies.values()]).toEqual([{ hash: 'body', revision: 4 }]);
+  });
+
   it('are the newest 10,000 of a tenant', async () => {
     expect(MOST_REPLIES).toBe(10_000);
     const { one, customer } = await opened();
