@@ -7,8 +7,9 @@ import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
-import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
 import { commandJson, type Service } from './service';
+import { until } from './until';
 
 export interface NewApplication {
   readonly id: string;
@@ -41,7 +42,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
   const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
   opened.push(app);
 
-  const write = async (tenantId: string, decide: Decide): Promise<void> => {
+  const write = async (tenantId: string, decide: Decide): Promise<Position> => {
     const at = new Date().toISOString();
     const deadline = monotonicMs() + 5_000;
     const { position } = await app.ledger.execute({
@@ -51,8 +52,10 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
       at,
       deadline,
     });
-    expect(await app.projecting.reached(position, 5_000)).toBe(true);
+    return position;
   };
+  const shown = async (position: Position): Promise<void> =>
+    until(() => app.projecting.reached(position, 0), 5_000, 'the read models');
   const events = async (): Promise<readonly LoggedEvent[]> => {
     const all: LoggedEvent[] = [];
     for await (const batch of app.log.readAll()) all.push(...batch);
@@ -61,10 +64,8 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
   const newApplication: Beside['newApplication'] = async (tenantId, type, ...permissions) => {
     const id = randomUUID();
     const { key, wish } = freshKey(tenantId);
-    await write(
-      tenantId,
-      createApplication({ applicationId: id, name: `A ${type} one`, type, permissions, key: wish }),
-    );
+    const application = { applicationId: id, name: `A ${type} one`, type, permissions, key: wish };
+    await shown(await write(tenantId, createApplication(application)));
     return { id, key, keyId: wish.keyId };
   };
 
