@@ -126,5 +126,5 @@ export const findKeyStanding = async (
   if (application === undefined || application.deleted_at !== undefined)
     return { status: 'application_deleted' };
   const gone = (await reader.get(tenantId, 'access', TENANT)) !== undefined;
-  return { status: gone ? 'tenant_deleted' : 'good', application };
+  return { status: gone ? 'tenant_deleted' : 'good', keyId: key.id, application };
 };

@@ -109,7 +109,7 @@ export const settings = {
     meaning: 'Whether a first start also makes some demonstration facts: `true` or `false`.',
     fallback: 'true',
     example: 'false',
-    read: (text) => ({ true: true, false: false })[text],
+    read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
   }),
   SHUTDOWN_SECONDS: setting({
     meaning: 'How long a stopping server waits for requests that are under way.',

@@ -39,6 +39,17 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['a\0b'],
   },
+  SECRET: {
+    good: [['x'.repeat(32), 'x'.repeat(32)]],
+    bad: ['short', 'x'.repeat(31)],
+  },
+  DEMO: {
+    good: [
+      ['true', true],
+      ['false', false],
+    ],
+    bad: ['yes', '1', 'TRUE', 'toString'],
+  },
   HEADER_PREFIX: {
     good: [
       ['BT', 'BT'],
@@ -107,6 +118,8 @@ describe('the configuration', () => {
       PUBLIC_URL: '',
       BODY_LIMIT: 65_536,
       OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
+      SECRET: '',
+      DEMO: true,
       SHUTDOWN_SECONDS: 10,
       LOG_LEVEL: 'info',
     };
@@ -124,7 +137,8 @@ describe('the configuration', () => {
   });
 
   it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
-    const sentence = `${name}=${JSON.stringify(text)} makes no sense. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
+    const shown = name === 'SECRET' ? '…' : JSON.stringify(text);
+    const sentence = `${name}=${shown} makes no sense. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
     expect(() => readConfiguration({ [name]: text })).toThrow(
       expect.objectContaining({ code: 'configuration_invalid', message: sentence }),
     );

@@ -10,7 +10,7 @@ export type Caller =
 
 /** What a key stands for, from whatever source: the tenant's stream for writes, a read model for reads. */
 export type KeyStanding =
-  | { readonly status: 'good' | 'tenant_deleted'; readonly application: HeldBy }
+  | { readonly status: 'good' | 'tenant_deleted'; readonly keyId: string; readonly application: HeldBy }
   | { readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted' };
 
 export interface HeldBy {
@@ -31,16 +31,18 @@ export const keyStanding = (now: Tenant, digest: string, at: string): KeyStandin
   if (isExpired(key.expiresAt, at)) return { status: 'expired' };
   const application = now.applications.get(key.applicationId);
   if (application === undefined) return { status: 'application_deleted' };
-  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'good', application };
+  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'good', keyId: key.id, application };
 };
 
 /** Every reason gives the caller the same answer; the reason is for the operator's log. */
 export const keyRefused = (reason: string) =>
   refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', { reason });
 
-export const mustBeGood = (standing: KeyStanding): HeldBy => {
+export const mustBeGood = (
+  standing: KeyStanding,
+): { readonly keyId: string; readonly application: HeldBy } => {
   if (standing.status !== 'good') throw keyRefused(standing.status);
-  return standing.application;
+  return standing;
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */

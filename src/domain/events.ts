@@ -81,6 +81,8 @@ export interface Circumstances {
   readonly at: string;
   readonly recordedAt: string;
   readonly actor?: Actor;
+  /** The key that it was asked with. */
+  readonly keyId?: string;
   readonly traceId?: string;
   readonly idempotency?: Idempotency;
 }

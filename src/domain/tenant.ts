@@ -56,6 +56,10 @@ const withApplication = (now: Known, id: string, change: (app: Application) => A
   return { ...now, applications: new Map(now.applications).set(id, change(application)) };
 };
 
+const mustBe = (isSo: boolean, sentence: string): void => {
+  if (!isSo) throw new Error(sentence);
+};
+
 const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
   const rest = new Map(map);
   rest.delete(key);
@@ -91,6 +95,7 @@ export const evolve = (now: Tenant, event: Recorded<TenantEvent>): Tenant => {
       return { ...now, status: 'deleted' };
     case 'ApplicationCreated': {
       const { applicationId: id, name, applicationType: type, permissions } = event.data;
+      mustBe(!now.applications.has(id), `Application ${id} is created a second time.`);
       return { ...now, applications: new Map(now.applications).set(id, { id, name, type, permissions }) };
     }
     case 'ApplicationRenamed':
@@ -107,9 +112,14 @@ export const evolve = (now: Tenant, event: Recorded<TenantEvent>): Tenant => {
         })),
       };
     case 'ApplicationDeleted':
+      mustBe(
+        now.applications.has(event.data.applicationId),
+        'An Application that does not exist is deleted.',
+      );
       return { ...now, applications: without(now.applications, event.data.applicationId) };
     case 'KeyAdded': {
       const { keyId: id, applicationId, digest, expiresAt } = event.data;
+      mustBe(now.applications.has(applicationId), 'A key is added to an Application that does not exist.');
       const key = { id, applicationId, revoked: false, ...(expiresAt === undefined ? {} : { expiresAt }) };
       return { ...now, keys: new Map(now.keys).set(digest, key) };
     }

@@ -38,6 +38,7 @@ const metadataSchema = {
   properties: {
     version: { type: 'integer', minimum: 1 },
     at: { type: 'string', format: 'date-time' },
+    keyId: uuid,
     traceId: text,
     actor: {
       type: 'object',
@@ -55,6 +56,7 @@ const metadataSchema = {
 interface Metadata {
   readonly version?: number;
   readonly at?: string;
+  readonly keyId?: string;
   readonly traceId?: string;
   readonly actor?: Actor;
   readonly idempotency?: Idempotency;
@@ -110,6 +112,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     at: new Date(at).toISOString(),
     recordedAt: logged.recordedAt,
     ...(rest.actor === undefined ? {} : { actor: rest.actor }),
+    ...(rest.keyId === undefined ? {} : { keyId: rest.keyId }),
     ...(rest.traceId === undefined ? {} : { traceId: rest.traceId }),
     ...(rest.idempotency === undefined ? {} : { idempotency: rest.idempotency }),
   } as Recorded;

@@ -17,24 +17,29 @@ const forReading = async ({ reader, isReady }: ApiParts, tenantId: string, diges
   const applications = reader('applications');
   if ((await applications.get(tenantId, PARKED, PARKED_KEY)) !== undefined)
     throw fault('tenant_parked', `Tenant ${tenantId} is parked in applications.`);
-  return mustBeGood(await findKeyStanding(applications, tenantId, digest, at));
+  return mustBeGood(await findKeyStanding(applications, tenantId, digest, at)).application;
 };
 
 /** The one exception to "no key of a deleted tenant": the same deletion again. */
-const repeatsDeletion = (ctx: ApiContext, parts: ApiParts, fold: Fold, application: HeldBy): boolean => {
+const repeatsDeletion = (
+  ctx: ApiContext,
+  parts: ApiParts,
+  fold: Fold,
+  { keyId, application }: { keyId: string; application: HeldBy },
+): boolean => {
   const key = sentIdempotencyKey(ctx, parts.headers);
   if (ctx.method !== 'DELETE' || key === undefined) return false;
   const scope = `${ctx.method} ${pathOf(ctx)}`;
-  return fold.replies.has(replyKey(application.id, { key, scope, hash: '' }));
+  return fold.replies.get(replyKey(application.id, { key, scope, hash: '' }))?.keyId === keyId;
 };
 
 /** Writes ask the tenant's own stream, so they need no read model. The decision asks once more when it appends. */
 const forWriting = (ctx: ApiContext, parts: ApiParts, tenantId: string, digest: string): Promise<HeldBy> => {
   const applicationIn = (fold: Fold): HeldBy => {
     const standing = keyStanding(fold.tenant, digest, ctx.state.at);
-    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing.application))
+    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing))
       return standing.application;
-    return mustBeGood(standing);
+    return mustBeGood(standing).application;
   };
   return parts.ledger.ask(tenantId, applicationIn, ctx.state.deadline);
 };

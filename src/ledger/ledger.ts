@@ -61,17 +61,23 @@ const replyTo = (fold: Fold, command: Command, application: HeldBy): Reply | und
     ? undefined
     : fold.replies.get(replyKey(application.id, command.idempotency));
 
+interface Authority {
+  readonly keyId: string;
+  readonly application: HeldBy;
+}
+
 /** Who does it, or a refusal: key, expiry and permission as they are at the revision that is appended at. */
-const authorised = (fold: Fold, { caller, ...command }: Command): HeldBy | undefined => {
+const authorised = (fold: Fold, command: Command): Authority | undefined => {
+  const { caller, permission } = command;
   if (caller.kind === 'operator') return undefined;
   const standing = keyStanding(fold.tenant, caller.digest, caller.at);
   const repeats =
     standing.status === 'tenant_deleted' &&
     command.repeatableAfterDeletion === true &&
-    replyTo(fold, { caller, ...command }, standing.application) !== undefined;
-  const application = repeats ? standing.application : mustBeGood(standing);
-  if (command.permission !== undefined) mustHold(application, command.permission);
-  return application;
+    replyTo(fold, command, standing.application)?.keyId === standing.keyId;
+  const { keyId, application } = repeats ? standing : mustBeGood(standing);
+  if (permission !== undefined) mustHold(application, permission);
+  return { keyId, application };
 };
 
 const mustMeet = (command: Command, now: Tenant): void => {
@@ -85,22 +91,26 @@ const mustMeet = (command: Command, now: Tenant): void => {
 
 type Plan =
   | { readonly kind: 'repeat'; readonly reply: Reply }
-  | { readonly kind: 'append'; readonly actor: Actor; readonly events: readonly TenantEvent[] };
+  | {
+      readonly kind: 'append';
+      readonly actor: Actor;
+      readonly keyId?: string;
+      readonly events: readonly TenantEvent[];
+    };
 
 const planned = (fold: Fold, command: Command): Plan => {
-  const application = authorised(fold, command);
-  const reply = application === undefined ? undefined : replyTo(fold, command, application);
+  const authority = authorised(fold, command);
+  const reply = authority === undefined ? undefined : replyTo(fold, command, authority.application);
   if (reply !== undefined) {
     if (reply.hash === command.idempotency?.hash) return { kind: 'repeat', reply };
     if (fold.tenant.status === 'deleted') throw keyRefused('tenant_deleted');
     throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
   }
   mustMeet(command, fold.tenant);
-  const actor: Actor =
-    command.caller.kind === 'operator'
-      ? command.caller.actor
-      : { type: 'application', id: (application as HeldBy).id };
-  return { kind: 'append', actor, events: command.decide(fold.tenant) };
+  const events = command.decide(fold.tenant);
+  if (command.caller.kind === 'operator') return { kind: 'append', actor: command.caller.actor, events };
+  const { keyId, application } = authority as Authority;
+  return { kind: 'append', actor: { type: 'application', id: application.id }, keyId, events };
 };
 
 const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] =>
@@ -118,6 +128,7 @@ const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly 
         actor: plan.actor,
         at,
         version,
+        ...(plan.keyId === undefined ? {} : { keyId: plan.keyId }),
         ...(traceId === undefined ? {} : { traceId }),
         ...(idempotency === undefined ? {} : { idempotency }),
       },

@@ -5,6 +5,8 @@ export const MOST_REPLIES = 10_000;
 
 export interface Reply {
   readonly hash: string;
+  /** The key that it came with. */
+  readonly keyId?: string;
   /** The revision of the event that the request caused; its answer is made from that event again. */
   readonly revision: number;
 }
@@ -20,7 +22,9 @@ export const rememberReply = (replies: Replies, event: Recorded): void => {
   if (event.idempotency === undefined || event.actor === undefined) return;
   const key = replyKey(event.actor.id, event.idempotency);
   if (replies.has(key)) return;
-  replies.set(key, { hash: event.idempotency.hash, revision: event.revision });
+  const { keyId, revision } = event;
+  const { hash } = event.idempotency;
+  replies.set(key, keyId === undefined ? { hash, revision } : { hash, keyId, revision });
   for (const oldest of replies.keys()) {
     if (replies.size <= MOST_REPLIES) return;
     replies.delete(oldest);

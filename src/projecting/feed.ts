@@ -27,6 +27,7 @@ export interface Feed {
 const RECENT_EVENTS = 4_096;
 const BATCH_EVENTS = 2_048;
 const RETRY_MS = 500;
+const BEGIN_MS = 2;
 
 const fed = (logged: LoggedEvent, streams: Streams): FedEvent => {
   let meaning: Decoded | undefined;
@@ -54,17 +55,18 @@ const firstAfter = (events: FedBatch, after: Position): number => {
   return low;
 };
 
-export const liveFeed = async (
-  log: EventLog,
-  streams: Streams,
-  onTrouble: (error: unknown) => void,
-): Promise<Feed> => {
+export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unknown) => void): Feed => {
   const ending = new AbortController();
   const waiting = new Set<() => void>();
   let recent: FedEvent[] = [];
   /** What is kept begins just after this position and reaches up to `reached`. The empty text is before everything. */
-  let start: Position = (await log.head())?.position ?? '';
-  let reached = start;
+  let start: Position | undefined;
+  let reached: Position = '';
+
+  const begin = async (): Promise<void> => {
+    start = (await log.head())?.position ?? '';
+    reached = start;
+  };
 
   const keep = (batch: FedBatch): void => {
     recent.push(...batch);
@@ -79,6 +81,7 @@ export const liveFeed = async (
   const pump = async (): Promise<void> => {
     while (!ending.signal.aborted)
       try {
+        if (start === undefined) await begin();
         const after = reached === '' ? undefined : reached;
         for await (const batch of log.readAll({ after, follow: true, signal: ending.signal }))
           keep(fedBatch(batch, streams));
@@ -110,8 +113,9 @@ export const liveFeed = async (
   const from = async function* (first: Position | undefined, signal: AbortSignal): AsyncGenerator<FedBatch> {
     let after = first ?? '';
     const ended = (): boolean => signal.aborted || ending.signal.aborted;
+    while (start === undefined && !ended()) await pause(BEGIN_MS, signal);
     while (!ended()) {
-      if (after >= start) {
+      if (after >= (start ?? '')) {
         const batch = fromMemory(after);
         if (batch.length > 0) yield batch;
         else await news(after, signal);

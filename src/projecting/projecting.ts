@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Projector } from '../../projections/projector';
-import { pause } from '../clock';
+import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
@@ -109,7 +109,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   };
 
   const serve = async (): Promise<void> => {
-    const feed = await liveFeed(log, streams, (error) =>
+    const feed = liveFeed(log, streams, (error) =>
       onTrouble('The live feed broke and is tried again.', error),
     );
     while (!ending.signal.aborted) {
@@ -154,11 +154,17 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     },
     reached: (position, withinMs) => steps.reached(generations, position, withinMs),
     catchUp: async (position, withinMs, tell = () => undefined) => {
-      if (await steps.reached(generations, position, 0)) return true;
-      if (!(await readModels.lease(LEASE, me, LEASE_MS)))
-        return steps.reached(generations, position, withinMs);
-      await projectUpTo(position, tell);
-      return true;
+      const end = monotonicMs() + withinMs;
+      for (;;) {
+        if (await steps.reached(generations, position, 0)) return true;
+        if (await hold()) {
+          await projectUpTo(position, tell);
+          return true;
+        }
+        const left = end - monotonicMs();
+        if (left <= 0) return false;
+        if (await steps.reached(generations, position, Math.min(RENEW_MS, left))) return true;
+      }
     },
     isParked: async (tenantId) => {
       const found = await Promise.all(generations.map((one) => one.get(tenantId, PARKED, PARKED_KEY)));

@@ -6,7 +6,7 @@ export type Database = DatabaseSyncInstance;
 /** How long a writer waits for another process's lock before it gives up. */
 const BUSY_MS = 1_000;
 
-const SQLITE_BUSY = 5;
+export const SQLITE_BUSY = 5;
 const RETRY_MS = 5;
 
 /** Of several that open a new file at once SQLite refuses all but one right away, without waiting for the lock. */
@@ -32,6 +32,9 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+
+/** For a writing thread, which tries again by itself: the shorter each wait, the sooner it can say who is out of time. */
+export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
 
 /** Runs work in one transaction that holds the file's write lock from its start. */
 export const inTransaction = <T>(db: Database, work: () => T): T => {

@@ -1,6 +1,7 @@
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import { monotonicMs } from '../clock';
 import { codeOf, messageOf } from '../fault';
+import { SQLITE_BUSY } from './database';
 import type { Answer, Question } from './thread';
 
 /** Requests that arrived together are given together, at most this many: that is what makes a group commit. */
@@ -14,6 +15,11 @@ export interface Inside {
   close(): void;
 }
 
+const isBusy = (outcome: Outcome | undefined): boolean =>
+  outcome !== undefined &&
+  'error' in outcome &&
+  (outcome.error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
 const toAnswer = (id: number, outcome: Outcome): Answer => {
   if ('value' in outcome) return { id, value: outcome.value };
   const { error } = outcome;
@@ -21,19 +27,10 @@ const toAnswer = (id: number, outcome: Outcome): Answer => {
   return { id, fault: { code: codeOf(error) ?? 'failed', message: messageOf(error), more } };
 };
 
-const answerGroup = (inside: Inside, group: readonly Question[]): readonly Answer[] => {
-  const now = monotonicMs();
-  const late = group.filter((question) => question.notAfter < now);
-  const timely = group.filter((question) => question.notAfter >= now);
-  const outcomes = attempt(inside, timely);
-  return [
-    ...late.map(({ id }) => ({
-      id,
-      fault: { code: 'expired', message: 'Its time was up before it was begun.' },
-    })),
-    ...timely.map(({ id }, at) => toAnswer(id, outcomes[at] ?? { error: new Error('It was not answered.') })),
-  ];
-};
+const expired = ({ id }: Question): Answer => ({
+  id,
+  fault: { code: 'expired', message: 'Its time was up before it could be begun.' },
+});
 
 const attempt = (inside: Inside, questions: readonly Question[]): readonly Outcome[] => {
   try {
@@ -47,25 +44,44 @@ const attempt = (inside: Inside, questions: readonly Question[]): readonly Outco
 export const answerInThread = (inside: Inside): void => {
   const port = parentPort;
   if (port === null) throw new Error('answerInThread belongs in a worker thread.');
+  let closing = false;
 
-  const next = (): Question | 'close' | undefined =>
-    receiveMessageOnPort(port)?.message as Question | 'close';
-  const close = (): void => {
-    inside.close();
-    port.close();
+  const send = (answer: Answer): void => port.postMessage(answer);
+
+  /** Adds what has arrived since, up to a full group or the word that it was the last. */
+  const gather = (group: Question[]): void => {
+    while (!closing && group.length < LARGEST_GROUP) {
+      const message = receiveMessageOnPort(port)?.message as Question | 'close' | undefined;
+      if (message === undefined) return;
+      if (message === 'close') closing = true;
+      else group.push(message);
+    }
   };
 
-  port.on('message', (first: Question | 'close') => {
-    let message: Question | 'close' | undefined = first;
-    while (message !== undefined) {
-      const group: Question[] = [];
-      while (message !== undefined && message !== 'close' && group.length < LARGEST_GROUP) {
-        group.push(message);
-        message = group.length < LARGEST_GROUP ? next() : undefined;
-      }
-      for (const answer of answerGroup(inside, group)) port.postMessage(answer);
-      if (message === 'close') return close();
-      message = next();
+  /** While another process holds the lock, those whose time is up are told so and the others are tried again. */
+  const answerAll = (first: Question | 'close'): void => {
+    let group: Question[] = [];
+    if (first === 'close') closing = true;
+    else group.push(first);
+    gather(group);
+    while (group.length > 0) {
+      const now = monotonicMs();
+      for (const late of group.filter((question) => question.notAfter < now)) send(expired(late));
+      const timely = group.filter((question) => question.notAfter >= now);
+      const outcomes = attempt(inside, timely);
+      group = timely.filter((_, at) => isBusy(outcomes[at]));
+      timely.forEach(({ id }, at) => {
+        const outcome = outcomes[at] ?? { error: new Error('It was not answered.') };
+        if (!isBusy(outcome)) send(toAnswer(id, outcome));
+      });
+      gather(group);
     }
+  };
+
+  port.on('message', (message: Question | 'close') => {
+    answerAll(message);
+    if (!closing) return;
+    inside.close();
+    port.close();
   });
 };

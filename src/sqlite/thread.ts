@@ -30,6 +30,9 @@ export type Answer =
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
 
+/** So long before its caller gives up a request is not begun any more: so the caller hears that it was not done. */
+const TELLING_MS = 50;
+
 interface Waiting {
   readonly resolve: (value: never) => void;
   readonly reject: (error: Error) => void;
@@ -72,7 +75,11 @@ export const startThread = (file: string, data: unknown): Thread => {
         const late = `The writing thread did not answer within ${withinMs} ms.`;
         const timer = setTimeout(() => settle({ id, fault: { code: 'no_answer', message: late } }), withinMs);
         waiting.set(id, { resolve, reject, timer });
-        worker.postMessage({ id, request, notAfter: monotonicMs() + withinMs } satisfies Question);
+        worker.postMessage({
+          id,
+          request,
+          notAfter: monotonicMs() + Math.max(0, withinMs - TELLING_MS),
+        } satisfies Question);
       }),
 
     close: async () => {

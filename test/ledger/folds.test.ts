@@ -14,13 +14,14 @@ import {
   streams,
   type Customer,
   type OpenLedger,
+  soon,
 } from '../support/ledgers';
 import { changePlan } from '../../src/domain/tenant';
 
 afterEach(closeLedgers);
 
 const foldOf = (one: OpenLedger, { tenantId }: Customer): Promise<string> =>
-  one.ledger.ask(tenantId, foldToText);
+  one.ledger.ask(tenantId, foldToText, soon());
 
 /** From nothing, event by event, without cache or snapshot. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
@@ -33,12 +34,12 @@ describe('a folded tenant', () => {
     const folder = freshFolder();
     const [one, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(one);
-    await other.ledger.ask(customer.tenantId, () => undefined);
+    await other.ledger.ask(customer.tenantId, () => undefined, soon());
     for (let i = 0; i < 5; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
     await one.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
     const plain = await plainFold(one, customer);
     expect(await foldOf(one, customer)).toBe(plain);
-    expect(foldToText(await other.folds.atHead(customer.tenantId))).toBe(plain);
+    expect(foldToText(await other.folds.atHead(customer.tenantId, soon()))).toBe(plain);
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
@@ -46,7 +47,7 @@ describe('a folded tenant', () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
     await fillStream(one.log, customer, 20);
-    const fold = await one.folds.atHead(customer.tenantId);
+    const fold = await one.folds.atHead(customer.tenantId, soon());
     expect(foldFromText(foldToText(fold))).toEqual(fold);
     expect(weightOf(fold)).toBe(1 + 20 + 1 + 1);
   });
@@ -73,7 +74,7 @@ describe('a snapshot', () => {
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);
     await fillStream(one.log, customer, FILLED);
-    const fold = foldToText(await one.folds.atHead(customer.tenantId));
+    const fold = foldToText(await one.folds.atHead(customer.tenantId, soon()));
     await one.close();
     original = { folder, customer, fold };
   });

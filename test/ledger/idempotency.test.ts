@@ -21,6 +21,7 @@ import {
   streams,
   type Customer,
   type OpenLedger,
+  soon,
 } from '../support/ledgers';
 import { refusedWith } from '../support/waiting';
 
@@ -56,7 +57,7 @@ describe('a request repeated with its idempotency key', () => {
   it('gets it from a restarted program and from another one', async () => {
     const { folder, one, customer, before } = await opened();
     const other = await openLedger(folder);
-    await other.ledger.ask(customer.tenantId, () => undefined);
+    await other.ledger.ask(customer.tenantId, () => undefined, soon());
     const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(await other.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
     await one.close();

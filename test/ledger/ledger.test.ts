@@ -20,6 +20,7 @@ import {
   streams,
   type Customer,
   type OpenLedger,
+  soon,
 } from '../support/ledgers';
 import { refusedWith, signal } from '../support/waiting';
 
@@ -33,7 +34,7 @@ const twoLedgers = async (wish: Parameters<typeof makeCustomer>[1] = {}) => {
   const folder = freshFolder();
   const [one, other] = [await openLedger(folder), await openLedger(folder)];
   const customer = await makeCustomer(one, wish);
-  await other.ledger.ask(customer.tenantId, () => undefined);
+  await other.ledger.ask(customer.tenantId, () => undefined, soon());
   return { folder, one, other, customer };
 };
 
@@ -100,15 +101,15 @@ describe('a write', () => {
       },
     });
     const one = await openLedger(folder, around);
-    await one.ledger.ask(customer.tenantId, () => undefined);
+    await one.ledger.ask(customer.tenantId, () => undefined, soon());
     meanwhile = async () => {
       await other.ledger.execute(rename(customer, 'Theirs'));
-      await one.folds.atHead(customer.tenantId);
+      await one.folds.atHead(customer.tenantId, soon());
     };
     const { tenant } = await one.ledger.execute(rename(customer, 'Mine'));
     expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
     meanwhile = async () => undefined;
-    expect(await one.ledger.ask(customer.tenantId, (fold) => fold.tenant)).toMatchObject({
+    expect(await one.ledger.ask(customer.tenantId, (fold) => fold.tenant, soon())).toMatchObject({
       name: 'Theirs',
       changedAt: 4,
     });
@@ -262,11 +263,15 @@ describe('a refusal rests on the head of the stream', () => {
     const { one, other, customer } = await twoLedgers();
     await one.ledger.execute(rename(customer, 'New'));
     const nameOf = (mustBe?: string) =>
-      other.ledger.ask(customer.tenantId, ({ tenant }) => {
-        const name = tenant.status === 'active' ? tenant.name : '';
-        if (mustBe !== undefined && name !== mustBe) throw keyRefused('not yet');
-        return name;
-      });
+      other.ledger.ask(
+        customer.tenantId,
+        ({ tenant }) => {
+          const name = tenant.status === 'active' ? tenant.name : '';
+          if (mustBe !== undefined && name !== mustBe) throw keyRefused('not yet');
+          return name;
+        },
+        soon(),
+      );
     expect(await nameOf()).toBe('Acme');
     expect(await nameOf('New')).toBe('New');
     expect(await refusedWith(nameOf('Never'))).toBe('key_refused');
@@ -329,7 +334,9 @@ describe('a tenant whose history cannot be read', () => {
       expect(program.ledger.unreadable()).toMatchObject([{ more: { eventId: poison.id } }]);
       await program.ledger.execute(rename(neighbour, 'Goes on'));
     }
-    expect(await refusedWith(one.ledger.ask(customer.tenantId, () => 'known'))).toBe('tenant_unreadable');
+    expect(await refusedWith(one.ledger.ask(customer.tenantId, () => 'known', soon()))).toBe(
+      'tenant_unreadable',
+    );
     expect(await historyOf(one, customer)).toHaveLength(4);
 
     heal(folder, poison.id);

@@ -22,7 +22,7 @@ const counted = (log: TestLog) => {
 };
 
 const openFeed = async (log: TestLog): Promise<Feed> => {
-  const feed = await liveFeed(log, streams, (error) => {
+  const feed = liveFeed(log, streams, (error) => {
     throw error;
   });
   closeAfterwards(() => feed.close());
@@ -159,7 +159,7 @@ describe('the feed', () => {
         }
       },
     };
-    const feed = await liveFeed(shaky, streams, (error) => troubles.push(error));
+    const feed = liveFeed(shaky, streams, (error) => troubles.push(error));
     closeAfterwards(() => feed.close());
     const reading = consume(feed, '0000000000000001', '0000000000000003');
     await log.tell(STREAM, updated('a'), updated('b'));

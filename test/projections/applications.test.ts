@@ -1,3 +1,4 @@
+import type { Recorded } from '../../src/domain/events';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import {
@@ -162,7 +163,8 @@ const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
   }
 };
 
-const evolved = (events: readonly Given[]): Tenant => recorded(events).reduce<Tenant>(evolve, absent);
+const evolved = (events: readonly Given[]): Tenant =>
+  (recorded(events) as readonly Recorded<TenantEvent>[]).reduce<Tenant>(evolve, absent);
 
 /** The history that follows from the wishes, each by somebody or by nobody. */
 const historyOf = (all: readonly Wish[]): readonly Given[] => {

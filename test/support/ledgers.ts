@@ -166,3 +166,6 @@ export const idempotent = (
 export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
   precondition: (tenant) => tenant.changedAt === revision,
 });
+
+/** A deadline that no test should reach. */
+export const soon = (): number => monotonicMs() + 20_000;

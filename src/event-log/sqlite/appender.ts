@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { inTransaction, migrate, openForWriting, type Database } from '../../sqlite/database';
+import { inTransaction, migrate, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
 import type { Outcome } from '../../sqlite/thread-inside';
 import { logFault, type Expected } from '../event-log';
 import { positionOf } from './row';
@@ -47,6 +47,7 @@ export const openAppender = (path: string): Appender => {
     db.prepare(`INSERT OR IGNORE INTO meta VALUES ('identity', ?)`).run(randomUUID());
   });
 
+  waitBriefly(db);
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',

@@ -33,5 +33,5 @@ export const eventOf = (row: Row): LoggedEvent => ({
   stream: row.stream,
   revision: row.revision,
   position: positionOf(row.position),
-  recordedAt: new Date(row.recorded_at).toISOString(),
+  recordedAt: new Date(Number.isSafeInteger(row.recorded_at) ? row.recorded_at : 0).toISOString(),
 });

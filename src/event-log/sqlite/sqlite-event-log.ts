@@ -71,8 +71,8 @@ export const sqliteEventLog = async (folder: string, streams: Streams): Promise<
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
       news.close();
-      await thread.close();
       if (db.isOpen) db.close();
+      await thread.close();
     },
   };
 };

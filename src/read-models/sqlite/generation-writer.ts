@@ -1,5 +1,5 @@
 import type { Collection } from '../../../projections/projector';
-import { inTransaction, openForWriting, type Database } from '../../sqlite/database';
+import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
 import type { Checkpoint } from '../read-models';
 import { createIndexes, createTable, createTenants, tableOf, upsertInto } from './tables';
 
@@ -67,6 +67,7 @@ export const openGenerationWriter = (
   const db = openForWriting(path, 'NORMAL');
   db.exec(LARGE_FILE);
   create(db, collections, log);
+  waitBriefly(db);
   const statements = new Map(
     collections.map((collection) => [
       collection.name,

@@ -1,4 +1,4 @@
-import { inTransaction, migrate, openForWriting } from '../../sqlite/database';
+import { inTransaction, migrate, openForWriting, waitBriefly } from '../../sqlite/database';
 import type { Pointer } from '../read-models';
 import { isGone } from './lease-holder';
 
@@ -22,6 +22,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
     ],
     `The index of the read models ${path}`,
   );
+  waitBriefly(db);
   const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
   const setPointer = db.prepare('INSERT OR REPLACE INTO pointers VALUES (?, ?, ?, ?)');
   const held = db.prepare('SELECT holder, until FROM leases WHERE what = ?');

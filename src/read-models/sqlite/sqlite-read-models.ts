@@ -77,9 +77,9 @@ export const sqliteReadModels = async (
       return held === undefined || isGone(held.holder) ? undefined : held.holder;
     },
     close: async () => {
-      await writer.close();
       for (const generation of open.values()) generation.close();
       index.close();
+      await writer.close();
     },
   };
 };
