@@ -43,7 +43,8 @@ describe('what a key stands for', () => {
     const standing = keyStanding(tenantAfter(history), DIGEST, NOW);
     expect(standing.status).toBe(status);
     const answer = thrownBy(() => mustBeGood(standing));
-    if (status === 'good') expect(answer).toMatchObject({ id: APPLICATION, permissions: ['tenant:update'] });
+    if (status === 'good')
+      expect(answer).toMatchObject({ application: { id: APPLICATION, permissions: ['tenant:update'] } });
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
   });
 

@@ -194,7 +194,7 @@ describe('a bad event', () => {
     expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
     await log.tell(streams.tenant(randomUUID()), created());
     const later = await ledgerStatus({ log, ledger: asked, projecting: process });
-    expect(later.projections.map((one) => one.lag_events)).toEqual([1, 1]);
+    expect(later.projections.map((one) => one.lag_events)).toEqual(projections.map(() => 1));
   });
 });
 
