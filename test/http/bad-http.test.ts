@@ -33,7 +33,7 @@ describe('bad HTTP', () => {
     events = await by.count();
     slowHeaders = converse(service.url);
     slowHeaders.socket.write(`GET /permissions HTTP/1.1\r\n${HOST}SVC-API`);
-    slowBody = converse(service.url);
+    slowBody = converse(service.url, { allowHalfOpen: true });
     slowBody.socket.write(`${put('Content-Length: 15\r\n')}{"name":`);
   });
   afterEach(async () => {
@@ -253,7 +253,7 @@ describe('bad HTTP', () => {
 
     it('a body that does not come, and is not carried out when it comes after all', async () => {
       await until(() => slowBody.received() !== '', 30_000, 'an answer');
-      slowBody.socket.write('"Late"}');
+      slowBody.socket.end('"Late"}');
       await slowBody.closed;
       const [answered] = answersIn(slowBody.received());
       expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });

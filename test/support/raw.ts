@@ -9,9 +9,10 @@ export interface Conversation {
   readonly closed: Promise<void>;
 }
 
-export const converse = (url: string): Conversation => {
+/** With `allowHalfOpen` the client goes on sending after the server has said its last word. */
+export const converse = (url: string, { allowHalfOpen = false } = {}): Conversation => {
   const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen });
   const chunks: Buffer[] = [];
   socket.on('data', (chunk) => chunks.push(chunk));
   socket.on('error', () => undefined);
