@@ -38,11 +38,19 @@ describe('a first start', () => {
 
   it('prints curl lines that work exactly as printed', async () => {
     const lines = indented(service.stdout());
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(5);
     const answers = [];
     for (const line of lines) answers.push(JSON.parse(await shell(line)) as Record<string, unknown>);
-    expect(answers.map(({ name }) => name)).toEqual(['First tenant', 'My first tenant', 'My first tenant']);
+    const names = ['First tenant', 'My first tenant', 'My first tenant'];
+    expect(answers.slice(0, 3).map(({ name }) => name)).toEqual(names);
     expect(answers[2]).toEqual(answers[1]);
+    expect(answers[3]).toMatchObject({
+      pagination: { page_size: 5 },
+      data: [{ message: 'Tenant updated' }, {}, {}, {}, {}],
+    });
+    expect(answers[4]).toMatchObject({
+      token_report: { metrics_by_type: { token: { count: 2 }, card: { count: 1 } } },
+    });
   });
 
   it('gives the key every management permission', async () => {

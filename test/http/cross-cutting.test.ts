@@ -81,6 +81,7 @@ describe('every request', () => {
         actor: { type: 'application', id: json.modified_by },
         at: json.modified_at,
         version: 1,
+        keyId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         traceId: trace,
         idempotency: {
           key: 'k',

@@ -36,11 +36,13 @@ describe('the operations listener', () => {
     };
     expect(json).toEqual({
       status: 'ready',
-      log: { identity: expect.stringMatching(/^[0-9a-f-]{36}$/), head: '0000000000000004' },
+      log: { identity: expect.stringMatching(/^[0-9a-f-]{36}$/), head: '0000000000000015' },
       projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
       projections: [
         { projection: 'tenants', generation: 'tenants_v1_1', ...caughtUp },
         { projection: 'applications', generation: 'applications_v1_1', ...caughtUp },
+        { projection: 'logs', generation: 'logs_v1_1', ...caughtUp },
+        { projection: 'usage', generation: 'usage_v1_1', ...caughtUp },
       ],
       decisions: { parked: [] },
     });

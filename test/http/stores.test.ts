@@ -127,14 +127,14 @@ describe('stores', () => {
       .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
       .all();
     const { name } = tables[0] as { name: string };
-    db.prepare(`INSERT INTO ${name} (tenant, key, document) VALUES (?, 'tenant', ?)`).run(
-      tenantId,
-      JSON.stringify({ tenant_id: tenantId }),
-    );
+    db.prepare(
+      `INSERT INTO ${name} (tenant, key, document) SELECT number, 'tenant', ? FROM tenants WHERE tenant = ?`,
+    ).run(JSON.stringify({ tenant_id: tenantId, recorded_at: '2026-01-01T00:00:00.000Z' }), tenantId);
     db.close();
     const answered = await put('Durable');
     expect([answered.status, answered.json.name]).toEqual([200, 'Durable']);
     expect(answered.headers.get('svc-read-pending')).toBe('true');
+    expect((await call()).headers.get('svc-complete-until')).toBe('2026-01-01T00:00:00.000Z');
   });
 
   it.each(['tenants_v1_1.db', 'applications_v1_1.db'])(
