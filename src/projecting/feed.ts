@@ -55,6 +55,17 @@ const firstAfter = (events: FedBatch, after: Position): number => {
   return low;
 };
 
+const MOST_PAGES = 8;
+
+const readPage = async (log: EventLog, streams: Streams, after: Position): Promise<FedBatch> => {
+  const events: LoggedEvent[] = [];
+  for await (const batch of log.readAll(after === '' ? {} : { after })) {
+    events.push(...batch);
+    if (events.length >= BATCH_EVENTS) break;
+  }
+  return fedBatch(events, streams);
+};
+
 export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unknown) => void): Feed => {
   const ending = new AbortController();
   const waiting = new Set<() => void>();
@@ -97,6 +108,18 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
     return recent.slice(first, first + BATCH_EVENTS);
   };
 
+  /** Those who are behind are often behind together: a page is read and understood once for all of them. */
+  const pages = new Map<Position, Promise<FedBatch>>();
+  const fromLog = (after: Position): Promise<FedBatch> => {
+    const known = pages.get(after);
+    if (known !== undefined) return known;
+    const page = readPage(log, streams, after);
+    pages.set(after, page);
+    page.catch(() => pages.delete(after));
+    for (const oldest of pages.keys()) if (pages.size > MOST_PAGES) pages.delete(oldest);
+    return page;
+  };
+
   /** Whoever is ahead of this feed (it may have read the log by itself) waits as well. */
   const news = (after: Position, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
@@ -120,11 +143,11 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
         if (batch.length > 0) yield batch;
         else await news(after, signal);
         after = batch.at(-1)?.logged.position ?? after;
-      } else
-        for await (const batch of log.readAll({ ...(after === '' ? {} : { after }), signal })) {
-          yield fedBatch(batch, streams);
-          after = batch.at(-1)?.position ?? after;
-        }
+      } else {
+        const batch = await fromLog(after);
+        yield batch;
+        after = batch.at(-1)?.logged.position ?? after;
+      }
     }
   };
 

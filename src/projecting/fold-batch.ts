@@ -1,8 +1,9 @@
-import type { Change, Document, Projector } from '../../projections/projector';
+import type { Change, Document, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
 import { messageOf } from '../fault';
 import { PARKED, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
 import type { FedBatch, FedEvent } from './feed';
+import { workspace, write, type Slot, type Workspace } from './workspace';
 
 /** Why a tenant waits in one projection, and from where it goes on. */
 export interface ParkedTenant {
@@ -34,11 +35,10 @@ interface Step {
   readonly tenantId: string;
   /** The position just before it: where the tenant would go on if it were parked here. */
   readonly after: string | undefined;
-  readonly changes: readonly Change[];
+  readonly parking: Slot;
+  readonly changes: readonly { readonly change: Change; readonly slots: readonly Slot[] }[];
   readonly bad?: string;
 }
-
-const keyText = ({ tenantId, collection, key }: DocumentKey): string => `${tenantId} ${collection} ${key}`;
 
 export const parkedKey = (tenantId: string): DocumentKey => ({
   tenantId,
@@ -48,70 +48,78 @@ export const parkedKey = (tenantId: string): DocumentKey => ({
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 
-const reduced = (projector: Projector, event: Recorded): Pick<Step, 'changes' | 'bad'> => {
+const changesOf = (
+  projector: Projector,
+  event: Recorded,
+  space: Workspace,
+): Pick<Step, 'changes' | 'bad'> => {
   const reducer = projector.on[event.type] as AnyReducer | undefined;
   try {
-    return { changes: reducer === undefined ? [] : reducer(event) };
+    const changes = reducer === undefined ? [] : reducer(event);
+    const slotOf = ({ collection, key }: Reference): Slot => space.slot(event.tenantId, collection, key);
+    return { changes: changes.map((change) => ({ change, slots: change.touches.map(slotOf) })) };
   } catch (error) {
     return { changes: [], bad: messageOf(error) };
   }
 };
 
-const stepsOf = (projector: Projector, batch: FedBatch, after: string | undefined): readonly Step[] =>
-  batch.flatMap((fed, i): readonly Step[] => {
-    const before = i === 0 ? after : batch[i - 1]?.logged.position;
-    if (fed.owner === undefined || !projector.streams.includes(fed.owner.kind)) return [];
-    const { decoded } = fed;
-    if (decoded.status === 'foreign') return [];
-    if (decoded.status === 'bad')
-      return [{ fed, tenantId: decoded.tenantId, after: before, changes: [], bad: decoded.reason }];
-    const { tenantId } = decoded.event;
-    return [{ fed, tenantId, after: before, ...reduced(projector, decoded.event) }];
-  });
-
-const touchedBy = ({ tenantId, changes }: Step): readonly DocumentKey[] =>
-  changes.flatMap((change) => change.touches.map((reference) => ({ tenantId, ...reference })));
-
-/** The documents of a batch: loaded all at once, changed in memory, each event's changes taken wholly or not at all. */
-const workspace = async (generation: Generation, keys: readonly DocumentKey[]) => {
-  const wanted = [...new Map(keys.map((key) => [keyText(key), key])).values()];
-  const loaded = await generation.load(wanted);
-  const documents = new Map(wanted.map((key, i) => [keyText(key), loaded[i]]));
-  const written = new Map<string, Write>();
-
-  return {
-    get: (key: DocumentKey): Document | undefined => documents.get(keyText(key)),
-    put: (writes: readonly Write[]): void => {
-      for (const write of writes) {
-        documents.set(keyText(write), write.document);
-        written.set(keyText(write), write);
-      }
-    },
-    writes: (): readonly Write[] => [...written.values()],
-  };
+const stepOf = (
+  projector: Projector,
+  fed: FedEvent,
+  after: string | undefined,
+  space: Workspace,
+): Step | undefined => {
+  if (fed.owner === undefined || !projector.streams.includes(fed.owner.kind)) return undefined;
+  const { decoded } = fed;
+  if (decoded.status === 'foreign') return undefined;
+  const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
+  const parking = space.slot(tenantId, PARKED, PARKED_KEY);
+  if (decoded.status === 'bad') return { fed, tenantId, after, parking, changes: [], bad: decoded.reason };
+  return { fed, tenantId, after, parking, ...changesOf(projector, decoded.event, space) };
 };
 
-type Workspace = Awaited<ReturnType<typeof workspace>>;
-
-/** The writes of one event. Later changes of the event see earlier ones. */
-const apply = (space: Workspace, { tenantId, changes }: Step): readonly Write[] => {
-  const own = new Map<string, Write>();
-  for (const change of changes) {
-    const keys = change.touches.map((touched) => ({ tenantId, ...touched }));
-    const before = keys.map((key) =>
-      own.has(keyText(key)) ? own.get(keyText(key))?.document : space.get(key),
-    );
-    const after = change.apply(before);
-    keys.forEach((key, i) => {
-      if (after[i] !== before[i]) own.set(keyText(key), { ...key, document: after[i] });
-    });
+const stepsOf = (
+  projector: Projector,
+  batch: FedBatch,
+  after: string | undefined,
+  space: Workspace,
+): readonly Step[] => {
+  const steps: Step[] = [];
+  let before = after;
+  for (const fed of batch) {
+    const step = stepOf(projector, fed, before, space);
+    if (step !== undefined) steps.push(step);
+    before = fed.logged.position;
   }
-  return [...own.values()];
+  return steps;
 };
 
-const parked = (step: Step, reason: string, around: Surroundings): Write => {
+/** Applies the changes of one event: all of them, or, when one throws, none. Later ones see earlier ones. */
+const apply = ({ changes }: Step): void => {
+  const undo: {
+    readonly slot: Slot;
+    readonly document: Document | undefined;
+    readonly isWritten: boolean;
+  }[] = [];
+  try {
+    for (const { change, slots } of changes) {
+      const before = slots.map((slot) => slot.document);
+      const after = change.apply(before);
+      slots.forEach((slot, i) => {
+        if (after[i] === before[i]) return;
+        undo.push({ slot, document: slot.document, isWritten: slot.isWritten });
+        write(slot, after[i]);
+      });
+    }
+  } catch (error) {
+    for (const { slot, ...was } of undo.toReversed()) Object.assign(slot, was);
+    throw error;
+  }
+};
+
+const parkedAt = (step: Step, reason: string, around: Surroundings): ParkedTenant => {
   const { logged } = step.fed;
-  const document: ParkedTenant = {
+  return {
     tenant_id: step.tenantId,
     event_id: logged.id,
     event_type: logged.type,
@@ -122,15 +130,14 @@ const parked = (step: Step, reason: string, around: Surroundings): Write => {
     since: around.now,
     program: around.program,
   };
-  return { ...parkedKey(step.tenantId), document: { ...document } };
 };
 
-const take = (space: Workspace, step: Step, around: Surroundings): void => {
+const take = (step: Step, around: Surroundings): void => {
   try {
     if (step.bad !== undefined) throw new Error(step.bad);
-    space.put(apply(space, step));
+    apply(step);
   } catch (error) {
-    space.put([parked(step, messageOf(error), around)]);
+    write(step.parking, { ...parkedAt(step, messageOf(error), around) });
   }
 };
 
@@ -145,10 +152,10 @@ export const foldBatch = async (
   after: string | undefined,
   around: Surroundings,
 ): Promise<readonly Write[]> => {
-  const steps = stepsOf(projector, batch, after);
-  const touched = steps.flatMap((step) => [parkedKey(step.tenantId), ...touchedBy(step)]);
-  const space = await workspace(generation, touched);
-  for (const step of steps) if (space.get(parkedKey(step.tenantId)) === undefined) take(space, step, around);
+  const space = workspace();
+  const steps = stepsOf(projector, batch, after, space);
+  await space.load(generation);
+  for (const step of steps) if (step.parking.document === undefined) take(step, around);
   return space.writes();
 };
 
@@ -171,19 +178,17 @@ export const foldWaiting = async (
   last: boolean,
   around: Surroundings,
 ): Promise<Retried> => {
-  const steps = stepsOf(projector, batch, tenant.after);
-  const key = parkedKey(tenant.tenant_id);
-  const space = await workspace(generation, steps.flatMap(touchedBy));
+  const space = workspace();
+  const parking = space.slot(tenant.tenant_id, PARKED, PARKED_KEY);
+  const steps = stepsOf(projector, batch, tenant.after, space);
+  await space.load(generation);
+  parking.document = undefined;
   const stillSince = { ...around, now: tenant.since };
-  for (const step of steps) if (space.get(key) === undefined) take(space, step, stillSince);
-  const again = space.get(key) as ParkedTenant | undefined;
+  for (const step of steps) if (parking.document === undefined) take(step, stillSince);
+  const again = parking.document as ParkedTenant | undefined;
   if (again !== undefined) return { writes: space.writes(), tenant: again, outcome: 'parked' };
   const reached = batch.at(-1)?.logged.position ?? tenant.after;
   const further = { ...tenant, ...(reached === undefined ? {} : { after: reached }) };
-  const document = last ? undefined : { ...further };
-  return {
-    writes: [...space.writes(), { ...key, document }],
-    tenant: further,
-    outcome: last ? 'free' : 'more',
-  };
+  write(parking, last ? undefined : { ...further });
+  return { writes: space.writes(), tenant: further, outcome: last ? 'free' : 'more' };
 };

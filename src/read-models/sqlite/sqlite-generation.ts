@@ -1,7 +1,7 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
-import type { Control, Generation, GenerationId, Scanned, Write } from '../read-models';
+import type { Control, DocumentKey, Generation, GenerationId, Scanned, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
 import { fieldsOf, selected, tableOf } from './tables';
 import type { WriteRequest } from './writer';
@@ -9,6 +9,8 @@ import type { WriteRequest } from './writer';
 type Field = string | number | null;
 
 const MOST_NUMBERS = 100_000;
+
+const isPlain = (key: string): boolean => key.isWellFormed() && !key.includes('\0');
 
 const rowOf = (write: Write, fields: readonly string[]): RowWrite => ({
   tenantId: write.tenantId,
@@ -57,11 +59,56 @@ export const sqliteGeneration = (
     return row.number;
   };
 
-  const get = (tenantId: string, collection: string, key: string): Document | undefined => {
+  const getOne = (tenant: number, collection: string, key: string): Document | undefined => {
     const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const tenant = numberOf(tenantId);
-    const row = tenant === undefined ? undefined : prepared(sql).get(tenant, key);
+    const row = prepared(sql).get(tenant, key);
     return row === undefined ? undefined : parsed(row);
+  };
+
+  const get = (tenantId: string, collection: string, key: string): Document | undefined => {
+    const tenant = numberOf(tenantId);
+    if (tenant !== undefined) return getOne(tenant, collection, key);
+    collectionOf(collection);
+    return undefined;
+  };
+
+  /**
+   * Many documents of one tenant and collection are asked for in one go: most of the cost of one is the call. The keys
+   * go as JSON, in which not every text comes out as it went in.
+   */
+  const getMany = (tenant: number, collection: string, keys: readonly string[]): Map<string, Document> => {
+    if (!keys.every(isPlain)) {
+      const found = keys.map((key) => [key, getOne(tenant, collection, key)] as const);
+      return new Map(found.filter((pair): pair is [string, Document] => pair[1] !== undefined));
+    }
+    const table = tableOf(collectionOf(collection).name);
+    const sql = `SELECT key, document FROM ${table}
+      WHERE tenant = ? AND key IN (SELECT value FROM json_each(?))`;
+    const rows = prepared(sql).all(tenant, JSON.stringify(keys)) as { key: string }[];
+    return new Map(rows.map((row) => [row.key, parsed(row)]));
+  };
+
+  const load = (keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
+    const groups = new Map<string, number[]>();
+    keys.forEach(({ tenantId, collection }, at) => {
+      const name = `${tenantId} ${collection}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, [at]);
+      else group.push(at);
+    });
+    const found: (Document | undefined)[] = Array.from({ length: keys.length });
+    for (const group of groups.values()) {
+      const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
+      const tenant = numberOf(tenantId);
+      if (tenant === undefined) continue;
+      const documents = getMany(
+        tenant,
+        collection,
+        group.map((at) => (keys[at] as DocumentKey).key),
+      );
+      for (const at of group) found[at] = documents.get((keys[at] as DocumentKey).key);
+    }
+    return found;
   };
 
   const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
@@ -139,8 +186,7 @@ export const sqliteGeneration = (
     get: (tenantId, collection, key) => reading(() => get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => find(tenantId, collection, query)),
     count: (tenantId, collection, selection) => reading(() => count(tenantId, collection, selection)),
-    load: (keys) =>
-      reading(() => keys.map(({ tenantId, collection, key }) => get(tenantId, collection, key))),
+    load: (keys) => reading(() => load(keys)),
     control: () => reading(control),
     commit: (n, to, writes) =>
       send<boolean>({
