@@ -66,10 +66,9 @@ export const sqliteGeneration = (
   };
 
   const get = (tenantId: string, collection: string, key: string): Document | undefined => {
+    const { name } = collectionOf(collection);
     const tenant = numberOf(tenantId);
-    if (tenant !== undefined) return getOne(tenant, collection, key);
-    collectionOf(collection);
-    return undefined;
+    return tenant === undefined ? undefined : getOne(tenant, name, key);
   };
 
   /**
@@ -99,6 +98,7 @@ export const sqliteGeneration = (
     const found: (Document | undefined)[] = Array.from({ length: keys.length });
     for (const group of groups.values()) {
       const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
+      collectionOf(collection);
       const tenant = numberOf(tenantId);
       if (tenant === undefined) continue;
       const documents = getMany(
