@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
@@ -10,6 +10,8 @@ import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
 import { openProjecting, type Projecting } from './projecting/projecting';
+import type { ReplayParts } from './projecting/rebuild';
+import type { ReadModels } from './read-models/read-models';
 import { sqliteReadModels } from './read-models/sqlite/sqlite-read-models';
 
 /** The parts that every door works with. This file alone knows which adapters are plugged in. */
@@ -18,6 +20,10 @@ export interface App {
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
+  /** What replay tooling works with. */
+  readonly replay: ReplayParts;
+  /** A place for a replay that is thrown away afterwards. */
+  scratch(): Promise<Scratch>;
   /** Signs what clients bring back. */
   readonly secret: string;
   /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
@@ -30,6 +36,23 @@ const packageJson = (folder: string): string =>
 
 export const programVersion = (): string =>
   (JSON.parse(readFileSync(packageJson(__dirname), 'utf8')) as { version: string }).version;
+
+export interface Scratch {
+  readonly readModels: ReadModels;
+  remove(): Promise<void>;
+}
+
+const openScratch = async (folder: string): Promise<Scratch> => {
+  const place = mkdtempSync(join(folder, 'scratch-'));
+  const readModels = await sqliteReadModels(place);
+  return {
+    readModels,
+    remove: async () => {
+      await readModels.close();
+      rmSync(place, { recursive: true, force: true });
+    },
+  };
+};
 
 export const openApp = async (
   configuration: Configuration,
@@ -65,6 +88,8 @@ export const openApp = async (
       ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
       projecting,
       streams,
+      replay: { log, streams, readModels, program: programVersion(), onTrouble },
+      scratch: () => openScratch(folder),
       secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
       mustHaveRoom: () => mustHaveRoom(folder),
       close,

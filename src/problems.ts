@@ -173,6 +173,36 @@ const commandLine = {
     'The expiry is not in the future.',
     'Give a later time, for example `2031-01-31T12:00:00Z`.',
   ),
+  not_parked: problem(
+    undefined,
+    'No tenant is parked at this event.',
+    'Only an event that holds a tenant up can be set aside. List them with `tenant-ledger projections parked`.',
+  ),
+  projection_unknown: problem(
+    undefined,
+    'There is no such projection.',
+    'List them with `tenant-ledger projections status`.',
+  ),
+  rebuild_running: problem(
+    undefined,
+    'This projection is being rebuilt already.',
+    'Wait for it, or end the process that the sentence names. `tenant-ledger projections status` shows how far it is.',
+  ),
+  rebuild_differs: problem(
+    undefined,
+    'The rebuilt read model differs from the live one.',
+    'It was not switched to, because `--if-equal` was given. `tenant-ledger projections verify` names every difference; without `--if-equal` the rebuild is switched to.',
+  ),
+  rebuild_parks: problem(
+    undefined,
+    'The rebuild parks a tenant that the live read model does not park.',
+    'It was not switched to. Look at the named tenants; `--accept-parked` switches all the same.',
+  ),
+  nothing_to_roll_back_to: problem(
+    undefined,
+    'There is no previous generation.',
+    'A rollback needs the generation before the last switch; it is there until it is pruned.',
+  ),
   event_too_large: problem(
     undefined,
     'The change is too large for one append.',

@@ -7,6 +7,7 @@ import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
 import { logsCommand } from './logs-command';
 import { say } from './output';
+import { projectionsCommands } from './projections-commands';
 import { configCommand, explainCommand, permissionsCommand } from './reference-commands';
 import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
@@ -29,6 +30,7 @@ const program = (): Command =>
     .addCommand(logsCommand())
     .addCommand(ingestCommand())
     .addCommand(permissionsCommand())
+    .addCommand(projectionsCommands())
     .addCommand(statusCommand())
     .addCommand(explainCommand())
     .addCommand(configCommand());

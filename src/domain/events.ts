@@ -59,6 +59,18 @@ export type TenantEvent =
 /** The streams of a tenant: decisions about it, and what other services report about it. */
 export type StreamKind = 'tenant' | 'activity';
 
+/** The operator's own acts that concern no tenant's decisions: the stream `operator`. */
+export interface OperatorEvent {
+  readonly type: 'EventSetAside';
+  readonly data: {
+    readonly eventId: string;
+    readonly eventTenantId: string;
+    /** Where the tenant was parked at it: the event is passed over in these and nowhere else. */
+    readonly projections: readonly string[];
+    readonly reason: string;
+  };
+}
+
 /** Everything that we write or read as ours. */
 export type LedgerEvent = TenantEvent | FactEvent;
 

@@ -18,7 +18,13 @@ export type RefusalCode =
   | 'key_exists'
   | 'key_already_revoked'
   | 'name_invalid'
-  | 'expiry_invalid';
+  | 'expiry_invalid'
+  | 'not_parked'
+  | 'projection_unknown'
+  | 'rebuild_running'
+  | 'rebuild_differs'
+  | 'rebuild_parks'
+  | 'nothing_to_roll_back_to';
 
 export interface Refusal extends Error {
   readonly name: 'Refusal';

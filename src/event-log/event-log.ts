@@ -44,6 +44,9 @@ export interface EventLog {
   /** The last event's position and id, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
+  /** How many events lie after one position, up to and with another; an estimate where counting would mean reading. */
+  distance(after: Position | undefined, upTo: Position): Promise<number>;
+
   /** The id of the event at exactly this position, or undefined when there is none: a restored log may differ. */
   eventIdAt(position: Position): Promise<string | undefined>;
 

@@ -7,6 +7,8 @@ export interface Streams {
   tenant(tenantId: string): string;
   /** Facts that other services report about a tenant. */
   activity(tenantId: string): string;
+  /** The operator's own acts. */
+  operator(): string;
   /** Whose stream it is, or undefined when it is none of ours. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
 }
@@ -18,6 +20,7 @@ export const streamNames = (prefix = ''): Streams => {
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
+    operator: () => `${prefix}operator`,
     parse: (stream) => {
       const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };

@@ -57,6 +57,19 @@ const firstAfter = (events: FedBatch, after: Position): number => {
 
 const MOST_PAGES = 8;
 
+/** The events just after a position, up to another one and not beyond. */
+export const eventsUpTo = (log: EventLog, streams: Streams, last: Position) =>
+  async function* (first: Position | undefined): AsyncGenerator<FedBatch> {
+    let after = first ?? '';
+    while (after < last) {
+      const page = await readPage(log, streams, after);
+      const batch = page.filter((event) => event.logged.position <= last);
+      if (batch.length === 0) return;
+      yield batch;
+      after = batch.at(-1)?.logged.position ?? last;
+    }
+  };
+
 const readPage = async (log: EventLog, streams: Streams, after: Position): Promise<FedBatch> => {
   const events: LoggedEvent[] = [];
   for await (const batch of log.readAll(after === '' ? {} : { after })) {

@@ -28,6 +28,8 @@ export const PARKED_KEY = 'tenant';
 export interface Surroundings {
   readonly now: string;
   readonly program: string;
+  /** Is this event to be passed over in this projection? */
+  readonly isSetAside: (eventId: string) => boolean;
 }
 
 interface Step {
@@ -133,6 +135,7 @@ const parkedAt = (step: Step, reason: string, around: Surroundings): ParkedTenan
 };
 
 const take = (step: Step, around: Surroundings): void => {
+  if (around.isSetAside(step.fed.logged.id)) return;
   try {
     if (step.bad !== undefined) throw new Error(step.bad);
     apply(step);

@@ -13,7 +13,7 @@ export interface LiveGeneration {
  * A read store belongs to one log. Another log, or one that was set back (restored from an older backup), would give
  * wrong answers: better none.
  */
-const mustMatchLog = async (generation: Generation, log: EventLog): Promise<void> => {
+export const mustMatchLog = async (generation: Generation, log: EventLog): Promise<void> => {
   const { to, log: builtFrom } = await generation.control();
   const help = 'Move the folder of the read models away and start again: they are rebuilt from the log.';
   const name = generationName(generation.id);

@@ -1,18 +1,21 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { Projector } from '../../projections/projector';
 import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
 import { PARKED, type Generation, type ReadModels } from '../read-models/read-models';
-import { fedBatch, liveFeed, type FedBatch, type Feed } from './feed';
+import { eventsUpTo, liveFeed, type Feed } from './feed';
 import { PARKED_KEY } from './fold-batch';
-import { openLiveGenerations, type LiveGeneration } from './live-generations';
+import { projectingLease } from './lease';
+import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
-import { project, retryOlderParked, type ProjectionRun } from './projection-run';
+import { project, retryAllParked, type ProjectionRun } from './projection-run';
+import { projectionRuns } from './projection-runs';
+import { readSetAside } from './set-aside';
+import { openTracks } from './tracks';
 
 export interface Projecting {
+  /** The generations that answer questions now. */
   readonly live: readonly LiveGeneration[];
   /** The generation of this projection that answers questions. */
   reader(projection: string): Generation;
@@ -26,6 +29,8 @@ export interface Projecting {
   isParked(tenantId: string): Promise<boolean>;
   /** Who projects now, as far as anybody can say. */
   holder(): Promise<string | undefined>;
+  /** Tries parked tenants again: by itself if nobody projects, else by asking whoever does. */
+  retryParked(): Promise<'done' | 'asked'>;
   stop(): Promise<void>;
 }
 
@@ -39,73 +44,49 @@ export interface ProjectingParts {
   readonly onTrouble: (what: string, error: unknown) => void;
 }
 
-const LEASE = 'projecting';
-const LEASE_MS = 2_500;
-const RENEW_MS = 500;
-const RETRY_MS = 500;
+/** What the operator may ask of whoever projects. */
+const RETRY = 'retry';
+const RENEW_MS = 250;
 
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
   const { log, streams, readModels, program, onTrouble } = parts;
-  const live = await openLiveGenerations(parts.projectors, readModels, log);
-  const generations = live.map(({ generation }) => generation);
+  const tracks = await openTracks(parts.projectors, readModels, log);
   const steps = progress();
-  const me = `${hostname()} ${randomUUID().slice(0, 8)} ${process.pid}`;
+  const lease = projectingLease(readModels, onTrouble);
   const ending = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 
-  const runOf = (
-    { projector, generation }: LiveGeneration,
-    moved: (position: Position) => void,
-  ): ProjectionRun => ({
+  const runOf = async ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => ({
     projector,
     generation,
     log,
     streams,
     program,
+    isSetAside: await readSetAside(log, streams),
     now: () => new Date().toISOString(),
-    moved: (position) => {
-      steps.moved(generation, position);
-      moved(position);
-    },
+    moved: (position) => steps.moved(generation, position),
   });
 
-  /** Projects one generation until the lease is lost, through whatever goes wrong. */
-  const keepProjecting = async (run: ProjectionRun, feed: Feed, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted)
-      try {
-        await retryOlderParked(run);
-        await project(run, (after) => feed.from(after, signal));
-      } catch (error) {
-        onTrouble(`Projecting ${run.projector.name} stopped and is tried again.`, error);
-        await pause(RETRY_MS, signal);
-      }
-  };
-
-  /** True while the lease could be renewed; false as soon as it is lost. */
-  const hold = async (): Promise<boolean> => {
+  const look = async (): Promise<void> => {
     try {
-      return await readModels.lease(LEASE, me, LEASE_MS);
+      await tracks.refresh();
     } catch (error) {
-      onTrouble('The lease for projecting cannot be renewed.', error);
-      return false;
+      onTrouble('The pointers of the read models cannot be followed.', error);
     }
   };
 
+  /** While this process holds the lease: every generation that is to be projected has its run. */
   const leaseTerm = async (feed: Feed): Promise<void> => {
-    const term = new AbortController();
-    const signal = AbortSignal.any([term.signal, ending.signal]);
-    const work = Promise.all(
-      live.map((one) =>
-        keepProjecting(
-          runOf(one, () => undefined),
-          feed,
-          signal,
-        ),
-      ),
-    );
-    while (!ending.signal.aborted && (await hold())) await pause(RENEW_MS, ending.signal);
-    term.abort();
-    await work;
+    const runs = projectionRuns({ runOf, feed, onTrouble });
+    let asked = await readModels.asked(RETRY);
+    while (!ending.signal.aborted && (await lease.hold())) {
+      const askings = await readModels.asked(RETRY).catch(() => asked);
+      await runs.keep(tracks.projected(), askings !== asked);
+      asked = askings;
+      await pause(RENEW_MS, ending.signal);
+      await look();
+    }
+    await runs.stop();
   };
 
   const serve = async (): Promise<void> => {
@@ -113,37 +94,40 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       onTrouble('The live feed broke and is tried again.', error),
     );
     while (!ending.signal.aborted) {
-      if (await hold()) await leaseTerm(feed);
+      if (await lease.hold()) await leaseTerm(feed);
       else await pause(RENEW_MS / 2, ending.signal);
+      await look();
     }
     await feed.close();
-    await readModels.release(LEASE, me).catch(() => undefined);
+    await lease.release();
   };
 
-  /** The log's events up to a position, cut there. */
-  const upTo = (position: Position) =>
-    async function* (after: Position | undefined): AsyncGenerator<FedBatch> {
-      if (after !== undefined && after >= position) return;
-      for await (const batch of log.readAll({ after })) {
-        yield fedBatch(batch, streams);
-        if ((batch.at(-1)?.position ?? '') >= position) return;
-      }
-    };
-
   const projectUpTo = async (position: Position, tell: (done: Position) => void): Promise<void> => {
-    const renewing = setInterval(() => void hold(), RENEW_MS);
+    const renewing = setInterval(() => void lease.hold(), RENEW_MS);
     try {
-      for (const one of live) await project(runOf(one, tell), upTo(position));
+      for (const one of tracks.live()) {
+        const run = await runOf(one);
+        const moved = (done: Position): void => {
+          run.moved(done);
+          tell(done);
+        };
+        await project({ ...run, moved }, eventsUpTo(log, streams, position));
+      }
     } finally {
       clearInterval(renewing);
-      await readModels.release(LEASE, me);
+      await lease.release();
     }
   };
 
+  const reached = (position: Position, withinMs: number): Promise<boolean> =>
+    steps.reached(tracks.shown(), position, withinMs);
+
   return {
-    live,
+    get live() {
+      return tracks.live();
+    },
     reader: (projection) => {
-      const found = live.find(({ projector }) => projector.name === projection);
+      const found = tracks.live().find(({ projector }) => projector.name === projection);
       if (found === undefined)
         throw fault('read_models_unavailable', `There is no projection ${projection}.`);
       return found.generation;
@@ -152,25 +136,38 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running = serve();
       running.catch((error: unknown) => onTrouble('Projecting ended.', error));
     },
-    reached: (position, withinMs) => steps.reached(generations, position, withinMs),
+    reached,
     catchUp: async (position, withinMs, tell = () => undefined) => {
       const end = monotonicMs() + withinMs;
       for (;;) {
-        if (await steps.reached(generations, position, 0)) return true;
-        if (await hold()) {
+        if (await reached(position, 0)) return true;
+        if (await lease.hold()) {
           await projectUpTo(position, tell);
           return true;
         }
         const left = end - monotonicMs();
         if (left <= 0) return false;
-        if (await steps.reached(generations, position, Math.min(RENEW_MS, left))) return true;
+        if (await reached(position, Math.min(RENEW_MS, left))) return true;
       }
     },
     isParked: async (tenantId) => {
-      const found = await Promise.all(generations.map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
+      const live = tracks.live().map(({ generation }) => generation);
+      const found = await Promise.all(live.map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
       return found.some((document) => document !== undefined);
     },
-    holder: () => readModels.leaseHolder(LEASE),
+    holder: () => lease.holder(),
+    retryParked: async () => {
+      if (!(await lease.hold())) {
+        await readModels.ask(RETRY);
+        return 'asked';
+      }
+      try {
+        for (const one of tracks.live()) await retryAllParked(await runOf(one), true);
+      } finally {
+        await lease.release();
+      }
+      return 'done';
+    },
     stop: async () => {
       ending.abort();
       await running.catch(() => undefined);

@@ -18,6 +18,9 @@ import {
   type Surroundings,
 } from './fold-batch';
 
+/** Events that the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
+export type SetAside = (projection: string, eventId: string) => boolean;
+
 /** One projector filling one generation. */
 export interface ProjectionRun {
   readonly projector: Projector;
@@ -27,11 +30,17 @@ export interface ProjectionRun {
   /** The program's version: a newer one tries parked tenants again. */
   readonly program: string;
   readonly now: () => string;
+  /** What the operator has set aside, as of the start of the run. */
+  readonly isSetAside: SetAside;
   /** Called after every commit with what is visible now. */
   readonly moved: (position: Position) => void;
 }
 
-const around = (run: ProjectionRun): Surroundings => ({ now: run.now(), program: run.program });
+const around = ({ now, program, projector, isSetAside }: ProjectionRun): Surroundings => ({
+  now: now(),
+  program,
+  isSetAside: (eventId) => isSetAside(projector.name, eventId),
+});
 
 const checkpointOf = (batch: FedBatch): Checkpoint | undefined => {
   const last = batch.at(-1)?.logged;
@@ -116,8 +125,8 @@ export const retryParked = async (run: ProjectionRun, tenantId: string): Promise
   return outcome === 'free';
 };
 
-/** A newer program may be able to read what an older one could not. */
-export const retryOlderParked = async (run: ProjectionRun): Promise<void> => {
+/** A newer program may be able to read what an older one could not; and the operator may ask for another try. */
+export const retryAllParked = async (run: ProjectionRun, also: boolean): Promise<void> => {
   for await (const tenant of parkedTenants(run.generation))
-    if (tenant.program !== run.program) await retryParked(run, tenant.tenant_id);
+    if (also || tenant.program !== run.program) await retryParked(run, tenant.tenant_id);
 };

@@ -9,9 +9,21 @@ import type { Position } from '../event-log/event-log';
  * answers questions, so that a rebuild fills another one and then moves the pointer.
  */
 export interface ReadModels {
-  /** Opens a generation and makes it, empty and bound to this log, if it is not there. */
-  open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
+  /**
+   * Opens a generation and makes it, empty and bound to this log, if it is not there. `inBulk` puts off what only
+   * questions need, so that it is filled faster: `finish` makes up for it, and so does the next `open` without it.
+   */
+  open(
+    id: GenerationId,
+    collections: readonly Collection[],
+    log: string,
+    inBulk?: boolean,
+  ): Promise<Generation>;
   generations(): Promise<readonly GenerationId[]>;
+  /** Closes a generation in this process. It must not be used any more. */
+  shut(id: GenerationId): Promise<void>;
+  /** Removes a generation for good. Nothing must point at it. */
+  drop(id: GenerationId): Promise<void>;
 
   pointer(projection: string, version: number): Promise<Pointer | undefined>;
   /** Moves the pointer if it is still where the caller believes; false if it is not. */
@@ -21,9 +33,15 @@ export interface ReadModels {
    * Takes or renews a lease: true if it is now held by `holder`. A lease only saves work, it protects nothing: that is
    * what `commit` is for. It ends by itself after `forMs`, or earlier when the store can see that its holder is gone.
    */
-  lease(what: string, holder: string, forMs: number): Promise<boolean>;
+  lease(what: string, holder: string, forMs: number, note?: string): Promise<boolean>;
   release(what: string, holder: string): Promise<void>;
   leaseHolder(what: string): Promise<string | undefined>;
+  /** What the holder of a lease last said about its work, if anybody holds it. */
+  leaseNote(what: string): Promise<string | undefined>;
+
+  /** Asks whoever projects for something. Askings are only counted: `asked` tells how often. */
+  ask(what: string): Promise<void>;
+  asked(what: string): Promise<number>;
 
   close(): Promise<void>;
 }
@@ -57,6 +75,12 @@ export interface Generation extends Reader {
    */
   commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
 
+  /** The control state and documents of one and the same moment, in the order asked for. */
+  snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;
+
+  /** Makes up for what a generation opened in bulk has put off. */
+  finish(): Promise<void>;
+
   /** All documents of a collection, of all tenants, ordered by tenant and key, from just after one. */
   scan(
     collection: string,
@@ -79,6 +103,11 @@ export interface Control {
   readonly applied?: Position;
   /** The identity of the log it is built from. */
   readonly log: string;
+}
+
+export interface Snapshot {
+  readonly control: Control;
+  readonly documents: readonly (Document | undefined)[];
 }
 
 export interface DocumentKey {

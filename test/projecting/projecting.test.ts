@@ -130,7 +130,7 @@ describe('a projecting process', () => {
       expect(await one.reached(position, LONG)).toBe(true);
     }
     expect(one.troubles).toHaveLength(2);
-    expect(one.troubles[0]).toMatch(/Projecting lines stopped and is tried again.*the disk is full/);
+    expect(one.troubles[0]).toMatch(/Projecting lines_v1_1 stopped and is tried again.*the disk is full/);
     expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
   });
 

@@ -120,6 +120,7 @@ export const runOf = (
   streams,
   program,
   now: () => now,
+  isSetAside: () => false,
   moved: () => undefined,
 });
 

@@ -91,6 +91,7 @@ export const given = async (projector: Projector, ...events: Given[]): Promise<T
     streams,
     program: '1',
     now: () => time(0),
+    isSetAside: () => false,
     moved: () => undefined,
   };
   await project(run, async function* () {

@@ -68,6 +68,7 @@ export const sqliteEventLog = async (folder: string, streams: Streams): Promise<
       const row = head.get() as { position: number; id: string } | undefined;
       return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
     },
+    distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
       news.close();

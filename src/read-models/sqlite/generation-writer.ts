@@ -13,6 +13,8 @@ export interface RowWrite {
 }
 
 export interface GenerationWriter {
+  /** Creates the indexes that are missing. */
+  finish(): void;
   commit(n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean;
   close(): void;
 }
@@ -51,22 +53,25 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
     ) STRICT;`);
     db.prepare('INSERT INTO control VALUES (1, 0, NULL, NULL, ?)').run(log);
     db.exec(createTenants);
-    for (const collection of collections) {
-      db.exec(createTable(collection));
-      for (const index of createIndexes(collection)) db.exec(index);
-    }
+    for (const collection of collections) db.exec(createTable(collection));
   });
+
+const index = (db: Database, collections: readonly Collection[]): void => {
+  for (const collection of collections) for (const statement of createIndexes(collection)) db.exec(statement);
+};
 
 /** The writing side of one generation's file. One transaction is the commit. */
 export const openGenerationWriter = (
   path: string,
   collections: readonly Collection[],
   log: string,
+  inBulk: boolean,
   onWrite: OnWrite = () => undefined,
 ): GenerationWriter => {
   const db = openForWriting(path, 'NORMAL');
   db.exec(LARGE_FILE);
   create(db, collections, log);
+  if (!inBulk) index(db, collections);
   waitBriefly(db);
   const statements = new Map(
     collections.map((collection) => [
@@ -102,6 +107,7 @@ export const openGenerationWriter = (
   };
 
   return {
+    finish: () => index(db, collections),
     commit: (n, to, writes) => {
       try {
         return inTransaction(db, () => commitAll(n, to, writes));

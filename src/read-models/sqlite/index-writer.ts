@@ -5,8 +5,9 @@ import { isGone } from './lease-holder';
 /** The writing side of `index.db`: which generation is live, and who holds which lease. */
 export interface IndexWriter {
   point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): boolean;
-  lease(what: string, holder: string, forMs: number): boolean;
+  lease(what: string, holder: string, forMs: number, note: string): boolean;
   release(what: string, holder: string): void;
+  ask(what: string): void;
   close(): void;
 }
 
@@ -18,7 +19,10 @@ export const openIndexWriter = (path: string): IndexWriter => {
       `CREATE TABLE pointers (
          projection TEXT, version INTEGER, live INTEGER NOT NULL, previous INTEGER, PRIMARY KEY (projection, version)
        ) WITHOUT ROWID;
-       CREATE TABLE leases (what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;`,
+       CREATE TABLE leases (
+         what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
+       ) WITHOUT ROWID;
+       CREATE TABLE askings (what TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID;`,
     ],
     `The index of the read models ${path}`,
   );
@@ -26,7 +30,10 @@ export const openIndexWriter = (path: string): IndexWriter => {
   const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
   const setPointer = db.prepare('INSERT OR REPLACE INTO pointers VALUES (?, ?, ?, ?)');
   const held = db.prepare('SELECT holder, until FROM leases WHERE what = ?');
-  const take = db.prepare('INSERT OR REPLACE INTO leases VALUES (?, ?, ?)');
+  const take = db.prepare('INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)');
+  const ask = db.prepare(
+    'INSERT INTO askings VALUES (?, 1) ON CONFLICT (what) DO UPDATE SET times = times + 1',
+  );
   const free = db.prepare('DELETE FROM leases WHERE what = ? AND holder = ?');
 
   return {
@@ -37,15 +44,16 @@ export const openIndexWriter = (path: string): IndexWriter => {
         setPointer.run(projection, version, to.live, to.previous ?? null);
         return true;
       }),
-    lease: (what, holder, forMs) =>
+    lease: (what, holder, forMs, note) =>
       inTransaction(db, () => {
         const now = held.get(what) as { holder: string; until: number } | undefined;
         const isFree =
           now === undefined || now.holder === holder || now.until < Date.now() || isGone(now.holder);
-        if (isFree) take.run(what, holder, Date.now() + forMs);
+        if (isFree) take.run(what, holder, Date.now() + forMs, note);
         return isFree;
       }),
     release: (what, holder) => void free.run(what, holder),
+    ask: (what) => void ask.run(what),
     close: () => db.close(),
   };
 };

@@ -198,6 +198,16 @@ export const sqliteGeneration = (
       }),
     scan: (collection, limit, after = { tenantId: '', key: '' }) =>
       reading(() => scan(collection, limit, after)),
+    snapshot: (keys) =>
+      reading(() => {
+        db.exec('BEGIN');
+        try {
+          return { control: control(), documents: load(keys) };
+        } finally {
+          db.exec('COMMIT');
+        }
+      }),
+    finish: () => send<void>({ do: 'finish', id }),
     close: () => db.close(),
   };
 };

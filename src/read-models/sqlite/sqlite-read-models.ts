@@ -4,13 +4,16 @@ import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { openForReading } from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
-import { generationName, PARKED, type GenerationId, type ReadModels } from '../read-models';
+import { generationName, PARKED, type Generation, type GenerationId, type ReadModels } from '../read-models';
 import { isGone } from './lease-holder';
 import { sqliteGeneration } from './sqlite-generation';
 import { generationPath, indexPath, type WriteRequest } from './writer';
 
 const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
+
+/** The indexes of a large generation take their time. */
+const INDEX_MS = 1_800_000;
 const FILE = /^([a-z_]+)_v([0-9]+)_([0-9]+)\.db$/;
 
 const writingThread = (folder: string): Thread =>
@@ -23,7 +26,9 @@ export const sqliteReadModels = async (
 ): Promise<ReadModels> => {
   mkdirSync(folder, { recursive: true });
   const writer = startWriter(folder);
-  const send = <T>(request: WriteRequest, withinMs = WRITE_MS): Promise<T> =>
+  const withinOf = (request: WriteRequest): number =>
+    request.do === 'finish' || request.do === 'open' ? INDEX_MS : WRITE_MS;
+  const send = <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
     writer.call<T>(request, withinMs).catch((error: unknown) => {
       const sentence = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
       throw fault('read_models_unavailable', sentence, { cause: codeOf(error) });
@@ -35,12 +40,18 @@ export const sqliteReadModels = async (
 
   const index = openForReading(indexPath(folder));
   const pointer = index.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
-  const holder = index.prepare('SELECT holder FROM leases WHERE what = ? AND until >= ?');
+  const holder = index.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
+  const askings = index.prepare('SELECT times FROM askings WHERE what = ?');
   const open = new Map<string, ReturnType<typeof sqliteGeneration>>();
 
-  const openGeneration = async (id: GenerationId, own: readonly Collection[], log: string) => {
+  const openGeneration = async (
+    id: GenerationId,
+    own: readonly Collection[],
+    log: string,
+    inBulk = false,
+  ): Promise<Generation> => {
     const collections = [...own, { name: PARKED, indexes: {} }];
-    const makeOpen = () => send({ do: 'open', id, collections, log }, OPEN_MS);
+    const makeOpen = () => send({ do: 'open', id, collections, log, inBulk });
     await makeOpen();
     const known = open.get(generationName(id));
     if (known !== undefined) return known;
@@ -56,8 +67,26 @@ export const sqliteReadModels = async (
     return generation;
   };
 
+  const heldNow = (what: string): { holder: string; note: string } | undefined => {
+    const held = holder.get(what, Date.now()) as { holder: string; note: string } | undefined;
+    return held === undefined || isGone(held.holder) ? undefined : held;
+  };
+
+  const shut = (id: GenerationId): void => {
+    open.get(generationName(id))?.close();
+    open.delete(generationName(id));
+  };
+
   return {
     open: openGeneration,
+    shut: async (id) => {
+      shut(id);
+      await send({ do: 'shut', id });
+    },
+    drop: async (id) => {
+      shut(id);
+      await send({ do: 'drop', id });
+    },
     generations: async () =>
       readdirSync(folder).flatMap((file) => {
         const match = FILE.exec(file);
@@ -70,12 +99,12 @@ export const sqliteReadModels = async (
       return { live: row.live, ...(row.previous === null ? {} : { previous: row.previous }) };
     },
     point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
-    lease: (what, who, forMs) => send({ do: 'lease', what, holder: who, forMs }),
+    lease: (what, who, forMs, note = '') => send({ do: 'lease', what, holder: who, forMs, note }),
     release: (what, who) => send({ do: 'release', what, holder: who }),
-    leaseHolder: async (what) => {
-      const held = holder.get(what, Date.now()) as { holder: string } | undefined;
-      return held === undefined || isGone(held.holder) ? undefined : held.holder;
-    },
+    leaseHolder: async (what) => heldNow(what)?.holder,
+    leaseNote: async (what) => heldNow(what)?.note,
+    ask: (what) => send({ do: 'ask', what }),
+    asked: async (what) => (askings.get(what) as { times: number } | undefined)?.times ?? 0,
     close: async () => {
       for (const generation of open.values()) generation.close();
       index.close();

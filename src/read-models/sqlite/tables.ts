@@ -35,7 +35,7 @@ export const createTable = (collection: Collection): string => {
 export const createIndexes = (collection: Collection): readonly string[] =>
   Object.keys(collection.indexes).map(
     (index) =>
-      `CREATE INDEX ${name(collection.name)}_${name(index)} ON ${tableOf(collection.name)}
+      `CREATE INDEX IF NOT EXISTS ${name(collection.name)}_${name(index)} ON ${tableOf(collection.name)}
        (tenant, ${columnsOf(collection, index).join(', ')});`,
   );
 

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
@@ -18,7 +19,10 @@ export type WriteRequest =
       readonly id: GenerationId;
       readonly collections: readonly Collection[];
       readonly log: string;
+      readonly inBulk: boolean;
     }
+  | { readonly do: 'finish' | 'shut' | 'drop'; readonly id: GenerationId }
+  | { readonly do: 'ask'; readonly what: string }
   | {
       readonly do: 'commit';
       readonly id: GenerationId;
@@ -33,7 +37,13 @@ export type WriteRequest =
       readonly to: Pointer;
       readonly believed: Pointer | undefined;
     }
-  | { readonly do: 'lease'; readonly what: string; readonly holder: string; readonly forMs: number }
+  | {
+      readonly do: 'lease';
+      readonly what: string;
+      readonly holder: string;
+      readonly forMs: number;
+      readonly note: string;
+    }
   | { readonly do: 'release'; readonly what: string; readonly holder: string };
 
 export interface Writer {
@@ -55,6 +65,11 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
     return writer;
   };
 
+  const shut = (id: GenerationId): void => {
+    generations.get(generationName(id))?.close();
+    generations.delete(generationName(id));
+  };
+
   const write = (request: WriteRequest): unknown => {
     switch (request.do) {
       case 'ready':
@@ -62,16 +77,28 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
       case 'open': {
         const path = generationPath(folder, request.id);
         const name = generationName(request.id);
+        const { collections, log, inBulk } = request;
         if (!generations.has(name))
-          generations.set(name, openGenerationWriter(path, request.collections, request.log, onWrite));
+          generations.set(name, openGenerationWriter(path, collections, log, inBulk, onWrite));
         return true;
       }
+      case 'finish':
+        return generation(request.id).finish();
+      case 'shut':
+        return shut(request.id);
+      case 'drop':
+        shut(request.id);
+        for (const ending of ['', '-wal', '-shm'])
+          rmSync(`${generationPath(folder, request.id)}${ending}`, { force: true });
+        return true;
+      case 'ask':
+        return index.ask(request.what);
       case 'commit':
         return generation(request.id).commit(request.n, request.to, request.writes);
       case 'point':
         return index.point(request.projection, request.version, request.to, request.believed);
       case 'lease':
-        return index.lease(request.what, request.holder, request.forMs);
+        return index.lease(request.what, request.holder, request.forMs, request.note);
       case 'release':
         return index.release(request.what, request.holder);
     }

@@ -1,0 +1,107 @@
+import { projections } from '../../projections/projections';
+import { pause } from '../clock';
+import type { RebuildStep } from '../projecting/rebuild';
+import { parkedTenants } from '../projecting/projection-run';
+import { generationName, type Generation, type GenerationId } from '../read-models/read-models';
+import type { Desk } from './desk';
+import { printJson, printRecord, printTable } from './output';
+
+/** The rate is what was projected in this time. */
+const SAMPLE_MS = 500;
+
+const roleOf = (id: GenerationId, pointer: { live: number; previous?: number } | undefined): string => {
+  if (pointer?.live === id.generation) return 'live';
+  return pointer?.previous === id.generation ? 'previous' : 'unused';
+};
+
+const parkedIn = async (generation: Generation) => {
+  let count = 0;
+  let oldest: string | undefined;
+  for await (const { since } of parkedTenants(generation)) {
+    count += 1;
+    if (oldest === undefined || since < oldest) oldest = since;
+  }
+  return { parked: count, oldest_parked_since: oldest ?? null };
+};
+
+const positionOf = async (generation: Generation): Promise<string | undefined> =>
+  (await generation.control()).applied;
+
+const lagOf = async ({ app }: Desk, position: string | undefined) => {
+  const head = (await app.log.head())?.position;
+  if (head === undefined) return { lag_events: 0, lag_seconds: 0 };
+  const lag_events = await app.log.distance(position, head);
+  if (lag_events === 0) return { lag_events, lag_seconds: 0 };
+  for await (const [oldest] of app.log.readAll({ after: position }))
+    return {
+      lag_events,
+      lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest?.recordedAt ?? '')) / 1_000),
+    };
+  return { lag_events, lag_seconds: 0 };
+};
+
+const generationRows = async (desk: Desk) => {
+  const { log, readModels } = desk.app.replay;
+  const mine = (await readModels.generations()).flatMap((id) => {
+    const projector = projections.find(
+      ({ name, version }) => name === id.projection && version === id.version,
+    );
+    return projector === undefined ? [] : [{ id, projector }];
+  });
+  const opened = await Promise.all(
+    mine.map(async ({ id, projector }) => {
+      const generation = await readModels.open(id, projector.collections, await log.identity(), true);
+      return { id, generation, before: await positionOf(generation) };
+    }),
+  );
+  await pause(SAMPLE_MS);
+  return Promise.all(
+    opened.map(async ({ id, generation, before }) => {
+      const position = await positionOf(generation);
+      const moved = position === undefined ? 0 : await log.distance(before, position);
+      return {
+        generation: generationName(id),
+        role: roleOf(id, await readModels.pointer(id.projection, id.version)),
+        position: position ?? null,
+        ...(await lagOf(desk, position)),
+        events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
+        ...(await parkedIn(generation)),
+      };
+    }),
+  );
+};
+
+const rebuilds = async ({ app }: Desk) => {
+  const { readModels } = app.replay;
+  const rows = [];
+  for (const { name } of projections) {
+    const holder = await readModels.leaseHolder(`rebuild ${name}`);
+    const note = await readModels.leaseNote(`rebuild ${name}`);
+    if (holder !== undefined)
+      rows.push({
+        projection: name,
+        holder,
+        ...((note ?? '') === '' ? {} : (JSON.parse(note ?? '') as RebuildStep)),
+      });
+  }
+  return rows;
+};
+
+export const projectionsStatus = async (desk: Desk, options: { json?: boolean }): Promise<void> => {
+  const status = {
+    head: (await desk.app.log.head())?.position ?? null,
+    projector: (await desk.app.projecting.holder()) ?? null,
+    generations: await generationRows(desk),
+    rebuilds: await rebuilds(desk),
+  };
+  if (options.json === true) return printJson(status);
+  printRecord({ head: status.head, projector: status.projector });
+  process.stdout.write('\n');
+  printTable(
+    status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })),
+    '',
+  );
+  if (status.rebuilds.length === 0) return;
+  process.stdout.write('\nRebuilding:\n');
+  printTable(status.rebuilds, '');
+};

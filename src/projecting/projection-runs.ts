@@ -1,0 +1,65 @@
+import { pause } from '../clock';
+import { generationName } from '../read-models/read-models';
+import type { Feed } from './feed';
+import type { LiveGeneration } from './live-generations';
+import { project, retryAllParked, type ProjectionRun } from './projection-run';
+
+/** The runs of this process: one for each generation that is to be projected, started and stopped as those change. */
+export interface ProjectionRuns {
+  /** Starts what is missing, stops what is not wanted any more; `retry`: all begin anew, with their parked tenants. */
+  keep(wanted: readonly LiveGeneration[], retry: boolean): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface Running {
+  readonly ending: AbortController;
+  readonly done: Promise<void>;
+}
+
+const RETRY_MS = 500;
+
+export const projectionRuns = (parts: {
+  readonly runOf: (one: LiveGeneration) => Promise<ProjectionRun>;
+  readonly feed: Feed;
+  readonly onTrouble: (what: string, error: unknown) => void;
+}): ProjectionRuns => {
+  const { runOf, feed, onTrouble } = parts;
+  const running = new Map<string, Running>();
+
+  /** Projects one generation until it is told to stop, through whatever goes wrong. */
+  const keepProjecting = async (one: LiveGeneration, retry: boolean, signal: AbortSignal): Promise<void> => {
+    let alsoOwn = retry;
+    while (!signal.aborted)
+      try {
+        const run = await runOf(one);
+        await retryAllParked(run, alsoOwn);
+        alsoOwn = false;
+        await project(run, (after) => feed.from(after, signal));
+      } catch (error) {
+        onTrouble(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
+        await pause(RETRY_MS, signal);
+      }
+  };
+
+  const start = (one: LiveGeneration, retry: boolean): void => {
+    const ending = new AbortController();
+    const done = keepProjecting(one, retry, ending.signal);
+    running.set(generationName(one.generation.id), { ending, done });
+  };
+
+  const end = async (names: readonly string[]): Promise<void> => {
+    const ended = names.map((name) => running.get(name)).filter((one) => one !== undefined);
+    for (const name of names) running.delete(name);
+    for (const { ending } of ended) ending.abort();
+    await Promise.all(ended.map(({ done }) => done));
+  };
+
+  return {
+    keep: async (wanted, retry) => {
+      const names = new Set(wanted.map(({ generation }) => generationName(generation.id)));
+      await end([...running.keys()].filter((name) => retry || !names.has(name)));
+      for (const one of wanted) if (!running.has(generationName(one.generation.id))) start(one, retry);
+    },
+    stop: () => end([...running.keys()]),
+  };
+};

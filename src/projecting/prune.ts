@@ -1,0 +1,37 @@
+import type { Projector } from '../../projections/projector';
+import { generationName, type GenerationId, type ReadModels } from '../read-models/read-models';
+
+/**
+ * The generations that nothing needs: those before the live ones, what killed rebuilds have left, and versions older
+ * than this program's. A newer version belongs to a newer program beside this one and is left alone.
+ */
+export const unusedGenerations = async (
+  readModels: ReadModels,
+  projectors: readonly Projector[],
+): Promise<readonly GenerationId[]> => {
+  const isUnused = async (id: GenerationId): Promise<boolean> => {
+    const projector = projectors.find(({ name }) => name === id.projection);
+    if (projector === undefined || id.version > projector.version) return false;
+    if (id.version < projector.version) return true;
+    const pointer = await readModels.pointer(id.projection, id.version);
+    if (pointer === undefined || pointer.live === id.generation) return false;
+    return (await readModels.leaseHolder(`rebuild ${id.projection}`)) === undefined;
+  };
+  const unused: GenerationId[] = [];
+  for (const id of await readModels.generations()) if (await isUnused(id)) unused.push(id);
+  return unused;
+};
+
+/** First nothing points at them any more, then they are removed. */
+export const prune = async (
+  readModels: ReadModels,
+  unused: readonly GenerationId[],
+): Promise<readonly string[]> => {
+  for (const { projection, version, generation } of unused) {
+    const pointer = await readModels.pointer(projection, version);
+    if (pointer?.previous === generation)
+      await readModels.point(projection, version, { live: pointer.live }, pointer);
+  }
+  for (const id of unused) await readModels.drop(id);
+  return unused.map(generationName);
+};

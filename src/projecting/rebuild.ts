@@ -1,0 +1,209 @@
+import type { Projector } from '../../projections/projector';
+import { refusal } from '../domain/refusal';
+import type { EventLog, Position } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import {
+  generationName,
+  type Generation,
+  type GenerationId,
+  type ReadModels,
+} from '../read-models/read-models';
+import { compare, type Comparison } from './compare';
+import { eventsUpTo } from './feed';
+import { leaseOn } from './lease';
+import { mustMatchLog } from './live-generations';
+import { parkedTenants, project, type ProjectionRun } from './projection-run';
+import { readSetAside } from './set-aside';
+
+export interface ReplayParts {
+  readonly log: EventLog;
+  readonly streams: Streams;
+  readonly readModels: ReadModels;
+  readonly program: string;
+  readonly onTrouble: (what: string, error: unknown) => void;
+}
+
+export interface RebuildOptions {
+  /** Switch only if the new filling equals the live one. */
+  readonly ifEqual: boolean;
+  /** Switch although it parks a tenant that the live one does not park. */
+  readonly acceptParked: boolean;
+  readonly tell: (step: RebuildStep) => void;
+}
+
+export type RebuildStep =
+  | { readonly step: 'filling'; readonly done: number; readonly total: number }
+  | { readonly step: 'indexing' | 'comparing' | 'switching' };
+
+export interface Rebuilt {
+  readonly projection: string;
+  readonly generation: string;
+  readonly events: number;
+  /** Undefined where there was nothing of the same version to compare with. */
+  readonly comparison?: Comparison;
+  readonly parked: number;
+}
+
+const RENEW_MS = 500;
+
+export const runInto = async (
+  { log, streams, program }: Omit<ReplayParts, 'readModels' | 'onTrouble'>,
+  projector: Projector,
+  generation: Generation,
+  moved: (position: Position) => void = () => undefined,
+): Promise<ProjectionRun> => ({
+  projector,
+  generation,
+  log,
+  streams,
+  program,
+  isSetAside: await readSetAside(log, streams),
+  now: () => new Date().toISOString(),
+  moved,
+});
+
+/** The number of a generation that a killed rebuild has left, to go on with, or the next free one. */
+const numberToFill = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
+  const all = (await readModels.generations()).filter(
+    (id) => id.projection === name && id.version === version,
+  );
+  const pointer = await readModels.pointer(name, version);
+  const used = new Set([pointer?.live, pointer?.previous]);
+  const numbers = all.map((id) => id.generation);
+  const left = numbers.filter((number) => !used.has(number) && number > Math.max(0, pointer?.live ?? 0));
+  return left.length > 0 ? Math.max(...left) : Math.max(0, ...numbers) + 1;
+};
+
+const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
+  const generation = await numberToFill(readModels, projector);
+  const id: GenerationId = { projection: projector.name, version: projector.version, generation };
+  const open = async () => readModels.open(id, projector.collections, await log.identity(), true);
+  const found = await open();
+  try {
+    await mustMatchLog(found, log);
+    return found;
+  } catch {
+    await readModels.drop(id);
+    return open();
+  }
+};
+
+const parkedOnlyIn = async (one: Generation, other: Generation | undefined): Promise<readonly string[]> => {
+  const parked = async (generation: Generation): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const tenant of parkedTenants(generation)) ids.push(tenant.tenant_id);
+    return ids;
+  };
+  const known = new Set(other === undefined ? [] : await parked(other));
+  return (await parked(one)).filter((tenantId) => !known.has(tenantId));
+};
+
+/** Fills a fresh generation beside the live one, compares, and switches to it. Killed at any moment, live is untouched. */
+export const rebuild = async (
+  parts: ReplayParts,
+  projector: Projector,
+  options: RebuildOptions,
+): Promise<Rebuilt> => {
+  const { log, streams, readModels } = parts;
+  const { name, version, collections } = projector;
+  const lease = leaseOn(readModels, `rebuild ${name}`, parts.onTrouble);
+  let note = '';
+  if (!(await lease.hold(note)))
+    throw refusal(
+      'rebuild_running',
+      `${name} is being rebuilt by ${(await lease.holder()) ?? 'another process'}.`,
+    );
+  const renewing = setInterval(() => void lease.hold(note), RENEW_MS);
+
+  const tell = (step: RebuildStep): void => {
+    note = JSON.stringify(step);
+    options.tell(step);
+  };
+
+  const fill = async (generation: Generation): Promise<void> => {
+    for (;;) {
+      const head = await log.head();
+      const { to } = await generation.control();
+      if (head === undefined || (to?.position ?? '') >= head.position) return;
+      const total = await log.distance(undefined, head.position);
+      const moved = (position: Position): void => {
+        void log.distance(undefined, position).then((done) => tell({ step: 'filling', done, total }));
+      };
+      await project(
+        await runInto(parts, projector, generation, moved),
+        eventsUpTo(log, streams, head.position),
+      );
+    }
+  };
+
+  const follow = (generation: Generation) => async (position: Position) =>
+    project(await runInto(parts, projector, generation), eventsUpTo(log, streams, position));
+
+  const compared = async (generation: Generation, live: Generation): Promise<Comparison> => {
+    tell({ step: 'comparing' });
+    return compare(projector, live, generation, {
+      follow: follow(generation),
+      onDifference: () => undefined,
+    });
+  };
+
+  const mayBeSwitchedTo = (comparison: Comparison | undefined, onlyHere: readonly string[]): void => {
+    if (options.ifEqual && comparison !== undefined && comparison.differences > 0)
+      throw refusal(
+        'rebuild_differs',
+        `${name}: ${comparison.differences} documents differ from the live ones.`,
+      );
+    if (onlyHere.length > 0 && !options.acceptParked)
+      throw refusal('rebuild_parks', `${name}: the rebuild parks ${onlyHere.slice(0, 5).join(', ')}.`);
+  };
+
+  try {
+    const generation = await openToFill(parts, projector);
+    await fill(generation);
+    tell({ step: 'indexing' });
+    await generation.finish();
+    await fill(generation);
+    const pointer = await readModels.pointer(name, version);
+    const liveId = { projection: name, version, generation: pointer?.live ?? 0 };
+    const live =
+      pointer === undefined ? undefined : await readModels.open(liveId, collections, await log.identity());
+    const comparison = live === undefined ? undefined : await compared(generation, live);
+    const onlyHere = await parkedOnlyIn(generation, live);
+    try {
+      mayBeSwitchedTo(comparison, onlyHere);
+    } catch (error) {
+      await readModels.drop(generation.id);
+      throw error;
+    }
+    tell({ step: 'switching' });
+    await fill(generation);
+    const next = {
+      live: generation.id.generation,
+      ...(pointer === undefined ? {} : { previous: pointer.live }),
+    };
+    if (!(await readModels.point(name, version, next, pointer)))
+      throw refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+    const { to } = await generation.control();
+    return {
+      projection: name,
+      generation: generationName(generation.id),
+      events: to === undefined ? 0 : await log.distance(undefined, to.position),
+      ...(comparison === undefined ? {} : { comparison }),
+      parked: onlyHere.length,
+    };
+  } finally {
+    clearInterval(renewing);
+    await lease.release();
+  }
+};
+
+/** Back to the generation before the last switch. */
+export const rollback = async (readModels: ReadModels, { name, version }: Projector): Promise<string> => {
+  const pointer = await readModels.pointer(name, version);
+  if (pointer?.previous === undefined)
+    throw refusal('nothing_to_roll_back_to', `${name} has no previous generation.`);
+  const back = { live: pointer.previous, previous: pointer.live };
+  if (!(await readModels.point(name, version, back, pointer)))
+    throw refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+  return generationName({ projection: name, version, generation: back.live });
+};

@@ -1,0 +1,62 @@
+import type { ReadModels } from '../read-models/read-models';
+import { compare, type Comparison, type Difference } from './compare';
+import { eventsUpTo, fedBatch, type FedBatch } from './feed';
+import type { LiveGeneration } from './live-generations';
+import { parkedTenants, project } from './projection-run';
+import { runInto, type ReplayParts } from './rebuild';
+
+export interface VerifyOptions {
+  readonly tenantId?: string;
+  readonly onDifference: (difference: Difference) => void;
+  readonly onProgress: (what: string) => void;
+}
+
+export interface Verified extends Comparison {
+  readonly projection: string;
+  readonly parked: readonly string[];
+}
+
+/** Up to a position: the whole log, or one tenant's events only. */
+const eventsOf = ({ log, streams }: ReplayParts, tenantId: string | undefined, last: string) => {
+  if (tenantId === undefined) return eventsUpTo(log, streams, last);
+  return async function* (after: string | undefined): AsyncGenerator<FedBatch> {
+    for await (const batch of log.readTenant(tenantId, { after })) {
+      const due = batch.filter((event) => event.position <= last);
+      if (due.length > 0) yield fedBatch(due, streams);
+      if (due.length < batch.length) return;
+    }
+  };
+};
+
+/** Replays into a scratch store and compares, without touching the live read model and while that moves on. */
+export const verify = async (
+  parts: ReplayParts,
+  scratch: ReadModels,
+  { projector, generation: live }: LiveGeneration,
+  options: VerifyOptions,
+): Promise<Verified> => {
+  const { log } = parts;
+  const id = { projection: projector.name, version: projector.version, generation: 1 };
+  const replayed = await scratch.open(id, projector.collections, await log.identity(), true);
+
+  const follow = async (position: string): Promise<void> => {
+    const moved = (done: string): void =>
+      options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
+    const run = await runInto(parts, projector, replayed, moved);
+    await project(run, eventsOf(parts, options.tenantId, position));
+  };
+
+  const { to } = await live.control();
+  if (to !== undefined) await follow(to.position);
+  const comparison = await compare(projector, live, replayed, {
+    follow,
+    onDifference: options.onDifference,
+    onProgress: (documents) => options.onProgress(`${projector.name}: ${documents} documents compared`),
+    ...(options.tenantId === undefined ? {} : { tenantId: options.tenantId }),
+  });
+  const parked: string[] = [];
+  for await (const tenant of parkedTenants(live))
+    if (options.tenantId === undefined || tenant.tenant_id === options.tenantId)
+      parked.push(tenant.tenant_id);
+  return { projection: projector.name, ...comparison, parked };
+};
