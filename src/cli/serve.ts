@@ -45,6 +45,7 @@ const openApi = (
     port,
     publicUrl,
     traceHeader: headers.traceId,
+    onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused before it was a request'),
   });
 };
 

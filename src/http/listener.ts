@@ -19,6 +19,8 @@ export interface ListenerOptions {
   readonly port: number;
   readonly traceHeader: string;
   readonly publicUrl: string;
+  /** A request that never became one: told here, because no other log line has its trace id. */
+  readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
 }
 
 /** A server that is listening. */
@@ -35,9 +37,11 @@ const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
 };
 
 /** What the HTTP parser refuses never reaches the steps of the API: the same body is written on the socket. */
-const refuse = (socket: Duplex, code: HttpProblemCode, { traceHeader, publicUrl }: ListenerOptions): void => {
+const refuse = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions): void => {
   if (!socket.writable) return void socket.destroy();
+  const { traceHeader, publicUrl } = options;
   const traceId = randomUUID();
+  options.onRefused?.(code, traceId);
   const { status = 400, title } = problems[code];
   const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
   const headers = {

@@ -31,8 +31,10 @@ export const operations =
   (parts: OperationsParts): RequestListener =>
   (request, response) => {
     const path = (request.url ?? '').split('?')[0];
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      return send(response, 405, { status: 'unknown' });
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return send(response, 405, { methods: ['GET', 'HEAD'] });
+    }
     if (path === '/livez') return send(response, 200, { status: 'live' });
     if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz'] });
     void readiness(parts).then(({ code, body }) => send(response, code, body));

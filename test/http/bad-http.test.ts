@@ -93,6 +93,18 @@ describe('bad HTTP', () => {
     });
   });
 
+  it('what is refused before it is a request leaves a log line with its trace id', async () => {
+    const [answer] = await sendRaw(service.url, 'hello?\r\n\r\n');
+    const traceId = String(answer?.json.trace_id);
+    await until(() => service.stderr().includes(traceId));
+    const line =
+      service
+        .stderr()
+        .split('\n')
+        .find((text) => text.includes(traceId)) ?? '';
+    expect(JSON.parse(line)).toMatchObject({ trace_id: traceId, code: 'malformed_request' });
+  });
+
   describe('401', () => {
     it.each(['TRACE', 'PATCH', 'PROPFIND', 'OPTIONS', 'DELETE', 'PUT', 'POST'])(
       '%s without a key',
