@@ -44,9 +44,9 @@ interface Taken {
   readonly event: NewEvent;
 }
 
-/** What keeps a tenant from taking facts, or undefined. */
+/** What keeps a tenant from taking facts, or undefined. Another process may have deleted it since the last batch. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const status = await ledger.ask(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
+  const status = await ledger.askAtHead(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
