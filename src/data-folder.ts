@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
   accessSync,
   constants,
@@ -47,17 +47,27 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   throw unusable(folder, `is on a full disk${what}`);
 };
 
+/** As short as `SECRET` may be. */
+const SHORTEST_SECRET = 32;
+
+/** What is signed with an empty or cut secret could be forged. */
+const readSecret = (path: string): string => {
+  const secret = readFileSync(path, 'utf8');
+  if (secret.length >= SHORTEST_SECRET) return secret;
+  throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: another one is made then.`);
+};
+
 /** The secret that is kept with the data: made once, by whoever comes first, and readable for the owner only. */
 export const keptSecret = (folder: string): string => {
   const path = join(folder, 'secret');
-  if (existsSync(path)) return readFileSync(path, 'utf8');
-  const mine = `${path}.${process.pid}`;
-  writeFileSync(mine, randomBytes(32).toString('base64url'), { mode: 0o600 });
+  if (existsSync(path)) return readSecret(path);
+  const mine = `${path}.${randomUUID()}`;
+  writeFileSync(mine, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
   try {
     linkSync(mine, path);
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   }
   unlinkSync(mine);
-  return readFileSync(path, 'utf8');
+  return readSecret(path);
 };

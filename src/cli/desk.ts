@@ -5,6 +5,7 @@ import { readConfiguration, type Configuration } from '../configuration';
 import type { Caller } from '../domain/authority';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
+import { messageOf } from '../fault';
 import { progressLine, say } from './output';
 
 /** Where an operator sits: the app on the same data as the server, whether that runs or not. */
@@ -33,6 +34,10 @@ export const operatorCaller = (id: string): Caller => ({
   actor: { type: 'user', id, osUser: osUser() },
 });
 
+/** What is written is written: a new key must be told, whatever becomes of the read models. */
+const notShown = (error: unknown): void =>
+  say(`The change is made, but the read models do not show it yet. ${messageOf(error)}`);
+
 const behind = 'The read models do not show it yet; the process that projects them is behind.';
 
 /** Opens the app for one command and closes it again, whatever happens. */
@@ -42,10 +47,8 @@ export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void>
 
   const shown = async (position: Position): Promise<void> => {
     const line = progressLine('Projecting:');
-    const reached = await app.projecting.catchUp(position, SHOWN_MS, (done) =>
-      line.tell(`${done} of ${position}`),
-    );
-    line.end();
+    const tell = (done: Position): void => line.tell(`${done} of ${position}`);
+    const reached = await app.projecting.catchUp(position, SHOWN_MS, tell).finally(line.end);
     if (!reached) say(behind);
   };
 
@@ -58,7 +61,7 @@ export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void>
         const deadline = monotonicMs() + WRITE_MS;
         const command = { tenantId, caller: operatorCaller(actor), decide, at, deadline };
         const { tenant, position } = await app.ledger.execute(command);
-        await shown(position);
+        await shown(position).catch(notShown);
         return tenant;
       },
       upToDate: async () => {

@@ -10,6 +10,12 @@ import { ledgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
 type Phase = 'starting' | 'ready' | 'stopping';
+
+/** Where the process is, and whether it was ever ready: what stops before that answers no read either. */
+interface Life {
+  phase: Phase;
+  wasReady: boolean;
+}
 type Logger = Awaited<ReturnType<typeof makeLogger>>;
 
 /** A second signal does not wait. */
@@ -17,12 +23,7 @@ const IMPATIENT_EXIT = 130;
 
 const CATCH_UP_SLICE_MS = 1_000;
 
-const openApi = (
-  app: App,
-  configuration: Configuration,
-  logger: Logger,
-  phase: () => Phase,
-): Promise<Listener> => {
+const openApi = (app: App, configuration: Configuration, logger: Logger, life: Life): Promise<Listener> => {
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
   const { ledger, projecting } = app;
@@ -36,8 +37,8 @@ const openApi = (
     reader: projecting.reader,
     reached: projecting.reached,
     isParked: projecting.isParked,
-    isReady: () => phase() !== 'starting',
-    isOpen: () => phase() !== 'stopping',
+    isReady: () => life.wasReady,
+    isOpen: () => life.phase !== 'stopping',
   });
   const handle = koa.callback();
   return openListener((request, response) => void handle(request, response), {
@@ -49,10 +50,10 @@ const openApi = (
   });
 };
 
-const openOperations = (app: App, configuration: Configuration, phase: () => Phase): Promise<Listener> => {
+const openOperations = (app: App, configuration: Configuration, life: Life): Promise<Listener> => {
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  return openListener(operations({ phase, status: () => ledgerStatus(app) }), {
+  return openListener(operations({ phase: () => life.phase, status: () => ledgerStatus(app) }), {
     host,
     port,
     publicUrl,
@@ -74,27 +75,27 @@ export const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await makeLogger(configuration.LOG_LEVEL);
   const app = await openApp(configuration, (what, error) => logger.warn({ err: error }, what));
-  let phase: Phase = 'starting';
+  const life: Life = { phase: 'starting', wasReady: false };
   const listeners: Listener[] = [];
 
   const stop = async (): Promise<void> => {
-    phase = 'stopping';
+    life.phase = 'stopping';
     const withinMs = configuration.SHUTDOWN_SECONDS * 1_000;
     await Promise.all(listeners.map((listener) => listener.close(withinMs)));
     await app.close();
   };
 
   const start = async (): Promise<void> => {
-    listeners.push(await openApi(app, configuration, logger, () => phase));
-    listeners.push(await openOperations(app, configuration, () => phase));
+    listeners.push(await openApi(app, configuration, logger, life));
+    listeners.push(await openOperations(app, configuration, life));
     const [public_, ops] = listeners as [Listener, Listener];
     onSignals(logger, stop);
 
     await app.projecting.start();
     const key = await firstKey(app, configuration);
-    await caughtUp(app, () => phase === 'stopping');
-    if (phase === 'stopping') return;
-    phase = 'ready';
+    await caughtUp(app, () => life.phase === 'stopping');
+    if (life.phase === 'stopping') return;
+    Object.assign(life, { phase: 'ready', wasReady: true });
     logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');
     const { apiKey } = headerNames(configuration.HEADER_PREFIX);
     process.stdout.write(await welcome(app, public_.url, apiKey, key));
@@ -103,7 +104,7 @@ export const serve = async (): Promise<void> => {
   try {
     await start();
   } catch (error) {
-    if ((phase as Phase) === 'stopping') return;
+    if (life.phase === 'stopping') return;
     await stop();
     throw error;
   }

@@ -32,11 +32,14 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
   };
 };
 
-/** A write is answered when the read models show it. If they cannot, it is durable all the same, and says so. */
+/**
+ * A write is answered when the read models show it. If they cannot, it is durable all the same, and says so; while the
+ * service starts no read is answered, so nothing is waited for.
+ */
 const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Promise<void> => {
   if (answer.position === undefined || ctx.state.key === undefined) return;
   const shown = await parts
-    .reached(answer.position, SHOWN_WITHIN_MS)
+    .reached(answer.position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
     .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');

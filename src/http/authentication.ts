@@ -2,7 +2,8 @@ import { keyRefused, keyStanding, mustBeGood, type HeldBy } from '../domain/auth
 import type { Fold } from '../ledger/fold';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import { replyKey } from '../ledger/replies';
-import { fault } from '../fault';
+import { codeOf, fault } from '../fault';
+import { isHttpProblemCode, problems } from '../problems';
 import { findKeyStanding } from '../../projections/applications';
 import { PARKED } from '../read-models/read-models';
 import { PARKED_KEY } from '../projecting/fold-batch';
@@ -33,15 +34,40 @@ const repeatsDeletion = (
   return fold.replies.get(replyKey(application.id, { key, scope, hash: '' }))?.keyId === keyId;
 };
 
-/** Writes ask the tenant's own stream, so they need no read model. The decision asks once more when it appends. */
-const forWriting = (ctx: ApiContext, parts: ApiParts, tenantId: string, digest: string): Promise<HeldBy> => {
-  const applicationIn = (fold: Fold): HeldBy => {
+const applicationIn =
+  (ctx: ApiContext, parts: ApiParts, digest: string) =>
+  (fold: Fold): HeldBy => {
     const standing = keyStanding(fold.tenant, digest, ctx.state.at);
     if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing))
       return standing.application;
     return mustBeGood(standing).application;
   };
-  return parts.ledger.ask(tenantId, applicationIn, ctx.state.deadline);
+
+const isClientsFault = (error: unknown): boolean => {
+  const code = codeOf(error) ?? '';
+  return isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
+};
+
+/**
+ * Writes ask the tenant's own stream, so they need no read model. What is known of it may be old: the decision asks once
+ * more when it appends, and what is refused before any decision asks here, so that a key that was revoked elsewhere hears
+ * 401 and nothing else.
+ */
+const write = async (
+  ctx: ApiContext,
+  parts: ApiParts,
+  { tenantId, digest }: { tenantId: string; digest: string },
+  next: () => Promise<unknown>,
+): Promise<void> => {
+  const question = applicationIn(ctx, parts, digest);
+  const application = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
+  ctx.state.key = { tenantId, digest, application };
+  try {
+    await next();
+  } catch (error) {
+    if (isClientsFault(error)) await parts.ledger.askAtHead(tenantId, question, ctx.state.deadline);
+    throw error;
+  }
 };
 
 /** 401 comes before everything that could tell a stranger what is here. */
@@ -53,9 +79,8 @@ export const authentication =
     const tenantId = tenantOfKey(key);
     if (tenantId === undefined) throw keyRefused('malformed');
     const digest = digestOf(key);
-    const application = READING.has(ctx.method)
-      ? await forReading(parts, tenantId, digest, ctx.state.at)
-      : await forWriting(ctx, parts, tenantId, digest);
+    if (!READING.has(ctx.method)) return write(ctx, parts, { tenantId, digest }, next);
+    const application = await forReading(parts, tenantId, digest, ctx.state.at);
     ctx.state.key = { tenantId, digest, application };
     await next();
   };

@@ -32,8 +32,9 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
   const { status = 500 } = problems[code];
   ctx.status = status;
   ctx.set(problemHeaders(code));
-  const revision = (error as { more?: { revision?: unknown } }).more?.revision;
+  const { revision, allow } = (error as { more?: Record<string, unknown> }).more ?? {};
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
+  if (typeof allow === 'string') ctx.set('Allow', allow);
   ctx.body = JSON.stringify(
     problemBody({
       code,

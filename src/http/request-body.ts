@@ -53,6 +53,7 @@ export const requestBody = ({ bodyLimit }: ApiParts): Step => {
       // What a given-up decompression left unread would block the connection.
       ctx.req.unpipe();
       ctx.req.resume();
+      arrived(ctx);
       throw translated(error, bodyLimit);
     },
   }) as unknown as Step;

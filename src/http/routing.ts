@@ -66,8 +66,8 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
       return;
     }
     if (!allowed.includes(ctx.method)) {
-      ctx.set('Allow', allowed.join(', '));
-      throw fault('method_not_allowed', `${path} has ${allowed.join(', ')}, not ${ctx.method}.`);
+      const allow = allowed.join(', ');
+      throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
     }
     // The router takes this path instead of its own reading of the URL.
     Object.assign(ctx, { newRouterPath: path });

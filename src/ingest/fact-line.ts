@@ -3,6 +3,7 @@ import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { dataFault } from '../event-log/decode';
 import type { NewEvent } from '../event-log/event-log';
+import { LONGEST_LINE } from './lines';
 
 /** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
@@ -15,7 +16,13 @@ interface WireFact {
 }
 
 export type ReadFact =
-  | { readonly status: 'good'; readonly tenantId: string; readonly event: NewEvent }
+  | {
+      readonly status: 'good';
+      readonly tenantId: string;
+      readonly event: NewEvent;
+      /** Of its data, in the form that is kept: a number may be longer there than it was sent. */
+      readonly bytes: number;
+    }
   | { readonly status: 'refused'; readonly reason: string };
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -83,5 +90,8 @@ export const readFact = (text: string, at: string): ReadFact => {
   const reason = faultOf(line.value);
   if (reason !== undefined) return { status: 'refused', reason };
   const fact = line.value as WireFact;
-  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event: eventOf(fact, at) };
+  const bytes = Buffer.byteLength(JSON.stringify(fact.data));
+  if (bytes > LONGEST_LINE)
+    return { status: 'refused', reason: `its data is longer than ${LONGEST_LINE} bytes` };
+  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event: eventOf(fact, at), bytes };
 };

@@ -42,11 +42,12 @@ interface Taken {
   readonly line: number;
   readonly tenantId: string;
   readonly event: NewEvent;
+  readonly bytes: number;
 }
 
-/** What keeps a tenant from taking facts, or undefined. */
+/** What keeps a tenant from taking facts, or undefined. Another process may have deleted it since the last batch. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const status = await ledger.ask(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
+  const status = await ledger.askAtHead(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
@@ -99,7 +100,7 @@ export const ingest = async (
     }
     if (line.text.trim() === '') return [];
     const fact = readFact(line.text, at);
-    if (fact.status === 'good') return [{ line: line.number, tenantId: fact.tenantId, event: fact.event }];
+    if (fact.status === 'good') return [{ line: line.number, ...fact }];
     refuse(line.number, fact.reason);
     return [];
   };
@@ -136,8 +137,9 @@ export const ingest = async (
   let batch: Taken[] = [];
   let bytes = 0;
   for await (const line of linesOf(input)) {
-    batch.push(...take(line, parts.now()));
-    bytes += 'text' in line ? Buffer.byteLength(line.text) : 0;
+    const taken = take(line, parts.now());
+    batch.push(...taken);
+    for (const one of taken) bytes += one.bytes;
     if (batch.length < BATCH_LINES && bytes < BATCH_BYTES) continue;
     await appendBatch(batch);
     batch = [];

@@ -16,7 +16,7 @@ const POLL_MS = 50;
 export const tail = (dataVersion: () => number): Tail => {
   const sleepers = new Set<() => void>();
   let news = 0;
-  let version = dataVersion();
+  let version: number | undefined = dataVersion();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
 
@@ -24,9 +24,17 @@ export const tail = (dataVersion: () => number): Tail => {
     news += 1;
     for (const sleeper of sleepers) sleeper();
   };
+  /** A file that cannot be looked at counts as news: whoever reads then finds out what is wrong, and can say so. */
+  const look = (): number | undefined => {
+    try {
+      return dataVersion();
+    } catch {
+      return undefined;
+    }
+  };
   const poll = (): void => {
-    const current = dataVersion();
-    if (current === version) return;
+    const current = look();
+    if (current !== undefined && current === version) return;
     version = current;
     wake();
   };

@@ -169,6 +169,20 @@ describe('authentication', () => {
       refused(await call('/nowhere', { key }));
     });
 
+    it.each([
+      ['POST', '/nowhere', {}],
+      ['DELETE', '/permissions', {}],
+      ['PUT', '/tenants/self', { body: '{bad' }],
+      ['PUT', '/tenants/self', { body: 'x', headers: { 'Content-Type': 'text/plain' } }],
+      ['PUT', '/tenants/self', { body: { name: 'B' }, headers: { 'If-Match': 'unquoted' } }],
+    ])('a revoked key, whatever else is wrong with %s %s', async (method, path, asking) => {
+      const { key, keyId, tenantId: tenant } = await by.newTenant();
+      expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
+      expect([400, 404, 405, 415]).toContain((await call(path, { key, method, ...asking })).status);
+      await by.run('key', 'revoke', keyId, '--tenant', tenant);
+      refused(await call(path, { key, method, ...asking }));
+    });
+
     it('is logged with its reason', async () => {
       const trace = `reason-${randomUUID()}`;
       await call('/permissions', { key: freshKey(tenantId).key, headers: { 'SVC-TRACE-ID': trace } });

@@ -1,0 +1,92 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { renameApplication } from '../../src/domain/applications';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
+import { eventsIn } from '../support/operator';
+import { expectProblem } from '../support/problem';
+import { converse } from '../support/raw';
+import { spawnProgram, startService } from '../support/service';
+import { stuckReadModel } from '../support/stuck';
+import { until } from '../support/until';
+
+const freePort = async (): Promise<string> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return String(port);
+};
+
+/** A data folder whose log has an event that the read models do not show and cannot take. */
+const behindFolder = async () => {
+  const folder = freshFolder();
+  const first = await startService({ DATA_DIR: folder });
+  await first.stop();
+  const created = (await eventsIn(folder)).find(({ type }) => type === 'ApplicationCreated')!;
+  const { applicationId } = created.data as { applicationId: string };
+  const rename = renameApplication(applicationId, 'Renamed');
+  const { ledger } = await openLedger(folder);
+  await ledger.execute(byOperator(created.stream.replace('tenant-', ''), rename));
+  await closeLedgers();
+  return { folder, key: first.key, stuck: stuckReadModel(folder, 'applications') };
+};
+
+describe('a server whose read models have not caught up', () => {
+  const begin = async () => {
+    const { folder, key, stuck } = await behindFolder();
+    const [PORT, OPS_PORT] = [await freePort(), await freePort()];
+    const child = spawnProgram(['serve'], { DATA_DIR: folder, PORT, OPS_PORT });
+    child.stderr?.resume();
+    child.stdout?.resume();
+    const ended = once(child, 'close').then(([code]) => code as number | null);
+    const operations = `http://127.0.0.1:${OPS_PORT}`;
+    await until(() =>
+      ask(`${operations}/livez`).then(
+        () => true,
+        () => false,
+      ),
+    );
+    return { key, stuck, child, ended, url: `http://127.0.0.1:${PORT}`, operations };
+  };
+
+  it('refuses reads, takes writes without waiting for what cannot come, and is fine once it has', async () => {
+    const { key, stuck, child, ended, url, operations } = await begin();
+    const read = await ask(`${url}/tenants/self`, { key });
+    expectProblem(read, { status: 503, code: 'starting' });
+    expect(read.headers.get('retry-after')).toBe('1');
+    expect((await ask(`${operations}/readyz`)).status).toBe(503);
+
+    const began = Date.now();
+    const written = await ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name: 'Early' } });
+    expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+    expect(Date.now() - began).toBeLessThan(1_500);
+
+    stuck.goOn();
+    await until(async () => (await ask(`${operations}/readyz`)).status === 200);
+    expect((await ask(`${url}/tenants/self`, { key })).json).toMatchObject({ name: 'Early' });
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  });
+
+  it('refuses reads also while it is stopped before it was ready', async () => {
+    const { key, stuck, child, ended, url } = await begin();
+    const { socket, received, closed } = converse(url);
+    socket.write(`GET /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n`);
+    await ask(`${url}/tenants/self`, { key });
+    child.kill('SIGTERM');
+    await until(() =>
+      ask(`${url}/permissions`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    socket.write('\r\n');
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1.1 503 /);
+    stuck.goOn();
+    expect(await ended).toBe(0);
+  });
+});

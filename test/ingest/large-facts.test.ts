@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import { ingest } from '../../src/ingest/ingest';
+import { freshFolder } from '../support/folders';
+import { closeLedgers, makeCustomer, openLedger, streams } from '../support/ledgers';
+
+afterEach(closeLedgers);
+
+const line = (tenantId: string, more: string): string =>
+  `{"id":"${randomUUID()}","tenant_id":"${tenantId}","type":"TokenCreated","data":{"entityId":"a"${more}}}\n`;
+
+/** Short as it is sent, long as it is kept: each becomes a one with twenty zeros. */
+const numbers = (count: number): string => `,"n":[${Array.from({ length: count }, () => '1e20').join(',')}]`;
+
+const run = async (lines: (tenantId: string) => readonly string[]) => {
+  const one = await openLedger(freshFolder());
+  const { tenantId } = await makeCustomer(one);
+  const refused: number[] = [];
+  const input = async function* (): AsyncGenerator<string> {
+    yield* lines(tenantId);
+  };
+  const done = await ingest(
+    input(),
+    { ...one, streams, reached: async () => true, now: () => new Date().toISOString() },
+    { dryRun: false, onRefused: (number) => refused.push(number), onProgress: () => undefined },
+  );
+  return { done, refused };
+};
+
+it('refuses a line that is too long only in the form that is kept, and takes the others', async () => {
+  const { done, refused } = await run((id) => [line(id, ''), line(id, numbers(50_000)), line(id, '')]);
+  expect(done).toEqual({ accepted: 2, refused: 1 });
+  expect(refused).toEqual([2]);
+});
+
+it('takes many lines that grow, in as many appends as it needs', async () => {
+  const { done } = await run((id) => Array.from({ length: 30 }, () => line(id, numbers(10_000))));
+  expect(done).toEqual({ accepted: 30, refused: 0 });
+});
