@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
-import { fault } from '../fault';
+import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { jsonOption } from './arguments';
 import { atDesk, type Desk } from './desk';
@@ -14,15 +14,22 @@ interface Options {
   readonly json?: boolean;
 }
 
-const inputOf = (file: string): AsyncIterable<Buffer> => {
-  if (file === '-') return process.stdin;
-  const stream = createReadStream(file);
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    const why = error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.message})`;
-    stream.destroy(fault('file_unreadable', `The file ${file} ${why}.`));
-  });
-  return stream;
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EISDIR: 'is a folder',
+  EACCES: 'may not be read by you',
 };
+
+async function* contentOf(file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(file) as AsyncIterable<Buffer>;
+  } catch (error) {
+    const why = reasons[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
+    throw fault('file_unreadable', `The file ${file} ${why}.`);
+  }
+}
+
+const inputOf = (file: string): AsyncIterable<Buffer> => (file === '-' ? process.stdin : contentOf(file));
 
 const progressOf = () => {
   const line = progressLine('Ingesting:');

@@ -1,10 +1,16 @@
 import { monotonicMs } from '../clock';
-import type { EventLog, Expected, NewEvent, Position } from '../event-log/event-log';
+import {
+  LARGEST_APPEND,
+  type EventLog,
+  type Expected,
+  type NewEvent,
+  type Position,
+} from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, type Fault } from '../fault';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
-import { linesOf, LONGEST_LINE, type Line } from './lines';
+import { linesOf, type Line } from './lines';
 
 /** Takes reported facts, one JSON object a line, into the activity streams of their tenants. */
 export interface IngestParts {
@@ -27,9 +33,7 @@ export interface Ingested {
   readonly refused: number;
 }
 
-/** So many lines or bytes are read before they are appended; an append holds fewer, so that live followers keep up. */
-const BATCH_LINES = 500;
-const BATCH_BYTES = 524_288;
+/** An append holds few events, so that live followers keep up. */
 const APPEND_EVENTS = 100;
 const APPEND_MS = 10_000;
 const ASK_MS = 10_000;
@@ -42,11 +46,12 @@ interface Taken {
   readonly line: number;
   readonly tenantId: string;
   readonly event: NewEvent;
+  readonly bytes: number;
 }
 
-/** What keeps a tenant from taking facts, or undefined. */
+/** What keeps a tenant from taking facts, or undefined. It may be deleted while a long file is read. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const status = await ledger.ask(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
+  const status = await ledger.askHead(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
@@ -75,6 +80,22 @@ const appender = ({ log, streams }: IngestParts) => {
   return append;
 };
 
+/** As many as one append may hold, in order. */
+function* appendsOf(facts: readonly Taken[]): Generator<readonly NewEvent[]> {
+  let events: NewEvent[] = [];
+  let size = 0;
+  for (const { event, bytes } of facts) {
+    if (events.length === APPEND_EVENTS || (events.length > 0 && size + bytes > LARGEST_APPEND)) {
+      yield events;
+      events = [];
+      size = 0;
+    }
+    events.push(event);
+    size += bytes;
+  }
+  if (events.length > 0) yield events;
+}
+
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 export const ingest = async (
@@ -93,13 +114,13 @@ export const ingest = async (
   };
 
   const take = (line: Line, at: string): readonly Taken[] => {
-    if ('tooLong' in line) {
-      refuse(line.number, `it is longer than ${LONGEST_LINE} bytes`);
+    if ('fault' in line) {
+      refuse(line.number, line.fault);
       return [];
     }
     if (line.text.trim() === '') return [];
     const fact = readFact(line.text, at);
-    if (fact.status === 'good') return [{ line: line.number, tenantId: fact.tenantId, event: fact.event }];
+    if (fact.status === 'good') return [{ line: line.number, ...fact }];
     refuse(line.number, fact.reason);
     return [];
   };
@@ -111,8 +132,7 @@ export const ingest = async (
       return '';
     }
     let position = '';
-    for (let from = 0; from < facts.length; from += APPEND_EVENTS) {
-      const events = facts.slice(from, from + APPEND_EVENTS).map(({ event }) => event);
+    for (const events of appendsOf(facts)) {
       if (!options.dryRun) position = await append(tenantId, events);
       accepted += events.length;
     }
@@ -133,17 +153,10 @@ export const ingest = async (
     options.onProgress({ accepted, refused });
   };
 
-  let batch: Taken[] = [];
-  let bytes = 0;
-  for await (const line of linesOf(input)) {
-    batch.push(...take(line, parts.now()));
-    bytes += 'text' in line ? Buffer.byteLength(line.text) : 0;
-    if (batch.length < BATCH_LINES && bytes < BATCH_BYTES) continue;
-    await appendBatch(batch);
-    batch = [];
-    bytes = 0;
+  for await (const lines of linesOf(input)) {
+    const at = parts.now();
+    await appendBatch(lines.flatMap((line) => take(line, at)));
   }
-  await appendBatch(batch);
   for (const end of behind) await parts.reached(end, WAIT_MS);
   return { accepted, refused };
 };

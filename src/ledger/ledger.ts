@@ -50,6 +50,8 @@ export interface Ledger {
   execute(command: Command): Promise<Executed>;
   /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
   ask<T>(tenantId: string, question: (fold: Fold) => T, deadline: number): Promise<T>;
+  /** The same, always of the stream's head. */
+  askHead<T>(tenantId: string, question: (fold: Fold) => T, deadline: number): Promise<T>;
   unreadable(): readonly Fault[];
 }
 
@@ -204,6 +206,9 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
     return work().finally(() => inFlight.delete(key));
   };
 
+  const askHead: Ledger['askHead'] = async (tenantId, question, deadline) =>
+    question(await folds.atHead(tenantId, deadline));
+
   return {
     execute: (command) =>
       alone(command, () =>
@@ -214,9 +219,10 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
         return question(await folds.known(tenantId, deadline));
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        return question(await folds.atHead(tenantId, deadline));
+        return askHead(tenantId, question, deadline);
       }
     },
+    askHead,
     unreadable: () => folds.unreadable(),
   };
 };
