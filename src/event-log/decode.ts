@@ -90,7 +90,7 @@ export const dataFault = (event: LedgerEvent): string | undefined =>
 export const namesAnother = (
   { tenantId: inside }: { readonly tenantId?: unknown },
   tenantId: string,
-): boolean => inside !== undefined && String(inside).toLowerCase() !== tenantId.toLowerCase();
+): boolean => typeof inside === 'string' && inside.toLowerCase() !== tenantId.toLowerCase();
 
 const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): string | undefined => {
   if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;

@@ -115,6 +115,7 @@ const WRONG_TENANT = '"tenant_id" must be a UUID';
 const WRONG_VERSION = '"version" must be 1 to 1 for TokenCreated';
 const WRONG_ACTOR = '"actor" must be {"type": "application" or "user", "id": a UUID}';
 const WRONG_TRACE = '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
+const WORD = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 const WRONG_TIME = '"data" does not fit TokenCreated: /occurredAt must match format "date-time"';
 
 const refused: readonly [unknown, string][] = [
@@ -203,15 +204,17 @@ const refused: readonly [unknown, string][] = [
   [withData({ tenantId: ID }), '"data" names another tenant'],
   [withData({ tenantId: `urn:uuid:${TENANT}` }), '"data" names another tenant'],
   [withData({ tenantId: 'x' }), '"data" does not fit TokenCreated: /tenantId must match format "uuid"'],
-  ...['entityType', 'operation'].flatMap((member): [unknown, string][] => [
-    [
-      { ...good, type: 'ActivityReported', data: { ...activity.data, [member]: undefined } },
-      `"data" does not fit ActivityReported: must have required property '${member}'`,
-    ],
-    ...['', 'two words', '1st', 'x'.repeat(65), 'ä'].map((value): [unknown, string] => [
-      { ...activity, data: { ...activity.data, [member]: value } },
-      `"data" does not fit ActivityReported: /${member} must match pattern "^[A-Za-z][A-Za-z0-9_-]{0,63}$"`,
-    ]),
+  ...['entityType', 'operation'].map((member): [unknown, string] => [
+    { ...good, type: 'ActivityReported', data: { ...activity.data, [member]: undefined } },
+    `"data" does not fit ActivityReported: must have required property '${member}'`,
+  ]),
+  ...['', 'two words', '1st', 'x'.repeat(65), 'ä'].map((entityType): [unknown, string] => [
+    { ...activity, data: { ...activity.data, entityType } },
+    `"data" does not fit ActivityReported: /entityType must match pattern "${WORD}"`,
+  ]),
+  ...['', 'two words', '1st', 'x'.repeat(65), 'ä'].map((operation): [unknown, string] => [
+    { ...activity, data: { ...activity.data, operation } },
+    `"data" does not fit ActivityReported: /operation must match pattern "${WORD}"`,
   ]),
 ];
 
