@@ -98,10 +98,8 @@ describe('ingest without a server', () => {
   it('refuses bad lines by number with exit code 1, and takes the others', async () => {
     const [tenant] = tenants as [string];
     const unknown = randomUUID();
-    const facts = [aFact(tenant), aFact(tenant)].map((fact) => ({
-      ...fact,
-      data: { entityId: fact.id, occurredAt: new Date().toISOString() },
-    }));
+    const occurredAt = new Date().toISOString();
+    const facts = ['a', 'b'].map((entityId) => aFact(tenant, { data: { entityId, occurredAt } }));
     const file = fileOf(['nonsense', facts[0]!, aFact(unknown), 'x'.repeat(300_000), facts[1]!]);
     const long = 'it is longer than 262144 bytes';
     const plain = await operator.run('ingest', file);

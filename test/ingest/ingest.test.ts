@@ -41,11 +41,12 @@ describe('ingest', () => {
       else yield textOf(input);
     };
     const parts = { log, ledger, streams, reached: projecting.reached, now };
-    const done = await ingest(source() as AsyncIterable<string>, parts, {
+    const { shown, ...done } = await ingest(source() as AsyncIterable<string>, parts, {
       dryRun,
       onRefused: (line, reason) => errors.push([line, reason]),
       onProgress: () => undefined,
     });
+    expect(shown).toBe(true);
     return { ...done, errors: errors.toSorted(([a], [b]) => a - b) };
   };
 
