@@ -12,9 +12,9 @@ export interface Pace {
 type Reached = (position: Position, withinMs: number) => Promise<boolean>;
 
 /** What is appended should be shown within this time. Events ahead are allowed by how well that goes. */
-const SHOWN_MS = 350;
+const SHOWN_MS = 250;
 const FEWEST_AHEAD = 500;
-const MOST_AHEAD = 8_000;
+const MOST_AHEAD = 4_000;
 
 /** Whoever projects may be away; facts are taken all the same. */
 const PATIENCE_MS = 30_000;
@@ -30,7 +30,7 @@ export const pace = (reached: Reached, now: () => number = monotonicMs): Pace =>
     if (oldest === undefined) return true;
     const isShown = await reached(oldest.position, PATIENCE_MS);
     ahead -= oldest.events;
-    const next = now() - oldest.at > SHOWN_MS ? allowed / 2 : allowed + oldest.events;
+    const next = now() - oldest.at > SHOWN_MS ? allowed / 2 : allowed + oldest.events / 4;
     allowed = Math.min(MOST_AHEAD, Math.max(FEWEST_AHEAD, next));
     return isShown;
   };
