@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findLogs, type LogFilter } from '../projections/log-pages';
+import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app';
 import { freshKey } from '../src/cli/application-commands';
 import { operatorCaller } from '../src/cli/desk';
@@ -99,9 +99,10 @@ const waysTo = async (app: App, filter: LogFilter, page: number) => {
   const byPage = () => findLogs(reader, tenantId, { filter, page, size: SIZE });
   if (page === 1) return { byPage };
   const before = await findLogs(reader, tenantId, { filter, page: page - 1, size: SIZE });
-  const olderThan = before.rows.at(-1)?.position;
-  if (olderThan === undefined) return {};
-  return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, olderThan }) };
+  const last = before.rows.at(-1);
+  if (last === undefined) return {};
+  const older = { olderThan: last.position, olderNumber: numberIn(filter, last) };
+  return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, ...older }) };
 };
 
 const cells = (texts: readonly string[]): string =>
