@@ -23,6 +23,8 @@ export interface LogQuestion {
   readonly filter: LogFilter;
   /** Only rows older than the row at this log position. */
   readonly olderThan?: string;
+  /** The number that this row had when it was seen (`numberIn`). It spares a search; if it is wrong, nothing else. */
+  readonly olderNumber?: number;
   readonly page: number;
   readonly size: number;
 }
@@ -81,8 +83,20 @@ const numbersOf = async (
   last: end === undefined ? line.last : await countBefore(line, (row) => row.created_at >= end),
 });
 
-const olderLimit = async (line: Line, last: number, position: string | undefined): Promise<number> =>
-  position === undefined ? last : Math.min(last, await countBefore(line, (row) => row.position >= position));
+/** The last number of a line whose row is older than the one that a question names. */
+const olderLimit = async (
+  line: Line,
+  last: number,
+  { olderThan, olderNumber = 0 }: LogQuestion,
+): Promise<number> => {
+  if (olderThan === undefined) return last;
+  const [seen] = await line.range(olderNumber, olderNumber);
+  const older =
+    seen?.position === olderThan
+      ? olderNumber - 1
+      : await countBefore(line, (row) => row.position >= olderThan);
+  return Math.min(last, older);
+};
 
 const nothing = (total: number): LogPage => ({ rows: [], total, more: false });
 
@@ -90,7 +104,7 @@ const byNumber = async (reader: Reader, tenantId: string, question: LogQuestion)
   const line = await lineOf(reader, tenantId, question.filter.entityType);
   const { first, last } = await numbersOf(line, question.filter);
   const total = Math.max(0, last - first + 1);
-  const top = (await olderLimit(line, last, question.olderThan)) - (question.page - 1) * question.size;
+  const top = (await olderLimit(line, last, question)) - (question.page - 1) * question.size;
   if (top < first) return nothing(total);
   const bottom = Math.max(first, top - question.size + 1);
   return { rows: await line.range(bottom, top), total, more: bottom > first };
@@ -101,8 +115,9 @@ const byEntity = async (
   reader: Reader,
   tenantId: string,
   entityId: string,
-  { filter, olderThan, page, size }: LogQuestion,
+  question: LogQuestion,
 ): Promise<LogPage> => {
+  const { filter, page, size } = question;
   const line = await lineOf(reader, tenantId, undefined);
   const { first, last } = await numbersOf(line, filter);
   const selection = (upTo: number) => ({
@@ -113,7 +128,7 @@ const byEntity = async (
     ...(filter.entityType === undefined ? {} : { also: { field: 'entity_type', value: filter.entityType } }),
   });
   const total = await reader.count(tenantId, 'rows', selection(last));
-  const below = selection(await olderLimit(line, last, olderThan));
+  const below = selection(await olderLimit(line, last, question));
   const skip = (page - 1) * size;
   if (skip >= total) return nothing(total);
   const found = await reader.find(tenantId, 'rows', { ...below, descending: true, skip, limit: size + 1 });
@@ -139,6 +154,9 @@ const laneOf = ({
   const also = entityType === undefined ? {} : { also: { field: 'entity_type', value: entityType } };
   return { selection: { index: 'by_entity', equal: [entityId], ...also }, numberOf };
 };
+
+/** The number of a row in the line that a filter follows. */
+export const numberIn = (filter: LogFilter, row: LogRow): number => laneOf(filter).numberOf(row);
 
 /** The rows after one, oldest first: a walk through the log that goes on where it stopped. */
 export const walkLogs = async (

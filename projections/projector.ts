@@ -77,7 +77,10 @@ export interface Selection {
   /** Left out: all documents, in the order of their keys. */
   readonly index?: string;
   readonly equal?: readonly Value[];
-  /** Both ends belong to it. */
+  /**
+   * Both ends belong to it. A range is asked of a field that numbers the documents, and orders them by it alone: a
+   * further order would have to be sorted, and every row that is skipped fetched for it.
+   */
   readonly from?: Value;
   readonly upTo?: Value;
   /** A further field of the index and its value, looked at row by row. */

@@ -13,7 +13,8 @@ import {
 /**
  * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is created
  * (a tie is deleted), whatever the order in which facts arrive, and it keeps the set of months in which it was active.
- * So duplicates, late facts and facts out of order change nothing that they should not.
+ * So late facts and facts out of order change nothing that they should not. A second copy of a fact changes nothing
+ * either: the ids are kept, because a copy that names no time of its own would count at another time.
  */
 interface TokenDocument {
   readonly created_at?: string;
@@ -62,12 +63,14 @@ const tokenFact =
     const time = ownTime(event);
     const month = time.slice(0, 7);
     const touches = [
+      { collection: 'facts', key: event.id },
       { collection: 'tokens', key: `${type}:${event.data.entityId}` },
       { collection: 'types', key: type },
       { collection: 'months', key: month },
     ];
     return [
-      changeTogether(touches, ([tokenNow, typeNow, monthNow]) => {
+      changeTogether(touches, ([copy, tokenNow, typeNow, monthNow]) => {
+        if (copy !== undefined) return [copy, tokenNow, typeNow, monthNow];
         const before = (tokenNow as TokenDocument | undefined) ?? { months: [] };
         const wasCounted = !ACTIVE.has(operation) || before.months.includes(month);
         const months = wasCounted ? before.months : [...before.months, month];
@@ -78,6 +81,7 @@ const tokenFact =
           operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
         const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
         return [
+          {},
           token as unknown as Document,
           { ...known, count, ...created },
           wasCounted ? monthNow : { active: active + 1 },
@@ -101,6 +105,7 @@ export const usage: Projector = {
   version: 1,
   streams: ['tenant', 'activity'],
   collections: [
+    { name: 'facts', indexes: {} },
     { name: 'tokens', indexes: {} },
     { name: 'types', indexes: {} },
     { name: 'months', indexes: {} },

@@ -38,7 +38,7 @@ export const operatorCaller = (id: string): Caller => ({
 const notShown = (error: unknown): void =>
   say(`The change is made, but the read models do not show it yet. ${messageOf(error)}`);
 
-const behind = 'The read models do not show it yet; the process that projects them is behind.';
+export const behind = 'The read models do not show it yet; the process that projects them is behind.';
 
 /** Opens the app for one command and closes it again, whatever happens. */
 export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void> => {

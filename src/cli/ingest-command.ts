@@ -1,28 +1,38 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
-import { fault } from '../fault';
+import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { jsonOption } from './arguments';
-import { atDesk, type Desk } from './desk';
+import { atDesk, behind, type Desk } from './desk';
 import { printOne, progressLine, say } from './output';
 
 /** More refused lines than this are only counted. */
 const MOST_SHOWN = 1_000;
+
+/** So much of a file is read and appended at a time. */
+const CHUNK_BYTES = 131_072;
 
 interface Options {
   readonly dryRun?: boolean;
   readonly json?: boolean;
 }
 
-const inputOf = (file: string): AsyncIterable<Buffer> => {
-  if (file === '-') return process.stdin;
-  const stream = createReadStream(file);
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    const why = error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.message})`;
-    stream.destroy(fault('file_unreadable', `The file ${file} ${why}.`));
-  });
-  return stream;
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EISDIR: 'is a folder',
+  EACCES: 'may not be read by you',
 };
+
+async function* contentOf(file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(file, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+  } catch (error) {
+    const why = reasons[codeOf(error) ?? ''] ?? `cannot be read (${messageOf(error)})`;
+    throw fault('file_unreadable', `The file ${file} ${why}.`);
+  }
+}
+
+const inputOf = (file: string): AsyncIterable<Buffer> => (file === '-' ? process.stdin : contentOf(file));
 
 const progressOf = () => {
   const line = progressLine('Ingesting:');
@@ -47,13 +57,14 @@ const run = async ({ app }: Desk, file: string, options: Options): Promise<void>
   };
   if (options.dryRun !== true) await projecting.start();
   const parts = { log, ledger, streams, reached: projecting.reached, now: () => new Date().toISOString() };
-  const done = await ingest(inputOf(file), parts, {
+  const { shown, ...done } = await ingest(inputOf(file), parts, {
     dryRun: options.dryRun === true,
     onRefused,
     onProgress: progress.tell,
   });
   progress.end();
   if (done.refused > MOST_SHOWN) say(`… and ${done.refused - MOST_SHOWN} more refused lines.`);
+  if (!shown) say(behind);
   if (done.refused > 0) process.exitCode = 1;
   if (options.json === true) printOne({ ...done, errors } as never, options);
   else printOne({ ...done }, options);

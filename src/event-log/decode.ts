@@ -26,9 +26,15 @@ export type Decoded =
 const ajv = new Ajv({ strict: true, unicodeRegExp: false });
 addFormats(ajv);
 
-/** A leap second, or an offset without minutes, is a date-time that no Date can hold. */
+/**
+ * A leap second, or an offset without minutes, is a date-time that no Date can hold; and one that lies outside the years
+ * 0000 to 9999 in UTC has no text whose order is its order.
+ */
 const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
-ajv.addFormat('date-time', (text) => rfc3339.validate(text) && !Number.isNaN(Date.parse(text)));
+const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+const isOrderable = (time: number): boolean => time >= EARLIEST && time <= LATEST;
+ajv.addFormat('date-time', (text) => rfc3339.validate(text) && isOrderable(Date.parse(text)));
 
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
@@ -80,6 +86,12 @@ const schemaOf = (type: EventType, version: number): object | undefined => event
 export const dataFault = (event: LedgerEvent): string | undefined =>
   faultBy(schemaOf(event.type, currentVersion(event.type)) ?? {}, event.data);
 
+/** A UUID is the same in capitals. */
+export const namesAnother = (
+  { tenantId: inside }: { readonly tenantId?: unknown },
+  tenantId: string,
+): boolean => typeof inside === 'string' && inside.toLowerCase() !== tenantId.toLowerCase();
+
 const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): string | undefined => {
   if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;
   if (streamKindOf(event.type) !== kind)
@@ -94,9 +106,8 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
   const fault = faultBy(schema, event.data);
   if (fault !== undefined) return `The data does not fit version ${version} of ${event.type}: ${fault}.`;
-  const inside = (event.data as { tenantId?: string }).tenantId;
-  if (inside !== undefined && inside !== tenantId) return `The data names another tenant, ${inside}.`;
-  return undefined;
+  const data = event.data as { tenantId?: string };
+  return namesAnother(data, tenantId) ? `The data names another tenant, ${data.tenantId}.` : undefined;
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {

@@ -1,5 +1,11 @@
 import { parseMoment } from '../domain/moment';
-import { findLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
+import {
+  findLogs,
+  numberIn,
+  type LogFilter,
+  type LogPage,
+  type LogQuestion,
+} from '../../projections/log-pages';
 import { listEntityTypes, type LogRow } from '../../projections/logs';
 import type { Cursors } from './cursor';
 import { invalid } from './invalid';
@@ -57,14 +63,18 @@ const cursorOf = (
   cursors: Cursors,
   tenantId: string,
   filter: LogFilter,
-): string | undefined => {
+): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
   const cursor = given(query, 'start');
-  if (cursor === undefined) return undefined;
-  const position = cursors.read(tenantId, filterText(filter), cursor);
-  if (position === undefined)
+  if (cursor === undefined) return {};
+  const place = cursors.read(tenantId, filterText(filter), cursor);
+  if (place === undefined)
     throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
-  return position;
+  const [olderThan = '', number = 0] = place.split(' ');
+  return { olderThan, olderNumber: Number(number) };
 };
+
+/** The last row's place: its position, and its number as a hint. */
+const placeOf = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
 
 /** The eight fields of the specification and the event's id. */
 export const logView = (tenantId: string, row: LogRow) => ({
@@ -104,14 +114,9 @@ export const listLogs = route({
     const filter = filterOf(query);
     const page = numberOf(query, 'page', 1);
     const size = Math.min(numberOf(query, 'size', DEFAULT_SIZE), LARGEST_SIZE);
-    const olderThan = cursorOf(query, cursors, tenantId, filter);
-    const found = await findLogs(reader('logs'), tenantId, {
-      filter,
-      page,
-      size,
-      ...(olderThan === undefined ? {} : { olderThan }),
-    });
-    const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), row.position);
+    const older = cursorOf(query, cursors, tenantId, filter);
+    const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
+    const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), placeOf(filter, row));
     const body = {
       pagination: paginationOf(page, size, found, cursor),
       data: found.rows.map((row) => logView(tenantId, row)),

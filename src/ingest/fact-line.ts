@@ -1,9 +1,8 @@
 import { currentVersion } from '../domain/event-schemas';
 import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
-import { dataFault } from '../event-log/decode';
-import type { NewEvent } from '../event-log/event-log';
-import { LONGEST_LINE } from './lines';
+import { dataFault, namesAnother } from '../event-log/decode';
+import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
 
 /** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
@@ -20,7 +19,7 @@ export type ReadFact =
       readonly status: 'good';
       readonly tenantId: string;
       readonly event: NewEvent;
-      /** Of its data, in the form that is kept: a number may be longer there than it was sent. */
+      /** Of its data, as they are kept. */
       readonly bytes: number;
     }
   | { readonly status: 'refused'; readonly reason: string };
@@ -60,8 +59,16 @@ const faultOf = (line: unknown): string | undefined => {
   if (!isObject(data)) return '"data" must be an object';
   const wrong = dataFault({ type, data } as FactEvent);
   if (wrong !== undefined) return `"data" does not fit ${type}: ${wrong}`;
-  const inside = data['tenantId'];
-  return inside === undefined || inside === tenantId ? undefined : '"data" names another tenant';
+  return namesAnother(data, tenantId) ? '"data" names another tenant' : undefined;
+};
+
+/** A line may hold less than its data become when they are written (`1e20` is a long number), or be nested too deep. */
+const sizeOf = (data: object): number | undefined => {
+  try {
+    return Buffer.byteLength(JSON.stringify(data));
+  } catch {
+    return undefined;
+  }
 };
 
 const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent => ({
@@ -90,8 +97,9 @@ export const readFact = (text: string, at: string): ReadFact => {
   const reason = faultOf(line.value);
   if (reason !== undefined) return { status: 'refused', reason };
   const fact = line.value as WireFact;
-  const bytes = Buffer.byteLength(JSON.stringify(fact.data));
-  if (bytes > LONGEST_LINE)
-    return { status: 'refused', reason: `its data is longer than ${LONGEST_LINE} bytes` };
+  const bytes = sizeOf(fact.data);
+  if (bytes === undefined) return { status: 'refused', reason: '"data" is nested too deep' };
+  if (bytes > LARGEST_APPEND)
+    return { status: 'refused', reason: `"data" is larger than ${LARGEST_APPEND} bytes` };
   return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event: eventOf(fact, at), bytes };
 };

@@ -1,10 +1,17 @@
 import { monotonicMs } from '../clock';
-import type { EventLog, Expected, NewEvent, Position } from '../event-log/event-log';
+import {
+  LARGEST_APPEND,
+  type EventLog,
+  type Expected,
+  type NewEvent,
+  type Position,
+} from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, type Fault } from '../fault';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
-import { linesOf, LONGEST_LINE, type Line } from './lines';
+import { linesOf, type Line } from './lines';
+import { pace } from './pace';
 
 /** Takes reported facts, one JSON object a line, into the activity streams of their tenants. */
 export interface IngestParts {
@@ -27,16 +34,15 @@ export interface Ingested {
   readonly refused: number;
 }
 
-/** So many lines or bytes are read before they are appended; an append holds fewer, so that live followers keep up. */
-const BATCH_LINES = 500;
-const BATCH_BYTES = 524_288;
-const APPEND_EVENTS = 100;
+export interface Finished extends Ingested {
+  /** The read models show everything that was accepted. */
+  readonly shown: boolean;
+}
+
+/** An append holds the log's write lock: others want to write too. */
+const APPEND_EVENTS = 500;
 const APPEND_MS = 10_000;
 const ASK_MS = 10_000;
-
-/** The read models may be this many batches behind before ingest waits for them. */
-const BATCHES_AHEAD = 2;
-const WAIT_MS = 30_000;
 
 interface Taken {
   readonly line: number;
@@ -45,7 +51,7 @@ interface Taken {
   readonly bytes: number;
 }
 
-/** What keeps a tenant from taking facts, or undefined. Another process may have deleted it since the last batch. */
+/** What keeps a tenant from taking facts, or undefined. It may be deleted while a long file is read. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
   const status = await ledger.askAtHead(tenantId, (fold) => fold.tenant.status, monotonicMs() + ASK_MS);
   if (status === 'active') return undefined;
@@ -76,15 +82,42 @@ const appender = ({ log, streams }: IngestParts) => {
   return append;
 };
 
+/** One tenant's facts in order, as many at a time as one append may hold. */
+function* appendsOf(
+  facts: readonly Taken[],
+): Generator<{ readonly tenantId: string; readonly events: readonly NewEvent[] }> {
+  let events: NewEvent[] = [];
+  let size = 0;
+  for (const [at, { tenantId, event, bytes }] of facts.entries()) {
+    events.push(event);
+    size += bytes;
+    const next = facts[at + 1];
+    if (next !== undefined && events.length < APPEND_EVENTS && size + next.bytes <= LARGEST_APPEND) continue;
+    yield { tenantId, events };
+    events = [];
+    size = 0;
+  }
+}
+
+const byTenant = (facts: readonly Taken[]): ReadonlyMap<string, readonly Taken[]> => {
+  const groups = new Map<string, Taken[]>();
+  for (const fact of facts) {
+    const own = groups.get(fact.tenantId);
+    if (own === undefined) groups.set(fact.tenantId, [fact]);
+    else own.push(fact);
+  }
+  return groups;
+};
+
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 export const ingest = async (
   input: AsyncIterable<Buffer | string>,
   parts: IngestParts,
   options: IngestOptions,
-): Promise<Ingested> => {
+): Promise<Finished> => {
   const append = appender(parts);
-  const behind: Position[] = [];
+  const { appended, finished } = pace(parts.reached);
   let accepted = 0;
   let refused = 0;
 
@@ -94,8 +127,8 @@ export const ingest = async (
   };
 
   const take = (line: Line, at: string): readonly Taken[] => {
-    if ('tooLong' in line) {
-      refuse(line.number, `it is longer than ${LONGEST_LINE} bytes`);
+    if ('fault' in line) {
+      refuse(line.number, line.fault);
       return [];
     }
     if (line.text.trim() === '') return [];
@@ -105,47 +138,38 @@ export const ingest = async (
     return [];
   };
 
-  const appendTenant = async (tenantId: string, facts: readonly Taken[]): Promise<Position> => {
+  /** Those whose tenant takes facts. */
+  const admitted = async (tenantId: string, facts: readonly Taken[]): Promise<readonly Taken[]> => {
     const wrong = await tenantFault(parts, tenantId);
-    if (wrong !== undefined) {
-      for (const { line } of facts) refuse(line, wrong);
-      return '';
-    }
+    if (wrong === undefined) return facts;
+    for (const { line } of facts) refuse(line, wrong);
+    return [];
+  };
+
+  const appendTenant = async (facts: readonly Taken[]): Promise<Position> => {
     let position = '';
-    for (let from = 0; from < facts.length; from += APPEND_EVENTS) {
-      const events = facts.slice(from, from + APPEND_EVENTS).map(({ event }) => event);
+    for (const { tenantId, events } of appendsOf(facts)) {
       if (!options.dryRun) position = await append(tenantId, events);
       accepted += events.length;
     }
     return position;
   };
 
+  /** All tenants are asked for before any of them is appended to: then the appends are one group for the log. */
   const appendBatch = async (batch: readonly Taken[]): Promise<void> => {
-    const byTenant = new Map<string, Taken[]>();
-    for (const taken of batch) {
-      const facts = byTenant.get(taken.tenantId) ?? [];
-      facts.push(taken);
-      byTenant.set(taken.tenantId, facts);
-    }
-    const ends = await Promise.all([...byTenant].map(([tenantId, facts]) => appendTenant(tenantId, facts)));
+    const groups = await Promise.all(
+      [...byTenant(batch)].map(([tenantId, facts]) => admitted(tenantId, facts)),
+    );
+    const ends = await Promise.all(groups.map(appendTenant));
     const end = ends.reduce(later, '');
-    if (end !== '') behind.push(end);
-    if (behind.length > BATCHES_AHEAD) await parts.reached(behind.shift() ?? '', WAIT_MS);
+    if (end !== '') await appended(end, batch.length);
     options.onProgress({ accepted, refused });
   };
 
-  let batch: Taken[] = [];
-  let bytes = 0;
-  for await (const line of linesOf(input)) {
-    const taken = take(line, parts.now());
-    batch.push(...taken);
-    for (const one of taken) bytes += one.bytes;
-    if (batch.length < BATCH_LINES && bytes < BATCH_BYTES) continue;
-    await appendBatch(batch);
-    batch = [];
-    bytes = 0;
+  for await (const lines of linesOf(input)) {
+    const at = parts.now();
+    await appendBatch(lines.flatMap((line) => take(line, at)));
   }
-  await appendBatch(batch);
-  for (const end of behind) await parts.reached(end, WAIT_MS);
-  return { accepted, refused };
+  const shown = await finished();
+  return { accepted, refused, shown };
 };

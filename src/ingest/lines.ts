@@ -1,39 +1,60 @@
-/** A line of text, or a line that was too long to be kept: its number counts all the same. */
-export type Line =
-  { readonly number: number; readonly text: string } | { readonly number: number; readonly tooLong: true };
+import { isUtf8 } from 'node:buffer';
 
+/** A line of text, or what is wrong with its bytes: its number counts all the same. */
+export type Line =
+  { readonly number: number; readonly text: string } | { readonly number: number; readonly fault: string };
+
+/** In bytes, without its end. */
 export const LONGEST_LINE = 262_144;
 
-/** Cuts a stream of bytes into lines with flat memory: what is longer than the limit is dropped up to its end. */
-export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<Line> {
-  let number = 1;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+const BYTE_ORDER_MARK = '\uFEFF';
+
+const withoutReturn = (bytes: Buffer): Buffer =>
+  bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
+
+const lineOf = (number: number, bytes: Buffer): Line => {
+  if (bytes.length > LONGEST_LINE) return { number, fault: `it is longer than ${LONGEST_LINE} bytes` };
+  if (!isUtf8(bytes)) return { number, fault: 'it is not UTF-8' };
+  const text = bytes.toString('utf8');
+  return { number, text: number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text };
+};
+
+/**
+ * Cuts a stream of bytes into lines, those that end in one chunk together. Memory stays flat: of what is longer than the
+ * limit no more is kept than it takes to know that.
+ */
+export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<readonly Line[]> {
+  let number = 0;
   let kept: Buffer[] = [];
   let size = 0;
 
-  const take = (piece: Buffer): void => {
-    size += piece.length;
-    if (size <= LONGEST_LINE) kept.push(piece);
-    else kept = [];
+  const keep = (piece: Buffer): void => {
+    const room = LONGEST_LINE + 2 - size;
+    if (room <= 0 || piece.length === 0) return;
+    kept.push(piece.subarray(0, room));
+    size += Math.min(piece.length, room);
   };
   const finish = (): Line => {
-    const line: Line =
-      size > LONGEST_LINE
-        ? { number, tooLong: true }
-        : { number, text: Buffer.concat(kept).toString('utf8') };
     number += 1;
+    const line = lineOf(number, withoutReturn(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept)));
     kept = [];
     size = 0;
     return line;
   };
 
   for await (const chunk of stream) {
-    let rest = Buffer.from(chunk);
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      take(rest.subarray(0, end));
-      yield finish();
-      rest = rest.subarray(end + 1);
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    const lines: Line[] = [];
+    let start = 0;
+    for (let end = bytes.indexOf(LINE_FEED); end >= 0; end = bytes.indexOf(LINE_FEED, start)) {
+      keep(bytes.subarray(start, end));
+      lines.push(finish());
+      start = end + 1;
     }
-    if (rest.length > 0) take(rest);
+    keep(bytes.subarray(start));
+    if (lines.length > 0) yield lines;
   }
-  if (size > 0) yield finish();
+  if (size > 0) yield [finish()];
 }

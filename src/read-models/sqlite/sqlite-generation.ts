@@ -3,7 +3,7 @@ import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
 import type { Control, DocumentKey, Generation, GenerationId, Scanned, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
-import { fieldsOf, selected, tableOf } from './tables';
+import { countIn, fieldsOf, findIn, tableOf } from './tables';
 import type { WriteRequest } from './writer';
 
 type Field = string | number | null;
@@ -112,23 +112,19 @@ export const sqliteGeneration = (
   };
 
   const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
-    const { tests, values, order } = selected(collectionOf(name), query);
+    const { sql, values } = findIn(collectionOf(name), query);
     const tenant = numberOf(tenantId);
-    if (tenant === undefined) return [];
-    const direction = query.descending === true ? ' DESC' : '';
-    const ordered = order.map((column) => `${column}${direction}`).join(', ');
-    const sql = `SELECT document FROM ${tableOf(name)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ? OFFSET ?`;
-    return prepared(sql)
-      .all(tenant, ...values, query.limit, query.skip ?? 0)
-      .map(parsed);
+    return tenant === undefined
+      ? []
+      : prepared(sql)
+          .all(tenant, ...values)
+          .map(parsed);
   };
 
   const count = (tenantId: string, name: string, selection: Selection): number => {
-    const { tests, values } = selected(collectionOf(name), selection);
+    const { sql, values } = countIn(collectionOf(name), selection);
     const tenant = numberOf(tenantId);
-    if (tenant === undefined) return 0;
-    const sql = `SELECT count(*) AS n FROM ${tableOf(name)} WHERE tenant = ?${tests}`;
-    return (prepared(sql).get(tenant, ...values) as { n: number }).n;
+    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values) as { n: number }).n;
   };
 
   const nextTenant = (after: string): string | undefined => {

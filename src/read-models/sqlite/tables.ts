@@ -1,4 +1,4 @@
-import type { Collection, Selection, Value } from '../../../projections/projector';
+import type { Collection, Query, Selection, Value } from '../../../projections/projector';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -32,10 +32,12 @@ export const createTable = (collection: Collection): string => {
   ) STRICT;`;
 };
 
+const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
+
 export const createIndexes = (collection: Collection): readonly string[] =>
   Object.keys(collection.indexes).map(
     (index) =>
-      `CREATE INDEX IF NOT EXISTS ${name(collection.name)}_${name(index)} ON ${tableOf(collection.name)}
+      `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
        (tenant, ${columnsOf(collection, index).join(', ')});`,
   );
 
@@ -50,7 +52,7 @@ export const upsertInto = (collection: Collection): string => {
 };
 
 /** A selection as SQL: tests to add to `WHERE tenant = ?`, their values, and the columns of its order. */
-export const selected = (collection: Collection, { index, equal = [], from, upTo, also }: Selection) => {
+const selected = (collection: Collection, { index, equal = [], from, upTo, also }: Selection) => {
   const columns = [...(index === undefined ? [] : columnsOf(collection, index)), 'key'];
   const next = columns[equal.length];
   if (next === undefined) throw new Error(`There are more values than fields in the index ${index}.`);
@@ -61,9 +63,31 @@ export const selected = (collection: Collection, { index, equal = [], from, upTo
     ...(also === undefined ? [] : [[`${columnOf(name(also.field))} = ?`, also.value] as [string, Value]]),
   ];
   const used = tests.filter(([, value]) => value !== undefined);
+  const isRange = from !== undefined || upTo !== undefined;
   return {
     tests: used.map(([test]) => ` AND ${test}`).join(''),
     values: used.map(([, value]) => value as Value),
-    order: columns.slice(equal.length),
+    order: isRange ? [next] : columns.slice(equal.length),
   };
+};
+
+/** The index that is named is the one that is used: without statistics SQLite may think that another one is as good. */
+const tableBy = (collection: Collection, index: string | undefined): string =>
+  `${tableOf(collection.name)}${index === undefined ? '' : ` INDEXED BY ${indexOf(collection, index)}`}`;
+
+/** A question as SQL, with the values that follow the tenant's number. */
+export const findIn = (collection: Collection, query: Query) => {
+  const { tests, values, order } = selected(collection, query);
+  const direction = query.descending === true ? ' DESC' : '';
+  const ordered = order.map((column) => `${column}${direction}`).join(', ');
+  return {
+    sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ? OFFSET ?`,
+    values: [...values, query.limit, query.skip ?? 0],
+  };
+};
+
+export const countIn = (collection: Collection, selection: Selection) => {
+  const { tests, values } = selected(collection, selection);
+  const table = tableBy(collection, selection.index);
+  return { sql: `SELECT count(*) AS n FROM ${table} WHERE tenant = ?${tests}`, values };
 };

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
+import { openApp, type App } from '../src/app';
+import { freshKey } from '../src/cli/application-commands';
+import { operatorCaller } from '../src/cli/desk';
+import { monotonicMs } from '../src/clock';
+import { readConfiguration } from '../src/configuration';
+import { createApplication } from '../src/domain/applications';
+import { factTypes } from '../src/domain/facts';
+import { createTenant, type Decide } from '../src/domain/tenant';
+import { startServer } from './processes';
+
+/**
+ * What does a page of a long log cost: near and far, plain and by each filter, by page and by cursor? And how soon does
+ * a server on that data give its first answer? `npm run bench:log-pages [ROWS]`
+ */
+const ROWS = Number(process.argv[2] ?? 1_000_000);
+const SIZE = 20;
+const PAGES = [1, 100, 5_000, 50_000];
+const ROUNDS = 400;
+const BATCH = 2_000;
+/** Half of the facts are about one token: its rows are enough for the far pages, too. */
+const BUSY_ENTITY = 'tok_busy';
+const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+const tenantId = randomUUID();
+const operator = randomUUID();
+
+const execute = async ({ ledger }: App, decide: Decide): Promise<void> => {
+  const caller = operatorCaller(operator);
+  const at = new Date().toISOString();
+  await ledger.execute({ tenantId, caller, decide, at, deadline: monotonicMs() + 10_000 });
+};
+
+const makeTenant = async (app: App): Promise<string> => {
+  const { key, wish } = freshKey(tenantId);
+  await execute(app, createTenant({ name: 'Bench', ownerId: operator, includedMonthlyActiveTokens: 0 }));
+  const permissions = ['tenant:read', 'log:read'];
+  const type = 'management';
+  await execute(
+    app,
+    createApplication({ applicationId: randomUUID(), name: 'B', type, permissions, key: wish }),
+  );
+  return key;
+};
+
+const factOf = (number: number) => ({
+  id: randomUUID(),
+  type: number % 2 === 0 ? 'TokenUsed' : (factTypes[number % factTypes.length] as string),
+  data: {
+    entityId: number % 2 === 0 ? BUSY_ENTITY : `e${number % 1_000}`,
+    entityType: 'webhook',
+    operation: 'send',
+  },
+  metadata: { version: 1 },
+});
+
+const fill = async ({ log, streams }: App): Promise<void> => {
+  let expected: number | 'no_stream' = 'no_stream';
+  for (let from = 0; from < ROWS; from += BATCH) {
+    const facts = Array.from({ length: Math.min(BATCH, ROWS - from) }, (_, i) => factOf(from + i));
+    ({ revision: expected } = await log.append(streams.activity(tenantId), facts, expected, 60_000));
+  }
+};
+
+const project = async ({ log, projecting }: App): Promise<void> => {
+  await projecting.start();
+  const head = await log.head();
+  while (!(await projecting.reached(head?.position ?? '', 10_000))) console.log('… projecting');
+};
+
+const seconds = async (work: () => Promise<unknown>): Promise<number> => {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1_000;
+};
+
+interface Times {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+const timesOf = async (ask: () => Promise<unknown>): Promise<Times> => {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const began = performance.now();
+    await ask();
+    times.push(performance.now() - began);
+  }
+  times.sort((a, b) => a - b);
+  return { p50: times[Math.floor(ROUNDS * 0.5)] ?? 0, p99: times[Math.floor(ROUNDS * 0.99)] ?? 0 };
+};
+
+/** The same page by its number and by the cursor that the page before it gave. */
+const waysTo = async (app: App, filter: LogFilter, page: number) => {
+  const reader = app.projecting.reader('logs');
+  const byPage = () => findLogs(reader, tenantId, { filter, page, size: SIZE });
+  if (page === 1) return { byPage };
+  const before = await findLogs(reader, tenantId, { filter, page: page - 1, size: SIZE });
+  const last = before.rows.at(-1);
+  if (last === undefined) return {};
+  const older = { olderThan: last.position, olderNumber: numberIn(filter, last) };
+  return { byPage, byCursor: () => findLogs(reader, tenantId, { filter, page: 1, size: SIZE, ...older }) };
+};
+
+const cells = (texts: readonly string[]): string =>
+  texts.map((text, at) => (at === 0 ? text.padEnd(12) : text.padStart(10))).join('');
+
+const printRow = (what: string, page: number, way: string, times: Times, first: Times): void =>
+  console.log(
+    cells([
+      what,
+      String(page),
+      way,
+      times.p50.toFixed(3),
+      times.p99.toFixed(3),
+      (times.p50 / first.p50).toFixed(1),
+    ]),
+  );
+
+const printTimes = async (app: App, what: string, filter: LogFilter): Promise<void> => {
+  let first: Times | undefined;
+  for (const page of PAGES) {
+    const { byPage, byCursor } = await waysTo(app, filter, page);
+    if (byPage === undefined || (await byPage()).rows.length === 0) {
+      console.log(cells([what, String(page), 'no such page']));
+      continue;
+    }
+    const times = await timesOf(byPage);
+    first ??= times;
+    printRow(what, page, 'page', times, first);
+    if (byCursor !== undefined) printRow(what, page, 'cursor', await timesOf(byCursor), first);
+  }
+};
+
+/** All rows but a few at each end: both dates have to be found. */
+const mostDates = async (app: App): Promise<LogFilter> => {
+  const reader = app.projecting.reader('logs');
+  const at = async (page: number) =>
+    (await findLogs(reader, tenantId, { filter: {}, page, size: 1 })).rows[0]?.created_at ?? '';
+  return { start: await at(ROWS - 10), end: await at(1) };
+};
+
+const firstAnswer = async (key: string): Promise<void> => {
+  const began = performance.now();
+  const server = await startServer({ DATA_DIR: folder, DEMO: 'false' });
+  const { status } = await fetch(`${server.url}/tenants/self`, { headers: { 'SVC-API-KEY': key } });
+  const took = (performance.now() - began) / 1_000;
+  console.log(`first answer of a server on this data: ${status} after ${took.toFixed(2)} s`);
+  await server.stop();
+};
+
+const main = async (): Promise<void> => {
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), (what, error) =>
+    console.error(what, error),
+  );
+  const key = await makeTenant(app);
+  console.log(`${ROWS} rows of one tenant; load average ${loadavg()[0]?.toFixed(2)}`);
+  console.log(`appended in ${(await seconds(() => fill(app))).toFixed(1)} s`);
+  console.log(`projected in ${(await seconds(() => project(app))).toFixed(1)} s`);
+  console.log(`\nload average ${loadavg()[0]?.toFixed(2)}; ${ROUNDS} rounds each, times in ms`);
+  console.log(cells(['filter', 'page', 'by', 'p50', 'p99', 'to page 1']));
+  await printTimes(app, 'none', {});
+  await printTimes(app, 'entity_type', { entityType: 'token' });
+  await printTimes(app, 'dates', await mostDates(app));
+  await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
+  await app.close();
+  await firstAnswer(key);
+  rmSync(folder, { recursive: true, force: true });
+};
+
+void main();

@@ -1,0 +1,297 @@
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { permissionsOf } from '../../src/domain/permissions';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { beside } from '../support/beside';
+import { aFact, countedUsage, fileOf, manyFacts, textOf, type Fact } from '../support/facts';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { eventsIn, operatorAt, type Operator } from '../support/operator';
+import { seed, seeded } from '../support/property';
+import { readingsOf } from '../support/readings';
+import { spawnProgram, startService, type Finished, type Service } from '../support/service';
+import { until } from '../support/until';
+
+interface Done {
+  readonly accepted: number;
+  readonly refused: number;
+  readonly errors: readonly { readonly line: number; readonly reason: string }[];
+}
+
+const ROOT = join(__dirname, '..', '..', '..');
+
+/** One command that is given its stdin. */
+const fed = async (args: readonly string[], folder: string, input: string): Promise<Finished> => {
+  const child = spawnProgram(args, { DATA_DIR: folder });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  child.stdin?.end(input);
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
+};
+
+const factRowIds = (rows: readonly { readonly id: string; readonly entity_type: string }[]) =>
+  rows.filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
+
+const idsOf = (facts: readonly Fact[]): readonly string[] => facts.map(({ id }) => id).toSorted();
+
+describe('ingest without a server', () => {
+  let folder = '';
+  let operator: Operator;
+  let tenants: readonly string[] = [];
+  beforeEach(async () => {
+    folder = freshFolder();
+    operator = operatorAt(folder);
+    const { newTenant, close } = await readingsOf(folder);
+    tenants = [await newTenant(), await newTenant()];
+    await close();
+  });
+
+  const mustShow = async (facts: readonly Fact[]): Promise<void> => {
+    const shown = await readingsOf(folder);
+    expect(await shown.areUpToDate()).toBe(true);
+    for (const tenant of tenants) {
+      const own = facts.filter((fact) => fact.tenant_id === tenant);
+      expect(factRowIds(await shown.logs(tenant)).toSorted()).toEqual(idsOf(own));
+      expect(await shown.usage(tenant)).toEqual(countedUsage(facts, tenant));
+    }
+    await shown.close();
+  };
+
+  it(seeded('takes 10,000 facts of two tenants, twice, and counts them once'), async () => {
+    const facts = manyFacts(tenants, 10_000, seed);
+    const file = fileOf(facts);
+    for (let time = 0; time < 2; time += 1) {
+      expect(await operator.json<Done>('ingest', file)).toEqual({ accepted: 10_000, refused: 0, errors: [] });
+      await mustShow(facts);
+    }
+  });
+
+  it(seeded('may be killed halfway and run again'), async () => {
+    const facts = manyFacts(tenants, 5_000, seed);
+    const file = fileOf(facts);
+    const log = await sqliteEventLog(folder, streamNames());
+    const child = spawnProgram(['ingest', file], { DATA_DIR: folder });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    await until(async () => Number((await log.head())?.position) > 1_000, 20_000, 'the first facts');
+    child.kill('SIGKILL');
+    await ended;
+    const taken = Number((await log.head())?.position);
+    await log.close();
+    expect(taken).toBeLessThan(5_000);
+    expect(await operator.json<Done>('ingest', file)).toEqual({ accepted: 5_000, refused: 0, errors: [] });
+    await mustShow(facts);
+  });
+
+  it(seeded('may run twice at the same time'), async () => {
+    const facts = manyFacts(tenants, 3_000, seed);
+    const file = fileOf(facts);
+    const runs = [operator.json<Done>('ingest', file), operator.json<Done>('ingest', file)];
+    for (const done of await Promise.all(runs)) expect(done).toMatchObject({ accepted: 3_000, refused: 0 });
+    await mustShow(facts);
+  });
+
+  it('refuses bad lines by number with exit code 1, and takes the others', async () => {
+    const [tenant] = tenants as [string];
+    const unknown = randomUUID();
+    const occurredAt = new Date().toISOString();
+    const facts = ['a', 'b'].map((entityId) => aFact(tenant, { data: { entityId, occurredAt } }));
+    const file = fileOf(['nonsense', facts[0]!, aFact(unknown), 'x'.repeat(300_000), facts[1]!]);
+    const long = 'it is longer than 262144 bytes';
+    const plain = await operator.run('ingest', file);
+    expect(plain.code).toBe(1);
+    expect(plain.stdout).toBe('accepted: 2\nrefused:  3\n');
+    expect(plain.stderr.trim().split('\n').toSorted()).toEqual([
+      'line 1: it is not JSON',
+      `line 3: tenant ${unknown} is unknown`,
+      `line 4: ${long}`,
+    ]);
+    const json = await operator.run('ingest --json', file);
+    expect(json.code).toBe(1);
+    const { errors, ...counts } = JSON.parse(json.stdout) as Done;
+    expect(counts).toEqual({ accepted: 2, refused: 3 });
+    expect(errors.toSorted((a, b) => a.line - b.line)).toEqual([
+      { line: 1, reason: 'it is not JSON' },
+      { line: 3, reason: `tenant ${unknown} is unknown` },
+      { line: 4, reason: long },
+    ]);
+    await mustShow(facts);
+  });
+
+  it('names the first thousand refused lines and counts the others', async () => {
+    const { code, stdout, stderr } = await fed(['ingest', '--json'], folder, 'x\n'.repeat(1_200));
+    expect(code).toBe(1);
+    const done = JSON.parse(stdout) as Done;
+    expect(done).toMatchObject({ accepted: 0, refused: 1_200 });
+    expect(done.errors).toHaveLength(1_000);
+    expect(stderr).toMatch(/line 1000: it is not JSON\n… and 200 more refused lines\.\n$/);
+  });
+
+  it.each([[['ingest', '-']], [['ingest']]])('reads stdin: %j', async (args) => {
+    const facts = manyFacts(tenants, 10, seed);
+    const crlf = textOf(facts).replaceAll('\n', '\r\n').slice(0, -2);
+    expect(await fed(args, folder, crlf)).toEqual({
+      code: 0,
+      stdout: 'accepted: 10\nrefused:  0\n',
+      stderr: '',
+    });
+    await mustShow(facts);
+  });
+
+  it('writes nothing with --dry-run', async () => {
+    const before = await eventsIn(folder);
+    const unknown = randomUUID();
+    const file = fileOf([aFact(tenants[0]!), 'x', aFact(unknown)]);
+    const { code, stdout } = await operator.run('ingest --dry-run --json', file);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toEqual({
+      accepted: 1,
+      refused: 2,
+      errors: [
+        { line: 2, reason: 'it is not JSON' },
+        { line: 3, reason: `tenant ${unknown} is unknown` },
+      ],
+    });
+    expect(await eventsIn(folder)).toEqual(before);
+  });
+
+  it('says in one sentence what is wrong with a file', async () => {
+    const aFolder = freshFolder();
+    const missing = join(aFolder, 'missing.ndjson');
+    expect(await operator.run('ingest', missing)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `tenant-ledger: The file ${missing} does not exist. [file_unreadable]\n`,
+    });
+    expect(await operator.run('ingest --dry-run --json', aFolder)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `tenant-ledger: The file ${aFolder} is a folder. [file_unreadable]\n`,
+    });
+  });
+
+  it('takes the example of the documentation as it is', async () => {
+    const page = readFileSync(join(ROOT, 'docs', 'logs-and-usage.md'), 'utf8');
+    const creating = /`tenant-ledger (tenant create --name Example --id (\S+))`/.exec(page);
+    await operator.json(creating?.[1] ?? '');
+    const work = freshFolder();
+    mkdirSync(join(work, 'docs'));
+    const example = join(work, 'docs', 'facts-example.ndjson');
+    copyFileSync(join(ROOT, 'docs', 'facts-example.ndjson'), example);
+    expect(await operator.json<Done>('ingest', example)).toEqual({ accepted: 6, refused: 0, errors: [] });
+    const shown = await readingsOf(folder);
+    const rows = await shown.logs(creating?.[2] ?? '');
+    expect(rows.map((row) => `${row.entity_type} ${row.entity_id} ${row.operation}: ${row.message}`)).toEqual(
+      [
+        'webhook wh_1 send: Webhook sent',
+        'token tok_1 delete: Token deleted',
+        'card card_1 use: Card used',
+        'card card_1 create: Card created',
+        'token tok_1 read: Token read',
+        'token tok_1 create: Token created',
+        `tenant ${creating?.[2]} create: Tenant created`,
+      ],
+    );
+    expect((await shown.usage(creating?.[2] ?? '')).token_report.metrics_by_type).toEqual({
+      token: { count: 0, last_created_at: '2026-01-05T09:00:00.000Z' },
+      card: { count: 1, last_created_at: '2026-01-07T08:00:00.000Z' },
+    });
+    await shown.close();
+  });
+
+  it('takes a fact of exactly the longest line', async () => {
+    const [tenant] = tenants as [string];
+    const occurredAt = new Date().toISOString();
+    const sized = (length: number): Fact => {
+      const fact = aFact(tenant, { data: { entityId: 'a', occurredAt, more: '' } });
+      const more = 'x'.repeat(length - JSON.stringify(fact).length);
+      return { ...fact, data: { ...fact.data, more } };
+    };
+    const fact = sized(262_144);
+    const file = join(freshFolder(), 'large.ndjson');
+    writeFileSync(file, textOf([fact, sized(262_145)]));
+    const { code, stderr } = await operator.run('ingest', file);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'line 2: it is longer than 262144 bytes\n' });
+    await mustShow([fact]);
+  });
+});
+
+describe('ingest beside a server', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+  });
+  afterAll(() => service.stop());
+
+  const newTenant = async () => {
+    const desk = await beside(service);
+    const { tenantId } = await desk.newTenant();
+    const all = permissionsOf('management').map(({ type }) => type);
+    return { tenantId, key: (await desk.newApplication(tenantId, 'management', ...all)).key };
+  };
+
+  const allRows = async (key: string): Promise<readonly { id: string; entity_type: string }[]> => {
+    const rows: { id: string; entity_type: string }[] = [];
+    let start = '';
+    do {
+      const { json } = await ask(`${service.url}/logs?size=100${start}`, { key });
+      rows.push(...json.data);
+      start = json.pagination.after === undefined ? '' : `&start=${json.pagination.after}`;
+    } while (start !== '');
+    return rows.filter(({ entity_type }) => !['application', 'key', 'tenant'].includes(entity_type));
+  };
+
+  it(seeded('is shown by the server as soon as it ends, and again after a second time'), async () => {
+    const customers = [await newTenant(), await newTenant()];
+    const facts = manyFacts(
+      customers.map(({ tenantId }) => tenantId),
+      2_000,
+      seed,
+    );
+    const file = fileOf(facts);
+    const operator = operatorAt(service.folder);
+    for (let time = 0; time < 2; time += 1) {
+      expect(await operator.json<Done>('ingest', file)).toMatchObject({ accepted: 2_000, refused: 0 });
+      for (const { tenantId, key } of customers) {
+        const own = facts.filter((fact) => fact.tenant_id === tenantId);
+        expect((await allRows(key)).map(({ id }) => id).toSorted()).toEqual(idsOf(own));
+        const { json } = await ask(`${service.url}/tenants/self/reports/usage`, { key });
+        expect(json).toEqual(countedUsage(facts, tenantId));
+      }
+    }
+  });
+
+  it(seeded('may be killed halfway and run again'), async () => {
+    const { tenantId, key } = await newTenant();
+    const facts = manyFacts([tenantId], 5_000, seed + 1);
+    const file = fileOf(facts);
+    const child = spawnProgram(['ingest', file], { DATA_DIR: service.folder });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    const total = async (): Promise<number> =>
+      (await ask(`${service.url}/logs?size=1`, { key })).json.pagination.total_items;
+    await until(async () => (await total()) > 500, 20_000, 'the first facts');
+    child.kill('SIGKILL');
+    await ended;
+    expect(await total()).toBeLessThan(5_000);
+    expect(await operatorAt(service.folder).json<Done>('ingest', file)).toMatchObject({ accepted: 5_000 });
+    expect((await allRows(key)).map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
+    const { json } = await ask(`${service.url}/tenants/self/reports/usage`, { key });
+    expect(json).toEqual(countedUsage(facts, tenantId));
+  });
+
+  it('is refused for a tenant that is deleted', async () => {
+    const { tenantId, key } = await newTenant();
+    expect(await ask(`${service.url}/tenants/self`, { method: 'DELETE', key })).toMatchObject({
+      status: 204,
+    });
+    expect(await operatorAt(service.folder).run('ingest', fileOf([aFact(tenantId)]))).toEqual({
+      code: 1,
+      stdout: 'accepted: 0\nrefused:  1\n',
+      stderr: `line 1: tenant ${tenantId} is deleted\n`,
+    });
+  });
+});

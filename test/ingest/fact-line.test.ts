@@ -1,0 +1,243 @@
+import { factTypes } from '../../src/domain/facts';
+import { decode } from '../../src/event-log/decode';
+import { LARGEST_APPEND } from '../../src/event-log/event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { readFact } from '../../src/ingest/fact-line';
+
+const ID = '6f6c3a2e-0d5b-4b0a-9a59-1f0c2d3e4f50';
+const TENANT = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+const ACTOR = 'c0ffee00-0000-4000-8000-000000000001';
+const NOW = '2026-03-01T12:00:00.000Z';
+
+const good = { id: ID, tenant_id: TENANT, type: 'TokenCreated', data: { entityId: 'tok_1' } };
+const activity = {
+  ...good,
+  type: 'ActivityReported',
+  data: { entityId: 'wh_1', entityType: 'webhook', operation: 'send' },
+};
+
+const read = (line: unknown) => readFact(typeof line === 'string' ? line : JSON.stringify(line), NOW);
+
+/** What a line becomes, as the log gives it back: nothing that passes the door may be bad behind it. */
+const decoded = (line: unknown) => {
+  const fact = read(line);
+  if (fact.status === 'refused') throw new Error(`It was refused: ${fact.reason}`);
+  const streams = streamNames();
+  const kept = JSON.parse(JSON.stringify(fact.event)) as typeof fact.event;
+  const logged = { ...kept, stream: streams.activity(fact.tenantId), revision: 0 };
+  return decode({ ...logged, position: '1', recordedAt: NOW }, streams);
+};
+
+const withData = (more: Record<string, unknown>) => ({ ...good, data: { ...good.data, ...more } });
+const without = (member: string) =>
+  Object.fromEntries(Object.entries(good).filter(([name]) => name !== member));
+
+describe('a fact line that is good', () => {
+  it.each(factTypes)('may be a %s', (type) => {
+    expect(decoded({ ...activity, type })).toMatchObject({
+      status: 'good',
+      event: { type, id: ID, at: NOW },
+    });
+  });
+
+  it('becomes an event with what it says and nothing else', () => {
+    const data = { entityId: 'tok_1', occurredAt: '2026-01-31T12:00:00+02:00' };
+    const actor = { type: 'user', id: ACTOR, name: 'Eve' };
+    expect(read({ ...good, version: 1, actor, trace_id: 'a.b_c:d-1', data, color: 'red' })).toEqual({
+      status: 'good',
+      tenantId: TENANT,
+      bytes: JSON.stringify(data).length,
+      event: {
+        id: ID,
+        type: 'TokenCreated',
+        data,
+        metadata: { version: 1, at: NOW, actor: { type: 'user', id: ACTOR }, traceId: 'a.b_c:d-1' },
+      },
+    });
+    expect(read(good)).toMatchObject({ event: { metadata: { version: 1, at: NOW } } });
+  });
+
+  it.each<[string, unknown]>([
+    ['spaces around it', `  ${JSON.stringify(good)}\t`],
+    ['an application as actor', { ...good, actor: { type: 'application', id: ACTOR } }],
+    ['a trace id of 128 characters', { ...good, trace_id: 'x'.repeat(128) }],
+    ['an entity id of 250 characters', withData({ entityId: 'x'.repeat(250) })],
+    ['an entity id of any characters', withData({ entityId: '../漢字 😀\u0000"' })],
+    ['unknown data', withData({ amount: 12, nested: { deep: [null, true] }, type: 7, message: 'm' })],
+    ['its own tenant inside', withData({ tenantId: TENANT })],
+    ['its own tenant inside in capitals', withData({ tenantId: TENANT.toUpperCase() })],
+    ['a time in Z', withData({ occurredAt: '2026-01-31T12:00:00Z' })],
+    ['a time with nanoseconds', withData({ occurredAt: '2026-01-31T12:00:00.123456789Z' })],
+    ['a time with an offset', withData({ occurredAt: '2026-01-31T12:00:00-11:30' })],
+    ['a time of long ago', withData({ occurredAt: '0000-01-01T00:00:00Z' })],
+    ['a time far ahead', withData({ occurredAt: '9999-12-31T23:59:59.999Z' })],
+    ['the 29th of February of a leap year', withData({ occurredAt: '2024-02-29T00:00:00Z' })],
+    ['a member twice: the last one counts', `{"id":"x",${JSON.stringify(good).slice(1)}`],
+    ['a message of its own', { ...activity, data: { ...activity.data, message: 'x'.repeat(10_000) } }],
+  ])('may have %s', (_, line) => {
+    expect(decoded(line)).toMatchObject({ status: 'good', event: { id: ID, tenantId: TENANT } });
+  });
+
+  it('is the same in capitals', () => {
+    const actor = { type: 'user', id: ACTOR.toUpperCase() };
+    const capitals = { ...good, id: ID.toUpperCase(), tenant_id: TENANT.toUpperCase(), actor };
+    expect(read(capitals)).toEqual(read({ ...good, actor: { type: 'user', id: ACTOR } }));
+    for (const tenantId of [TENANT, TENANT.toUpperCase()])
+      expect(decoded({ ...capitals, data: { entityId: 'tok_1', tenantId } })).toMatchObject({
+        status: 'good',
+      });
+  });
+
+  it('may have members called __proto__, which change nothing', () => {
+    const line = JSON.stringify(withData({ more: 1 }))
+      .replace('{', '{"__proto__":{"actor":1,"polluted":true},')
+      .replace('"entityId"', '"__proto__":{"tenantId":"x","polluted":true},"constructor":1,"entityId"');
+    expect(decoded(line)).toMatchObject({ status: 'good', event: { id: ID, tenantId: TENANT } });
+    expect(read(line)).toMatchObject({ event: { metadata: { version: 1, at: NOW } } });
+    expect('polluted' in {}).toBe(false);
+  });
+
+  it('may hold data of exactly the largest size', () => {
+    const rest = JSON.stringify({ ...good.data, more: '' }).length;
+    const largest = withData({ more: 'x'.repeat(LARGEST_APPEND - rest) });
+    expect(read(largest)).toMatchObject({ status: 'good', bytes: LARGEST_APPEND });
+    const larger = withData({ more: 'x'.repeat(LARGEST_APPEND - rest + 1) });
+    expect(read(larger)).toEqual({
+      status: 'refused',
+      reason: `"data" is larger than ${LARGEST_APPEND} bytes`,
+    });
+  });
+});
+
+const NOT_OBJECT = 'it must be one JSON object';
+const WRONG_ID = '"id" must be a UUID';
+const WRONG_TENANT = '"tenant_id" must be a UUID';
+const WRONG_VERSION = '"version" must be 1 to 1 for TokenCreated';
+const WRONG_ACTOR = '"actor" must be {"type": "application" or "user", "id": a UUID}';
+const WRONG_TRACE = '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
+const WORD = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
+const WRONG_TIME = '"data" does not fit TokenCreated: /occurredAt must match format "date-time"';
+
+const refused: readonly [unknown, string][] = [
+  ['{"id":', 'it is not JSON'],
+  ['hello', 'it is not JSON'],
+  [`${JSON.stringify(good)}${JSON.stringify(good)}`, 'it is not JSON'],
+  ["{'id': 1}", 'it is not JSON'],
+  ['NaN', 'it is not JSON'],
+  ['null', NOT_OBJECT],
+  ['1', NOT_OBJECT],
+  ['"text"', NOT_OBJECT],
+  [[good], NOT_OBJECT],
+  [{}, WRONG_ID],
+  [`{"__proto__":${JSON.stringify(good)}}`, WRONG_ID],
+  ...['', 'x', 1, null, [ID], `{${ID}}`, `${ID}0`, ID.replaceAll('-', ''), `urn:uuid:${ID}`].flatMap(
+    (value): [unknown, string][] => [
+      [{ ...good, id: value }, WRONG_ID],
+      [{ ...good, tenant_id: value }, WRONG_TENANT],
+    ],
+  ),
+  [without('tenant_id'), WRONG_TENANT],
+  [without('type'), '"type" is not a known fact: undefined'],
+  ...['', 'tokenCreated', 'TokenStolen', 'TenantUpdated', 'KeyAdded', 'toString', '__proto__', 1, null].map(
+    (type): [unknown, string] => [{ ...good, type }, `"type" is not a known fact: ${JSON.stringify(type)}`],
+  ),
+  ...[0, 2, 1.5, -1, '1', null, true, [1], 1e99].map((version): [unknown, string] => [
+    { ...good, version },
+    WRONG_VERSION,
+  ]),
+  ...[
+    null,
+    'user',
+    [],
+    {},
+    { type: 'user' },
+    { id: ACTOR },
+    { type: 'operator', id: ACTOR },
+    { type: 'user', id: 'eve' },
+    { type: ['user'], id: ACTOR },
+  ].map((actor): [unknown, string] => [{ ...good, actor }, WRONG_ACTOR]),
+  ...['', 'a b', 'ä', 'x'.repeat(129), 'a\n', 1, null, {}].map((trace_id): [unknown, string] => [
+    { ...good, trace_id },
+    WRONG_TRACE,
+  ]),
+  [without('data'), '"data" must be an object'],
+  ...[null, 'text', 1, [], [{ entityId: 'a' }]].map((data): [unknown, string] => [
+    { ...good, data },
+    '"data" must be an object',
+  ]),
+  [{ ...good, data: {} }, `"data" does not fit TokenCreated: must have required property 'entityId'`],
+  [
+    JSON.stringify(good).replace('"entityId":"tok_1"', '"__proto__":{"entityId":"tok_1"}'),
+    `"data" does not fit TokenCreated: must have required property 'entityId'`,
+  ],
+  [
+    withData({ entityId: '' }),
+    '"data" does not fit TokenCreated: /entityId must NOT have fewer than 1 characters',
+  ],
+  [
+    withData({ entityId: 'x'.repeat(251) }),
+    '"data" does not fit TokenCreated: /entityId must NOT have more than 250 characters',
+  ],
+  ...[1, null, ['a'], {}].map((entityId): [unknown, string] => [
+    withData({ entityId }),
+    '"data" does not fit TokenCreated: /entityId must be string',
+  ]),
+  [withData({ message: 1 }), '"data" does not fit TokenCreated: /message must be string'],
+  [withData({ occurredAt: 1 }), '"data" does not fit TokenCreated: /occurredAt must be string'],
+  [withData({ occurredAt: null }), '"data" does not fit TokenCreated: /occurredAt must be string'],
+  ...[
+    '',
+    'yesterday',
+    '2026-01-31',
+    '2026-01-31T12:00:00',
+    '2026-02-30T12:00:00Z',
+    '2025-02-29T12:00:00Z',
+    '2026-13-01T12:00:00Z',
+    '2026-01-31T24:00:01Z',
+    '2026-01-31T12:60:00Z',
+    '2016-12-31T23:59:60Z',
+    '2026-01-31T12:00:00+25:00',
+    '+002026-01-31T12:00:00Z',
+    '0000-01-01T00:00:00+00:01',
+    '9999-12-31T23:59:59-00:01',
+  ].map((occurredAt): [unknown, string] => [withData({ occurredAt }), WRONG_TIME]),
+  [withData({ tenantId: ID }), '"data" names another tenant'],
+  [withData({ tenantId: `urn:uuid:${TENANT}` }), '"data" names another tenant'],
+  [withData({ tenantId: 'x' }), '"data" does not fit TokenCreated: /tenantId must match format "uuid"'],
+  ...['entityType', 'operation'].map((member): [unknown, string] => [
+    { ...good, type: 'ActivityReported', data: { ...activity.data, [member]: undefined } },
+    `"data" does not fit ActivityReported: must have required property '${member}'`,
+  ]),
+  ...['', 'two words', '1st', 'x'.repeat(65), 'ä'].map((entityType): [unknown, string] => [
+    { ...activity, data: { ...activity.data, entityType } },
+    `"data" does not fit ActivityReported: /entityType must match pattern "${WORD}"`,
+  ]),
+  ...['', 'two words', '1st', 'x'.repeat(65), 'ä'].map((operation): [unknown, string] => [
+    { ...activity, data: { ...activity.data, operation } },
+    `"data" does not fit ActivityReported: /operation must match pattern "${WORD}"`,
+  ]),
+];
+
+describe('a fact line that is bad', () => {
+  it('is refused with the reason', () => {
+    expect(refused.map(([line]) => ({ line, answer: read(line) }))).toEqual(
+      refused.map(([line, reason]) => ({ line, answer: { status: 'refused', reason } })),
+    );
+  });
+
+  it('is refused when its data would grow too large in the log', () => {
+    const numbers = `[${Array.from({ length: 50_000 }, () => '1e20').join(',')}]`;
+    const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${numbers}`);
+    expect(line.length).toBeLessThan(262_144);
+    expect(read(line)).toEqual({
+      status: 'refused',
+      reason: `"data" is larger than ${LARGEST_APPEND} bytes`,
+    });
+  });
+
+  it('is refused when its data are nested too deep to be written', () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${deep}`);
+    expect(read(line)).toEqual({ status: 'refused', reason: '"data" is nested too deep' });
+  });
+});

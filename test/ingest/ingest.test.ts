@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import { ingest, type Ingested } from '../../src/ingest/ingest';
+import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
+import { freshFolder } from '../support/folders';
+import { eventsOf } from '../support/events';
+import { readingsOf, type Readings } from '../support/readings';
+import { seed, seeded } from '../support/property';
+import { until } from '../support/until';
+
+interface Outcome extends Ingested {
+  readonly errors: readonly (readonly [number, string])[];
+}
+
+interface Wish {
+  readonly dryRun?: boolean;
+  readonly now?: () => string;
+}
+
+const NOW = (): string => new Date().toISOString();
+
+describe('ingest', () => {
+  const folder = freshFolder();
+  let here: Readings;
+  let tenant = '';
+  beforeAll(async () => {
+    here = await readingsOf(folder);
+    await here.app.projecting.start();
+  });
+  beforeEach(async () => {
+    tenant = await here.newTenant();
+  });
+
+  const take = async (
+    input: AsyncIterable<string> | readonly (Fact | string)[],
+    { dryRun = false, now = NOW }: Wish = {},
+  ): Promise<Outcome> => {
+    const { log, ledger, streams, projecting } = here.app;
+    const errors: (readonly [number, string])[] = [];
+    const source = async function* () {
+      if (Symbol.asyncIterator in input) yield* input;
+      else yield textOf(input);
+    };
+    const parts = { log, ledger, streams, reached: projecting.reached, now };
+    const { shown, ...done } = await ingest(source() as AsyncIterable<string>, parts, {
+      dryRun,
+      onRefused: (line, reason) => errors.push([line, reason]),
+      onProgress: () => undefined,
+    });
+    expect(shown).toBe(true);
+    return { ...done, errors: errors.toSorted(([a], [b]) => a - b) };
+  };
+
+  const reported = (tenantId = tenant) =>
+    eventsOf(here.app.log.readStream(here.app.streams.activity(tenantId)));
+  const rowIds = async (tenantId = tenant): Promise<readonly string[]> =>
+    (await here.logs(tenantId)).filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
+
+  it('takes what is good, and names the line and the reason of what is not', async () => {
+    const facts = [aFact(tenant), aFact(tenant), aFact(tenant)];
+    const lines = [facts[0]!, '', 'nonsense', facts[1]!, '{}', '   ', { ...facts[1]!, type: 'X' }, facts[2]!];
+    expect(await take(lines)).toEqual({
+      accepted: 3,
+      refused: 3,
+      errors: [
+        [3, 'it is not JSON'],
+        [5, '"id" must be a UUID'],
+        [7, '"type" is not a known fact: "X"'],
+      ],
+    });
+    expect(await rowIds()).toEqual(facts.map(({ id }) => id).toReversed());
+  });
+
+  it('has shown everything when it ends', async () => {
+    await take(manyFacts([tenant], 1_000, seed));
+    expect(await here.areUpToDate()).toBe(true);
+    expect(await rowIds()).toHaveLength(1_000);
+  });
+
+  it('takes nothing from nothing', async () => {
+    const before = await here.app.log.head();
+    expect(await take([])).toEqual({ accepted: 0, refused: 0, errors: [] });
+    expect(await here.app.log.head()).toEqual(before);
+  });
+
+  it('refuses unknown and deleted tenants, line by line, and no others', async () => {
+    const [unknown, deleted] = [randomUUID(), await here.newTenant()];
+    await here.deleteTenant(deleted);
+    const lines = [aFact(unknown), aFact(tenant), aFact(deleted), aFact(unknown), aFact(tenant)];
+    expect(await take(lines)).toEqual({
+      accepted: 2,
+      refused: 3,
+      errors: [
+        [1, `tenant ${unknown} is unknown`],
+        [3, `tenant ${deleted} is deleted`],
+        [4, `tenant ${unknown} is unknown`],
+      ],
+    });
+    expect(await reported(unknown)).toEqual([]);
+    expect(await reported(deleted)).toEqual([]);
+    expect(await rowIds()).toHaveLength(2);
+  });
+
+  it('notices a tenant that another process makes or deletes while it reads', async () => {
+    const elsewhere = await readingsOf(folder);
+    const late = randomUUID();
+    const facts = [aFact(late), aFact(tenant), aFact(late), aFact(tenant)];
+    const source = async function* () {
+      yield textOf(facts.slice(0, 2));
+      await elsewhere.newTenant(late);
+      await elsewhere.deleteTenant(tenant);
+      yield textOf(facts.slice(2));
+    };
+    expect(await take(source())).toEqual({
+      accepted: 2,
+      refused: 2,
+      errors: [
+        [1, `tenant ${late} is unknown`],
+        [4, `tenant ${tenant} is deleted`],
+      ],
+    });
+  });
+
+  it('does not keep a line waiting for the next one', async () => {
+    const fact = aFact(tenant);
+    let seen = false;
+    const source = async function* () {
+      yield textOf([fact]);
+      await until(async () => (await rowIds()).includes(fact.id));
+      seen = true;
+      yield textOf([aFact(tenant)]);
+    };
+    expect(await take(source())).toMatchObject({ accepted: 2, refused: 0 });
+    expect(seen).toBe(true);
+  });
+
+  it('takes many large facts at once', async () => {
+    const large = 'x'.repeat(260_000);
+    const facts = Array.from({ length: 10 }, () => aFact(tenant, { data: { entityId: 'a', large } }));
+    expect(await take(facts)).toMatchObject({ accepted: 10, refused: 0 });
+    expect((await reported()).map(({ id }) => id)).toEqual(facts.map(({ id }) => id));
+  });
+
+  it('keeps the order of each of many tenants', async () => {
+    const tenants = await Promise.all(Array.from({ length: 40 }, () => here.newTenant()));
+    const facts = manyFacts(tenants, 4_000, seed);
+    expect(await take(facts)).toMatchObject({ accepted: 4_000, refused: 0 });
+    for (const one of tenants) {
+      const own = facts.filter(({ tenant_id }) => tenant_id === one);
+      expect(await rowIds(one)).toEqual(own.map(({ id }) => id).toReversed());
+      expect(await here.usage(one)).toEqual(countedUsage(facts, one));
+    }
+  });
+
+  it(seeded('counts an id once per tenant, however often it comes'), async () => {
+    const other = await here.newTenant();
+    const facts = manyFacts([tenant], 300, seed);
+    const shared = facts.map((fact) => ({ ...fact, tenant_id: other }));
+    await take([...facts, ...shared, ...facts.toReversed()]);
+    await take([...shared.slice(100), ...facts.slice(50)]);
+    for (const one of [tenant, other]) {
+      expect((await rowIds(one)).toSorted()).toEqual(facts.map(({ id }) => id).toSorted());
+      expect(await here.usage(one)).toEqual(countedUsage([...facts, ...shared], one));
+    }
+    expect((await reported()).length).toBeGreaterThan(300);
+  });
+
+  it('changes no count by a copy that names no time of its own', async () => {
+    const facts = [
+      aFact(tenant, { data: { entityId: 'a' } }),
+      aFact(tenant, { type: 'TokenDeleted', data: { entityId: 'a' } }),
+      aFact(tenant, { type: 'CardRead', data: { entityId: 'b' } }),
+    ];
+    await take(facts.slice(0, 1), { now: () => '2026-01-01T00:00:00.000Z' });
+    await take(facts.slice(1), { now: () => '2026-01-02T00:00:00.000Z' });
+    const once = await here.usage(tenant);
+    expect(once.token_report).toEqual({
+      metrics_by_type: {
+        token: { count: 0, last_created_at: '2026-01-01T00:00:00.000Z' },
+        card: { count: 0 },
+      },
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: 0,
+    });
+    await take([facts[2]!, facts[0]!]);
+    expect(await here.usage(tenant)).toEqual(once);
+    expect(await reported()).toHaveLength(5);
+  });
+
+  it('changes no count by a second fact with an id that was taken', async () => {
+    const fact = aFact(tenant, { data: { entityId: 'a', occurredAt: '2026-01-01T00:00:00Z' } });
+    await take([fact]);
+    const once = await here.usage(tenant);
+    await take([
+      { ...fact, type: 'CardCreated' },
+      { ...fact, type: 'TokenDeleted', data: { ...fact.data, occurredAt: '2026-02-01T00:00:00Z' } },
+    ]);
+    expect(await here.usage(tenant)).toEqual(once);
+    expect(await rowIds()).toEqual([fact.id]);
+  });
+
+  it('only looks when told to', async () => {
+    const deleted = await here.newTenant();
+    await here.deleteTenant(deleted);
+    const before = await here.app.log.head();
+    expect(await take([aFact(tenant), 'x', aFact(deleted)], { dryRun: true })).toEqual({
+      accepted: 1,
+      refused: 2,
+      errors: [
+        [2, 'it is not JSON'],
+        [3, `tenant ${deleted} is deleted`],
+      ],
+    });
+    expect(await here.app.log.head()).toEqual(before);
+  });
+
+  it('gives the same rows as facts that others append to the log without metadata', async () => {
+    const { log, streams, projecting } = here.app;
+    const { id, type, data } = aFact(tenant, { type: 'CardCreated' });
+    const { position } = await log.append(
+      streams.activity(tenant),
+      [{ id, type, data, metadata: {} }],
+      'no_stream',
+    );
+    expect(await projecting.reached(position, 10_000)).toBe(true);
+    const [row] = await here.logs(tenant);
+    expect(row).toMatchObject({ id, entity_type: 'card', entity_id: 'tok_1', operation: 'create' });
+    expect(await here.usage(tenant)).toMatchObject({
+      token_report: {
+        metrics_by_type: { card: { count: 1, last_created_at: row?.created_at } },
+        monthly_active_tokens: 1,
+      },
+    });
+    expect(await projecting.isParked(tenant)).toBe(false);
+  });
+
+  it('takes facts for a tenant whose log says its name in capitals', async () => {
+    const capitals = tenant.toUpperCase();
+    const fact = aFact(capitals, { data: { entityId: 'a', tenantId: capitals } });
+    expect(await take([fact])).toMatchObject({ accepted: 1, refused: 0 });
+    expect(await rowIds()).toEqual([fact.id]);
+    expect(await here.app.projecting.isParked(tenant)).toBe(false);
+  });
+});

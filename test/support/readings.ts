@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { openApp, type App } from '../../src/app';
+import { readConfiguration } from '../../src/configuration';
+import { findLogs } from '../../projections/log-pages';
+import type { LogRow } from '../../projections/logs';
+import { reportUsage, type UsageReport } from '../../projections/usage';
+import { operatorCaller } from '../../src/cli/desk';
+import { monotonicMs } from '../../src/clock';
+import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
+
+/** The app on a folder, as any process opens it; what its read models show now, whoever filled them. */
+export interface Readings {
+  readonly app: App;
+  newTenant(tenantId?: string): Promise<string>;
+  deleteTenant(tenantId: string): Promise<void>;
+  usage(tenantId: string): Promise<UsageReport>;
+  /** All rows of a tenant's log, newest first. */
+  logs(tenantId: string): Promise<readonly LogRow[]>;
+  /** Do the read models show the whole event log, without waiting? */
+  areUpToDate(): Promise<boolean>;
+  /** Before the end of the test file, where something else should have the folder to itself. */
+  close(): Promise<void>;
+}
+
+const opened = new Set<App>();
+const NIL = '00000000-0000-0000-0000-000000000000';
+const ALL = 1_000_000;
+
+export const readingsOf = async (folder: string): Promise<Readings> => {
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  opened.add(app);
+  const execute = async (tenantId: string, decide: Decide): Promise<void> => {
+    const at = new Date().toISOString();
+    const deadline = monotonicMs() + 20_000;
+    await app.ledger.execute({ tenantId, caller: operatorCaller(NIL), decide, at, deadline });
+  };
+  return {
+    app,
+    newTenant: async (tenantId = randomUUID()) => {
+      await execute(tenantId, createTenant({ name: 'A', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
+      return tenantId;
+    },
+    deleteTenant: (tenantId) => execute(tenantId, deleteTenant()),
+    usage: (tenantId) => reportUsage(app.projecting.reader('usage'), tenantId, new Date().toISOString()),
+    logs: async (tenantId) =>
+      (await findLogs(app.projecting.reader('logs'), tenantId, { filter: {}, page: 1, size: ALL })).rows,
+    areUpToDate: async () => app.projecting.reached((await app.log.head())?.position ?? '', 0),
+    close: async () => {
+      opened.delete(app);
+      await app.close();
+    },
+  };
+};
+
+afterAll(async () => {
+  for (const app of opened) await app.close();
+});
