@@ -13,7 +13,8 @@ import {
 /**
  * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is created
  * (a tie is deleted), whatever the order in which facts arrive, and it keeps the set of months in which it was active.
- * So duplicates, late facts and facts out of order change nothing that they should not.
+ * So late facts and facts out of order change nothing that they should not. A second copy of a fact may lie in the log
+ * at another time than the first: the ids of facts that were taken are kept.
  */
 interface TokenDocument {
   readonly created_at?: string;
@@ -34,6 +35,10 @@ interface MonthDocument {
 interface PlanDocument {
   readonly included_monthly_active_tokens: number;
 }
+
+/** Says that a fact was taken. */
+type FactDocument = Readonly<Record<string, never>>;
+const TAKEN: FactDocument = {};
 
 /** Reactors and Proxies are no tokens. */
 const TOKEN_TYPES = ['Token', 'Card', 'Bank'] as const;
@@ -56,6 +61,12 @@ const seen = (token: TokenDocument, operation: FactOperation, time: string): Tok
   return operation === 'Deleted' ? { ...token, deleted_at: latest(token.deleted_at, time) } : token;
 };
 
+/** Takes a fact once: nothing is changed by a second copy. */
+const once = (event: TokenFact, { touches, apply }: Change): Change =>
+  changeTogether([{ collection: 'facts', key: event.id }, ...touches], ([taken, ...documents]) =>
+    taken === undefined ? [TAKEN, ...apply(documents)] : [taken, ...documents],
+  );
+
 const tokenFact =
   (type: string, operation: FactOperation) =>
   (event: TokenFact): readonly Change[] => {
@@ -66,24 +77,22 @@ const tokenFact =
       { collection: 'types', key: type },
       { collection: 'months', key: month },
     ];
-    return [
-      changeTogether(touches, ([tokenNow, typeNow, monthNow]) => {
-        const before = (tokenNow as TokenDocument | undefined) ?? { months: [] };
-        const wasCounted = !ACTIVE.has(operation) || before.months.includes(month);
-        const months = wasCounted ? before.months : [...before.months, month];
-        const token = seen({ ...before, months }, operation, time);
-        const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
-        const count = known.count + Number(isAlive(token)) - Number(isAlive(before));
-        const created =
-          operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
-        const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
-        return [
-          token as unknown as Document,
-          { ...known, count, ...created },
-          wasCounted ? monthNow : { active: active + 1 },
-        ];
-      }),
-    ];
+    const counted = changeTogether(touches, ([tokenNow, typeNow, monthNow]) => {
+      const before = (tokenNow as TokenDocument | undefined) ?? { months: [] };
+      const wasCounted = !ACTIVE.has(operation) || before.months.includes(month);
+      const months = wasCounted ? before.months : [...before.months, month];
+      const token = seen({ ...before, months }, operation, time);
+      const known = (typeNow as TypeDocument | undefined) ?? { type, count: 0 };
+      const count = known.count + Number(isAlive(token)) - Number(isAlive(before));
+      const created = operation === 'Created' ? { last_created_at: latest(known.last_created_at, time) } : {};
+      const active = (monthNow as MonthDocument | undefined)?.active ?? 0;
+      return [
+        token as unknown as Document,
+        { ...known, count, ...created },
+        wasCounted ? monthNow : { active: active + 1 },
+      ];
+    });
+    return [once(event, counted)];
   };
 
 const tokenFacts = Object.fromEntries(
@@ -101,6 +110,7 @@ export const usage: Projector = {
   version: 1,
   streams: ['tenant', 'activity'],
   collections: [
+    { name: 'facts', indexes: {} },
     { name: 'tokens', indexes: {} },
     { name: 'types', indexes: {} },
     { name: 'months', indexes: {} },
