@@ -26,9 +26,16 @@ export type Decoded =
 const ajv = new Ajv({ strict: true, unicodeRegExp: false });
 addFormats(ajv);
 
-/** A leap second, or an offset without minutes, is a date-time that no Date can hold. */
+/**
+ * A leap second, or an offset without minutes, is a date-time that no Date can hold. One that lies outside the years 0000
+ * to 9999 in UTC has a text whose order is not its order.
+ */
+const isKeepable = (text: string): boolean => {
+  const moment = new Date(text);
+  return !Number.isNaN(moment.getTime()) && /^\d{4}-/.test(moment.toISOString());
+};
 const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
-ajv.addFormat('date-time', (text) => rfc3339.validate(text) && !Number.isNaN(Date.parse(text)));
+ajv.addFormat('date-time', (text) => rfc3339.validate(text) && isKeepable(text));
 
 const uuid = { type: 'string', format: 'uuid' };
 const text = { type: 'string' };
