@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { LoggedEvent } from '../../src/event-log/event-log';
 import { beside, type Beside } from '../support/beside';
-import { fact, reportFacts, type Fact } from '../support/facts';
-import { ask, type Answered, type Asking } from '../support/http';
+import { customerOf, idsOf, type Customer } from '../support/customers';
+import { fact, reportFacts } from '../support/facts';
+import { ask, type Answered } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/until';
@@ -18,40 +18,7 @@ describe('audit logs', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  interface Customer {
-    readonly tenantId: string;
-    readonly key: string;
-    readonly applicationId: string;
-    get(query?: string, more?: Asking): Promise<Answered>;
-    /** Puts facts into the log and waits until they are shown. */
-    report(...facts: readonly Fact[]): Promise<readonly string[]>;
-    /** What the raw log has of this tenant, newest first. */
-    raw(): Promise<readonly LoggedEvent[]>;
-  }
-
-  const newCustomer = async (): Promise<Customer> => {
-    const { tenantId } = await by.newTenant();
-    const permissions = ['log:read', 'report:read', 'tenant:update'];
-    const { key, id } = await by.newApplication(tenantId, 'management', ...permissions);
-    const get: Customer['get'] = (query = '', more = {}) =>
-      ask(`${service.url}/logs${query}`, { key, ...more });
-    const total = async () => (await get()).json.pagination.total_items as number;
-    return {
-      tenantId,
-      key,
-      applicationId: id,
-      get,
-      raw: async () => (await by.events()).filter(({ stream }) => stream.endsWith(tenantId)).toReversed(),
-      report: async (...facts) => {
-        const before = await total();
-        const ids = reportFacts(service.folder, tenantId, facts);
-        await until(async () => (await total()) === before + facts.length);
-        return ids;
-      },
-    };
-  };
-
-  const idsOf = ({ json }: Answered): readonly string[] => json.data.map((row: { id: string }) => row.id);
+  const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
 
   describe('GET /logs', () => {
     it('has the rows of everything that was done, newest first, with exactly their fields', async () => {
