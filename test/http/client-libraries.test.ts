@@ -36,7 +36,7 @@ describe('client libraries', () => {
     const reader = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
     const facts = Array.from({ length: 50 }, (_, i) =>
       fact(i % 2 === 0 ? 'TokenCreated' : 'CardRead', `e${i % 10}`, {
-        ...(i === 0 ? {} : { metadata: { actor: { type: 'application', id } } }),
+        metadata: i === 0 ? {} : { actor: { type: 'application', id } },
       }),
     );
     reportFacts(service.folder, tenantId, facts);
