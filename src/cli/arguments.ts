@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { parseMoment } from '../domain/moment';
+import { parseBorder, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -16,12 +16,19 @@ export const wholeNumber = (text: string): number => {
   return Number(text);
 };
 
-export const moment = (text: string): string => {
-  const parsed = parseMoment(text);
-  if (parsed === undefined)
-    throw new InvalidArgumentError('It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.');
-  return parsed;
-};
+const timeBy =
+  (parse: (text: string) => string | undefined) =>
+  (text: string): string => {
+    const parsed = parse(text);
+    if (parsed === undefined)
+      throw new InvalidArgumentError(
+        'It must be a time like 2031-01-31T12:00:00Z, or a date like 2031-01-31.',
+      );
+    return parsed;
+  };
+
+export const moment = timeBy(parseMoment);
+export const border = timeBy(parseBorder);
 
 export const collected = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,

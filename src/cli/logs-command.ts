@@ -4,7 +4,7 @@ import { pause } from '../clock';
 import { logView } from '../http/logs';
 import { walkLogs, type LogFilter } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
-import { jsonOption, moment, tenantOption } from './arguments';
+import { border, jsonOption, tenantOption } from './arguments';
 import { atDesk } from './desk';
 import { knownTenant } from './tenant-commands';
 
@@ -74,8 +74,8 @@ export const logsCommand = (): Command =>
     .addOption(tenantOption())
     .option('--entity-type <type>', 'only logs of this entity type')
     .option('--entity-id <id>', 'only logs of this entity')
-    .addOption(new Option('--since <time>', 'only logs from this time on').argParser(moment))
-    .addOption(new Option('--until <time>', 'only logs before this time').argParser(moment))
+    .addOption(new Option('--since <time>', 'only logs from this time on').argParser(border))
+    .addOption(new Option('--until <time>', 'only logs before this time').argParser(border))
     .option('--follow', 'go on printing what comes, until interrupted')
     .addOption(jsonOption())
     .action(run);

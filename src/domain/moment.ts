@@ -17,6 +17,16 @@ export const parseMoment = (text: string): string | undefined => {
   return /^\d{4}-/.test(moment) ? moment : undefined;
 };
 
+/**
+ * The first moment of the form that we keep which is not before the text's: what we keep is dated to the millisecond, and
+ * a border that names a part of one lies after it.
+ */
+export const parseBorder = (text: string): string | undefined => {
+  const moment = parseMoment(text);
+  if (moment === undefined || !/\.\d{3}\d*[1-9]/.test(text)) return moment;
+  return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;
+};
+
 /** `2026-02-31` is none, although some parsers make it March. */
 const isRealDate = (date: string): boolean => {
   const parsed = new Date(`${date}T00:00:00Z`);

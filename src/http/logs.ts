@@ -1,4 +1,4 @@
-import { parseMoment } from '../domain/moment';
+import { parseBorder } from '../domain/moment';
 import {
   findLogs,
   numberIn,
@@ -26,7 +26,7 @@ const given = (query: Parameters, name: string): string | undefined => {
 const dateOf = (query: Parameters, name: string): string | undefined => {
   const text = given(query, name);
   if (text === undefined) return undefined;
-  const moment = parseMoment(text.replace(' ', '+'));
+  const moment = parseBorder(text.replace(' ', '+'));
   if (moment === undefined)
     throw invalid({ [name]: ['must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z'] });
   return moment;

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { parseMoment } from '../../src/domain/moment';
+import { parseBorder, parseMoment } from '../../src/domain/moment';
 import { seed, seeded } from '../support/property';
 
 describe('a moment', () => {
@@ -71,5 +71,22 @@ describe('a moment', () => {
       }),
       { seed },
     );
+  });
+});
+
+describe('a border', () => {
+  it.each([
+    ['2026-02-03', '2026-02-03T00:00:00.000Z'],
+    ['2026-02-03T04:05:06.123Z', '2026-02-03T04:05:06.123Z'],
+    ['2026-02-03T04:05:06.123000Z', '2026-02-03T04:05:06.123Z'],
+    ['2026-02-03T04:05:06.123001Z', '2026-02-03T04:05:06.124Z'],
+    ['2026-02-03T04:05:59.999999999+02:00', '2026-02-03T02:06:00.000Z'],
+    ['9999-12-31T23:59:59.9999Z', '9999-12-31T23:59:59.999Z'],
+  ])('%s is %s', (text, expected) => {
+    expect(parseBorder(text)).toBe(expected);
+  });
+
+  it('that is no moment is none', () => {
+    expect(parseBorder('2026-02-30T04:05:06.1234Z')).toBeUndefined();
   });
 });

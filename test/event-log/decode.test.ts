@@ -80,6 +80,12 @@ describe('a logged event', () => {
     ['a leap second', { metadata: { at: '2016-12-31T23:59:60Z' } }, /metadata is wrong.*at/],
     ['a zone without minutes', { metadata: { at: '2026-01-01T00:00:00+01' } }, /metadata is wrong.*at/],
     [
+      'a time after the year 9999',
+      { metadata: { at: '9999-12-31T23:00:00-01:00' } },
+      /metadata is wrong.*at/,
+    ],
+    ['a time before the year 0', { metadata: { at: '0000-01-01T00:00:00+00:01' } }, /metadata is wrong.*at/],
+    [
       'an actor of no kind',
       { metadata: { actor: { type: 'robot', id: tenantId } } },
       /metadata is wrong.*actor/,
@@ -123,6 +129,27 @@ describe('a logged event', () => {
     const decoded = decode(logged({ type, data, stream: streams[kind](tenantId) }), streams);
     expect(decoded).toMatchObject({ status: 'bad', kind, reason: expect.stringMatching(/does not belong/) });
   });
+
+  it.each(['9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59+01:00'])(
+    'may have happened at %s',
+    (occurredAt) => {
+      const data = { entityId: 'x', occurredAt };
+      const event = logged({ type: 'TokenCreated', data, stream: streams.activity(tenantId) });
+      expect(decode(event, streams).status).toBe('good');
+    },
+  );
+
+  it.each(['9999-12-31T23:59:59-00:01', '0000-01-01T00:00:00+14:00', '2026-02-30T00:00:00Z', '2026-05-01'])(
+    'is bad when it happened at %s: no time that can be put in order',
+    (occurredAt) => {
+      const data = { entityId: 'x', occurredAt };
+      const event = logged({ type: 'TokenCreated', data, stream: streams.activity(tenantId) });
+      expect(decode(event, streams)).toMatchObject({
+        status: 'bad',
+        reason: expect.stringMatching(/occurredAt/),
+      });
+    },
+  );
 
   it.each([
     `tenant-${tenantId}-copy`,

@@ -1,7 +1,10 @@
 import { BasisTheory as BasisTheoryJs } from '@basis-theory/basis-theory-js';
 import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
 import { beside, type Beside } from '../support/beside';
+import { fact, reportFacts } from '../support/reported-facts';
+import { ask } from '../support/http';
 import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
 
 /** The unmodified public client libraries of this API family drive the server. */
 describe('client libraries', () => {
@@ -27,6 +30,23 @@ describe('client libraries', () => {
       () => Promise.reject(new Error('It was not refused.')),
       (error: unknown) => error,
     );
+
+  /** Fifty facts about tokens and cards, and a key that may read what becomes of them. */
+  const reported = async () => {
+    const reader = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
+    const facts = Array.from({ length: 50 }, (_, i) =>
+      fact(i % 2 === 0 ? 'TokenCreated' : 'CardRead', `e${i % 10}`, {
+        metadata: i === 0 ? {} : { actor: { type: 'application', id } },
+      }),
+    );
+    reportFacts(service.folder, tenantId, facts);
+    const headers = { 'BT-API-KEY': reader.key };
+    await until(
+      async () => (await ask(`${service.url}/logs`, { headers })).json.pagination.total_items === 55,
+    );
+    const own = (await by.events()).filter((event) => event.stream.endsWith(tenantId)).toReversed();
+    return { key: reader.key, newestFirst: own.map((event) => event.id) };
+  };
 
   describe('@basis-theory/node-sdk', () => {
     const client = (apiKey: string) => new BasisTheoryClient({ baseUrl: service.url, apiKey, maxRetries: 0 });
@@ -68,6 +88,72 @@ describe('client libraries', () => {
     it('sends and sees the trace id', async () => {
       const { rawResponse } = await client(key).tenants.self.get({ correlationId: 'mine' }).withRawResponse();
       expect(rawResponse.headers.get('bt-trace-id')).toBe('mine');
+    });
+
+    it('lists all logs with its own paging', async () => {
+      const { key: readerKey, newestFirst } = await reported();
+      const rows: BasisTheory.Log[] = [];
+      for await (const row of await client(readerKey).logs.list({ size: 7 })) rows.push(row);
+      expect(rows.map((row) => row.id)).toEqual(newestFirst);
+      expect(rows[0]).toEqual({
+        id: newestFirst[0],
+        tenantId,
+        actorId: id,
+        actorType: 'application',
+        entityType: 'card',
+        entityId: 'e9',
+        operation: 'read',
+        message: 'Card read',
+        createdAt: expect.any(Date),
+      });
+      expect(rows[49]!.actorId).toBeUndefined();
+      const default_: BasisTheory.Log[] = [];
+      for await (const row of await client(readerKey).logs.list()) default_.push(row);
+      expect(default_).toEqual(rows);
+    });
+
+    it('lists filtered logs, page by page and by cursors', async () => {
+      const { key: readerKey } = await reported();
+      const { logs } = client(readerKey);
+      const ofTokens = await logs.list({
+        entityType: 'token',
+        startDate: new Date('2020-01-01'),
+        endDate: new Date('2099-01-01'),
+        size: 10,
+      });
+      const rows = [...ofTokens.data];
+      while (ofTokens.hasNextPage()) rows.push(...(await ofTokens.getNextPage()).data);
+      expect(rows).toHaveLength(25);
+      expect(new Set(rows.map((row) => row.entityType))).toEqual(new Set(['token']));
+
+      const page = (await logs.list({ entityId: 'e1', size: 3 })).response;
+      expect(page.pagination).toMatchObject({ totalItems: 5, pageNumber: 1, pageSize: 3, totalPages: 2 });
+      const start = page.pagination?.after ?? '';
+      const rest = await logs.list({ entityId: 'e1', size: 3, start });
+      expect(rest.data).toHaveLength(2);
+      const fromCursor: BasisTheory.Log[] = [];
+      for await (const row of rest) fromCursor.push(row);
+      expect(fromCursor).toHaveLength(2);
+    });
+
+    it('lists entity types and reads the usage report', async () => {
+      const { key: readerKey } = await reported();
+      const types = await client(readerKey).logs.getEntityTypes();
+      expect(types).toContainEqual({ displayName: 'Token', value: 'token' });
+      expect(types).toHaveLength(8);
+      expect(await client(readerKey).tenants.self.getUsageReports()).toMatchObject({
+        token_report: {
+          metrics_by_type: { token: { count: 5 }, card: { count: 0 } },
+          included_monthly_active_tokens: 0,
+          monthly_active_tokens: 10,
+        },
+      });
+    });
+
+    it('sees a refused cursor as a bad request', async () => {
+      const { key: readerKey } = await reported();
+      const refused = await rejection(client(readerKey).logs.list({ start: 'nonsense' }));
+      expect(refused).toBeInstanceOf(BasisTheory.BadRequestError);
     });
 
     it('deletes the Tenant, and then the key is refused', async () => {
@@ -142,6 +228,45 @@ describe('client libraries', () => {
       expect(await tenants.update({ name: 'Once' }, options)).toEqual(first);
       expect(await by.count()).toBe(before + 1);
       expect((await by.events()).at(-1)!.metadata).toMatchObject({ traceId: 'mine' });
+    });
+
+    it('lists all logs, by pages and by cursors', async () => {
+      const { key: readerKey, newestFirst } = await reported();
+      const { logs } = await client(readerKey);
+      const byPages: unknown[] = [];
+      for (let page = 1; ; page += 1) {
+        const { data } = await logs.list({ page, size: 9 });
+        if (data.length === 0) break;
+        byPages.push(...data.map((row) => (row as { id?: string }).id));
+      }
+      expect(byPages).toEqual(newestFirst);
+      const byCursors: unknown[] = [];
+      let start: string | undefined;
+      do {
+        const { data, pagination } = await logs.list({ size: 9, ...(start === undefined ? {} : { start }) });
+        byCursors.push(...data.map((row) => (row as { id?: string }).id));
+        start = pagination.after;
+      } while (start !== undefined);
+      expect(byCursors).toEqual(newestFirst);
+      const { data, pagination } = await logs.list({
+        entityType: 'card',
+        entityId: 'e1',
+        startDate: '2020-01-01',
+      });
+      expect(pagination).toEqual({ totalItems: 5, pageNumber: 1, pageSize: 20, totalPages: 1 });
+      expect(data[0]).toMatchObject({ tenantId, actorId: id, entityType: 'card', operation: 'read' });
+    });
+
+    it('reads the usage report', async () => {
+      const { key: readerKey } = await reported();
+      const { tenants } = await client(readerKey);
+      expect(await tenants.retrieveUsageReport()).toEqual({
+        tokenReport: {
+          metricsByType: { token: { count: 5, lastCreatedAt: expect.any(String) }, card: { count: 0 } },
+          includedMonthlyActiveTokens: 0,
+          monthlyActiveTokens: 10,
+        },
+      });
     });
 
     it('sees typed errors', async () => {

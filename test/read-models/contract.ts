@@ -1,4 +1,4 @@
-import type { Collection, Document } from '../../projections/projector';
+import type { Collection, Document, Query, Selection } from '../../projections/projector';
 import {
   PARKED,
   type Checkpoint,
@@ -441,6 +441,113 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
           (await generation.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 9 })).length;
         expect(await on('b')).toBe(3);
         expect(await on('c')).toBe(1);
+      });
+    });
+
+    describe('finding a stretch of an index', () => {
+      const red = { colour: 'red' };
+      const blue = { colour: 'blue' };
+      const collected: readonly Collection[] = [
+        { name: 'cards', indexes: { by_box: ['box', 'number', 'colour'], by_number: ['number'] } },
+      ];
+      const card = (tenantId: string, key: string, document: Document): Write =>
+        put(tenantId, 'cards', key, document);
+      /** In box x the numbers 1 to 6, every second one red; number 9 stands there twice; box y is as long as x. */
+      const cards = [
+        ...[6, 1, 5, 2, 4, 3].map((number) =>
+          card(ONE, `x${number}`, { box: 'x', number, ...(number % 2 === 0 ? red : blue), id: `x${number}` }),
+        ),
+        card(ONE, 'x9b', { box: 'x', number: 9, ...red, id: 'x9b' }),
+        card(ONE, 'x9a', { box: 'x', number: 9, ...red, id: 'x9a' }),
+        ...[1, 2, 3].map((number) => card(ONE, `y${number}`, { box: 'y', number, ...red, id: `y${number}` })),
+        card(ONE, 'z1', { box: 'z', id: 'z1' }),
+        ...[1, 2, 3].map((number) =>
+          card(TWO, `x${number}`, { box: 'x', number, ...red, id: `other ${number}` }),
+        ),
+      ];
+      const x = { index: 'by_box', equal: ['x'] } as const;
+      let generation: Generation;
+      beforeEach(async () => {
+        generation = await store.readModels.open(id('cards'), collected, LOG);
+        expect(await generation.commit(0, at(1), cards)).toBe(true);
+      });
+      const idsOf = (found: readonly Document[]) => found.map((document) => document['id']);
+
+      it.each<[string, Selection, readonly string[]]>([
+        ['from a value on, which belongs to it', { ...x, from: 4 }, ['x4', 'x5', 'x6', 'x9a', 'x9b']],
+        ['up to a value, which belongs to it', { ...x, upTo: 3 }, ['x1', 'x2', 'x3']],
+        ['between two values', { ...x, from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
+        ['at one value', { ...x, from: 5, upTo: 5 }, ['x5']],
+        ['at a value that is there twice', { ...x, from: 9, upTo: 9 }, ['x9a', 'x9b']],
+        ['between values that are not there', { ...x, from: 6.5, upTo: 8 }, []],
+        ['nothing where the ends are crossed', { ...x, from: 4, upTo: 3 }, []],
+        ['from zero', { ...x, from: 0, upTo: 1 }, ['x1']],
+        [
+          'a range of the first field',
+          { index: 'by_box', from: 'x', upTo: 'y' },
+          ['x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x9a', 'x9b', 'y1', 'y2', 'y3'],
+        ],
+        ['a range of text', { index: 'by_box', from: 'xx', upTo: 'z' }, ['y1', 'y2', 'y3', 'z1']],
+        ['a range of keys', { from: 'x6', upTo: 'y1' }, ['x6', 'x9a', 'x9b', 'y1']],
+        ['a range of the last field', { index: 'by_box', equal: ['x', 2], from: 'red' }, ['x2']],
+        [
+          'a range after all fields, by key',
+          { index: 'by_box', equal: ['x', 9, 'red'], from: 'x9b' },
+          ['x9b'],
+        ],
+        ['also with another field', { ...x, also: { field: 'colour', value: 'blue' } }, ['x1', 'x3', 'x5']],
+        [
+          'a range, also with another field',
+          { ...x, from: 2, upTo: 6, also: { field: 'colour', value: 'red' } },
+          ['x2', 'x4', 'x6'],
+        ],
+        ['nothing, also with an unknown value', { ...x, also: { field: 'colour', value: 'green' } }, []],
+        ['no document without the field in a range', { index: 'by_number', upTo: 1 }, ['x1', 'y1']],
+      ])('gives %s, in both orders, skipped, limited and counted', async (_, selection, expected) => {
+        const find = async (more: Omit<Query, keyof Selection>) =>
+          idsOf(await generation.find(ONE, 'cards', { ...selection, ...more }));
+        const backwards = expected.toReversed();
+        expect(await find({ limit: 99 })).toEqual(expected);
+        expect(await find({ limit: 99, descending: false })).toEqual(expected);
+        expect(await find({ limit: 99, descending: true })).toEqual(backwards);
+        for (const skip of [0, 1, 2, 100]) {
+          expect(await find({ limit: 99, skip })).toEqual(expected.slice(skip));
+          expect(await find({ limit: 2, skip })).toEqual(expected.slice(skip, skip + 2));
+          expect(await find({ limit: 2, skip, descending: true })).toEqual(backwards.slice(skip, skip + 2));
+        }
+        expect(await generation.count(ONE, 'cards', selection)).toBe(expected.length);
+      });
+
+      it('gives and counts everything without a selection', async () => {
+        expect(await generation.count(ONE, 'cards', {})).toBe(12);
+        expect(await generation.count(TWO, 'cards', {})).toBe(3);
+        const last = await generation.find(ONE, 'cards', { limit: 2, descending: true });
+        expect(idsOf(last)).toEqual(['z1', 'y3']);
+      });
+
+      it('finds and counts nothing of a tenant that has no documents', async () => {
+        const stranger = '33333333-3333-4333-8333-333333333333';
+        expect(await generation.find(stranger, 'cards', { ...x, from: 1, limit: 9 })).toEqual([]);
+        expect(await generation.count(stranger, 'cards', x)).toBe(0);
+      });
+
+      it('counts what is there after changes and removals', async () => {
+        await generation.commit(1, at(2), [
+          gone(ONE, 'cards', 'x1'),
+          card(ONE, 'x2', { box: 'y', number: 2, ...red, id: 'x2' }),
+          card(ONE, 'x7', { box: 'x', number: 7, ...blue, id: 'x7' }),
+        ]);
+        expect(await generation.count(ONE, 'cards', { ...x, upTo: 7 })).toBe(5);
+        expect(await generation.count(ONE, 'cards', { index: 'by_box', equal: ['y'] })).toBe(4);
+        expect(await generation.count(TWO, 'cards', x)).toBe(3);
+      });
+
+      it.each<[string, Selection, string?]>([
+        ['an index that is not declared', { index: 'by_text' }],
+        ['more values than fields', { index: 'by_number', equal: [1, 'x1', 3] }],
+        ['a collection that is not declared', {}, 'nowhere'],
+      ])('refuses to count by %s', async (_, selection, collection = 'cards') => {
+        await expect(generation.count(ONE, collection, selection)).rejects.toThrow();
       });
     });
 

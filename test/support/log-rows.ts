@@ -8,7 +8,7 @@ export const ROWS = 500;
 
 /** A tenant's log as the projection leaves it, filled by hand: 500 rows, of two types and ten entities. */
 const fill = (path: string): void => {
-  const writer = openGenerationWriter(path, logs.collections, 'log');
+  const writer = openGenerationWriter(path, logs.collections, 'log', false);
   const write = (
     collection: string,
     key: string,

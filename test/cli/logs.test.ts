@@ -1,0 +1,216 @@
+import { once } from 'node:events';
+import { fact, reportFacts } from '../support/reported-facts';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { spawnProgram, startService } from '../support/service';
+import { until } from '../support/until';
+
+const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+
+interface Row {
+  readonly id: string;
+  readonly entity_type: string;
+  readonly message: string;
+  readonly created_at: string;
+}
+
+const rowsIn = (stdout: string): readonly Row[] =>
+  stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Row);
+
+/** A program that goes on, and what it has printed so far. */
+const following = (folder: string, ...args: readonly string[]) => {
+  const child = spawnProgram(['logs', ...args, '--follow'], { DATA_DIR: folder });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, stderr }));
+  return { child, ended, stdout: () => stdout };
+};
+
+describe('tenant-ledger logs', () => {
+  const operator = operatorAt(freshFolder());
+  const { folder } = operator;
+  let tenant: string;
+  let ids: readonly string[];
+  beforeAll(async () => {
+    ({ tenant_id: tenant } = (await operator.json('tenant create --name A')) as { tenant_id: string });
+    const told: readonly (readonly [string, string, string])[] = [
+      ['TokenCreated', 'a', '2091-01-31T10:00:00.000Z'],
+      ['CardCreated', 'a', '2091-01-31T11:00:00.000Z'],
+      ['TokenRead', 'b', '2091-01-31T12:00:00.000Z'],
+      ['TokenUsed', 'a', '2091-02-01T00:00:00.000Z'],
+    ];
+    ids = reportFacts(
+      folder,
+      tenant,
+      told.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt })),
+    );
+  });
+  const logs = (...args: readonly string[]) => operator.run(`logs --tenant ${tenant}`, ...args);
+  const printed = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await logs(...args, '--json');
+    expect([code, stderr]).toEqual([0, '']);
+    return rowsIn(stdout)
+      .map((row) => ids.indexOf(row.id))
+      .filter((place) => place >= 0);
+  };
+
+  it('prints readable lines, oldest first', async () => {
+    const { code, stdout, stderr } = await logs();
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(5);
+    expect(lines[0]).toMatch(
+      new RegExp(`^\\S+Z {2}tenant/${tenant} {2}create {2}Tenant created {2}by user 00000000-`),
+    );
+    expect(lines[4]).toBe('2091-02-01T00:00:00.000Z  token/a  use  Token used  by somebody');
+  });
+
+  it('prints one row a line as JSON, with the fields of the API', async () => {
+    const { stdout } = await logs('--json');
+    const rows = rowsIn(stdout);
+    expect(rows.slice(1).map((row) => row.id)).toEqual(ids);
+    expect(rows[1]).toEqual({
+      id: ids[0],
+      tenant_id: tenant,
+      entity_type: 'token',
+      entity_id: 'a',
+      operation: 'create',
+      message: 'Token created',
+      created_at: '2091-01-31T10:00:00.000Z',
+    });
+  });
+
+  it.each<[readonly string[], readonly number[]]>([
+    [
+      ['--entity-type', 'token'],
+      [0, 2, 3],
+    ],
+    [
+      ['--entity-type', 'Token'],
+      [0, 2, 3],
+    ],
+    [
+      ['--entity-id', 'a'],
+      [0, 1, 3],
+    ],
+    [
+      ['--entity-type', 'token', '--entity-id', 'a'],
+      [0, 3],
+    ],
+    [
+      ['--since', '2091-01-31T11:00:00Z'],
+      [1, 2, 3],
+    ],
+    [['--since', '2091-02-01'], [3]],
+    [
+      ['--until', '2091-01-31T12:00:00Z'],
+      [0, 1],
+    ],
+    [
+      ['--since', '2091-01-31T12:30:00+01:30', '--until', '2091-02-01'],
+      [1, 2],
+    ],
+    [['--since', '2091-01-31T11:00:00Z', '--entity-type', 'token', '--entity-id', 'a'], [3]],
+    [['--since', '2091-01-31T11:00:00.0001Z', '--until', '2091-01-31T12:00:00.0001Z'], [2]],
+    [['--entity-type', 'spaceship'], []],
+    [['--since', '2099-01-01'], []],
+  ])('prints what %j select', async (args, places) => {
+    expect(await printed(...args)).toEqual(places);
+  });
+
+  it('refuses an unknown tenant, bad times and a missing tenant', async () => {
+    const unknown = await operator.run(`logs --tenant ${NOBODY}`);
+    expect(unknown).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('There is no tenant'),
+    });
+    expect(unknown.stderr).toContain('tenant_not_found');
+    expect(await operator.run(`logs --tenant ${tenant} --since yesterday`)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining("'yesterday'"),
+    });
+    expect(await operator.run('logs')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("'--tenant <uuid>' not specified"),
+    });
+  });
+
+  it('prints the log of a deleted tenant: the trail survives', async () => {
+    const { tenant_id: gone } = (await operator.json('tenant create --name Gone')) as { tenant_id: string };
+    expect((await operator.run(`tenant delete ${gone}`)).code).toBe(0);
+    const { stdout } = await operator.run(`logs --tenant ${gone} --json`);
+    expect(rowsIn(stdout).map((row) => row.message)).toEqual(['Tenant created', 'Tenant deleted']);
+  });
+
+  it.each([[[]], [['--follow']]])(
+    'ends quietly when its reader goes away, as in | head -1: %j',
+    async (follow) => {
+      const { tenant_id: long } = (await operator.json('tenant create --name Long')) as { tenant_id: string };
+      reportFacts(
+        folder,
+        long,
+        Array.from({ length: 5_000 }, (_, i) => fact('TokenRead', `a rather long name of a token ${i}`)),
+      );
+      const child = spawnProgram(['logs', '--tenant', long, ...follow], { DATA_DIR: folder });
+      let stderr = '';
+      child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+      const [chunk] = (await once(child.stdout!, 'data')) as [Buffer];
+      child.stdout?.destroy();
+      const [code, signal] = await once(child, 'close');
+      expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
+      expect(chunk.toString()).toMatch(/^\S+ {2}tenant\/\S+ {2}create {2}Tenant created /);
+    },
+  );
+
+  it('follows: prints what there is and what comes, without a server, until SIGTERM', async () => {
+    const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
+    await until(() => rowsIn(stdout()).length === 5, 20_000, 'the first rows');
+    const [id] = reportFacts(folder, tenant, [
+      fact('ProxyRead', 'p', { recordedAt: '2091-03-01T00:00:00Z' }),
+    ]);
+    await until(() => stdout().includes(id!), 20_000, 'the new row');
+    child.kill('SIGTERM');
+    expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+  });
+});
+
+describe('tenant-ledger logs --follow beside a server', () => {
+  it('sees each new row once, in order, filtered, and ends with 0 on SIGINT', async () => {
+    const service = await startService({ DEMO: 'false' });
+    const { folder } = service;
+    const { tenant_id: tenant } = (await operatorAt(folder).json('tenant create --name A')) as {
+      tenant_id: string;
+    };
+    const all = following(folder, '--tenant', tenant, '--json');
+    const tokens = following(folder, '--tenant', tenant, '--entity-type', 'token', '--json');
+    const started = () => [all, tokens].every(({ stdout }) => stdout().includes(first[0]!));
+    const first = reportFacts(folder, tenant, [fact('TokenRead', 'first')]);
+    await until(started, 20_000, 'the first row');
+    const more: string[] = [...first];
+    const expected: string[] = [...first];
+    for (let round = 0; round < 8; round += 1) {
+      const facts = Array.from({ length: 100 }, (_, i) => fact(i % 2 === 0 ? 'TokenRead' : 'CardRead', 'x'));
+      const ids = reportFacts(folder, tenant, facts);
+      more.push(...ids);
+      expected.push(...ids.filter((_, i) => i % 2 === 0));
+    }
+    await until(
+      () => all.stdout().includes(more.at(-1)!) && tokens.stdout().includes(expected.at(-1)!),
+      20_000,
+      'the last row',
+    );
+    for (const { child } of [all, tokens]) child.kill('SIGINT');
+    for (const { ended } of [all, tokens]) expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+    const idsOf = (text: string) => rowsIn(text).map((row) => row.id);
+    expect(idsOf(all.stdout()).slice(1)).toEqual(more);
+    expect(idsOf(tokens.stdout())).toEqual(expected);
+    expect(await service.stop()).toBe(0);
+  });
+});

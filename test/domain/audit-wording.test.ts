@@ -1,0 +1,121 @@
+import * as fc from 'fast-check';
+import { auditLine, displayName, knownEntityTypes } from '../../src/domain/audit-wording';
+import { eventSchemas } from '../../src/domain/event-schemas';
+import type { EventType, Recorded } from '../../src/domain/events';
+import { decode } from '../../src/event-log/decode';
+import { streamNames } from '../../src/event-log/streams';
+import { TENANT } from '../support/given';
+import { seed, seeded } from '../support/property';
+import { loggedSample, sampleOf } from '../support/samples';
+
+const types = Object.keys(eventSchemas) as EventType[];
+
+/** Entity type, operation and message of every event that is not a fact about an entity. */
+const lines: Readonly<Record<string, readonly [string, string, string]>> = {
+  TenantCreated: ['tenant', 'create', 'Tenant created'],
+  TenantUpdated: ['tenant', 'update', 'Tenant updated'],
+  TenantPlanChanged: ['tenant', 'update', 'Tenant plan changed'],
+  TenantDeleted: ['tenant', 'delete', 'Tenant deleted'],
+  ApplicationCreated: ['application', 'create', 'Application created'],
+  ApplicationRenamed: ['application', 'update', 'Application renamed'],
+  ApplicationPermissionsSet: ['application', 'update', 'Application permissions set'],
+  ApplicationDeleted: ['application', 'delete', 'Application deleted'],
+  KeyAdded: ['key', 'create', 'Key added'],
+  KeyRevoked: ['key', 'delete', 'Key revoked'],
+};
+const verbs = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
+
+const lineFor = (type: string): readonly [string, string, string] => {
+  if (lines[type] !== undefined) return lines[type];
+  const [, entity = '', operation = ''] =
+    /^(Token|Card|Bank|Reactor|Proxy)(Created|Read|Used|Updated|Deleted)$/.exec(type) ?? [];
+  return [
+    entity.toLowerCase(),
+    verbs[operation as keyof typeof verbs],
+    `${entity} ${operation.toLowerCase()}`,
+  ];
+};
+
+const recorded = (type: EventType): Recorded => {
+  const decoded = decode(loggedSample(sampleOf(type)), streamNames());
+  if (decoded.status !== 'good') throw new Error(JSON.stringify(decoded));
+  return decoded.event;
+};
+
+const activity = (data: Record<string, unknown>): Recorded =>
+  ({ ...recorded('ActivityReported'), data: { entityId: 'e', ...data } }) as Recorded;
+
+describe('the audit line', () => {
+  it.each(types.filter((type) => type !== 'ActivityReported'))('of %s', (type) => {
+    const event = recorded(type);
+    const data = event.data as Record<string, string>;
+    const entityId = data['entityId'] ?? data['keyId'] ?? data['applicationId'] ?? TENANT;
+    const [entityType, operation, message] = lineFor(type);
+    expect(auditLine(event)).toEqual({ entityType, entityId, operation, message });
+  });
+
+  it('of ActivityReported is as reported, its words in lower case', () => {
+    const data = { entityType: 'Invoice', operation: 'Sent', entityId: 'In-1', message: 'To Ann' };
+    expect(auditLine(activity(data))).toEqual({
+      entityType: 'invoice',
+      entityId: 'In-1',
+      operation: 'sent',
+      message: 'To Ann',
+    });
+  });
+
+  it('of ActivityReported without a message names type and operation', () => {
+    const { message } = auditLine(activity({ entityType: 'Invoice', operation: 'sent' }));
+    expect(message).toBe('Invoice sent');
+  });
+
+  it('of a known entity in another case is one of that type', () => {
+    expect(auditLine(activity({ entityType: 'TOKEN', operation: 'READ' }))).toMatchObject({
+      entityType: 'token',
+      operation: 'read',
+    });
+  });
+
+  it.each([
+    ['250 characters', 'x'.repeat(250), 'x'.repeat(250)],
+    ['251 characters', 'x'.repeat(251), 'x'.repeat(250)],
+    ['a pair that is cut', `${'x'.repeat(249)}😀`, `${'x'.repeat(249)}\ufffd`],
+    ['a pair that fits', `${'x'.repeat(248)}😀!`, `${'x'.repeat(248)}😀`],
+  ])('keeps at most 250 characters of a message: %s', (_, told, kept) => {
+    const { message } = auditLine(activity({ entityType: 'a', operation: 'b', message: told }));
+    expect(message).toBe(kept);
+  });
+
+  it(seeded('is short, well-formed and in lower case, whatever is reported'), () => {
+    const text = fc.string({ unit: 'binary', maxLength: 600 });
+    const word = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/);
+    fc.assert(
+      fc.property(word, word, fc.option(text, { nil: undefined }), (entityType, operation, message) => {
+        const line = auditLine(activity({ entityType, operation, message }));
+        expect(line.message.length).toBeLessThanOrEqual(250);
+        expect(line.message.isWellFormed()).toBe(true);
+        expect(line.operation).toBe(operation.toLowerCase());
+        expect(line.entityType).toBe(entityType.toLowerCase());
+      }),
+      { seed },
+    );
+  });
+});
+
+describe('entity types', () => {
+  it('that every tenant knows are those of the contract', () => {
+    expect(knownEntityTypes).toEqual(['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token']);
+  });
+
+  it.each([
+    ['token', 'Token'],
+    ['tenant_member', 'Tenant member'],
+    ['tenant-member', 'Tenant member'],
+    ['a__b--c', 'A b c'],
+    ['x', 'X'],
+    ['trailing_', 'Trailing'],
+    ['v2', 'V2'],
+  ])('%s is shown as %s', (value, shown) => {
+    expect(displayName(value)).toBe(shown);
+  });
+});

@@ -1,0 +1,608 @@
+import { randomUUID } from 'node:crypto';
+import { beside, type Beside } from '../support/beside';
+import { customerOf, idsOf, type Customer } from '../support/customers';
+import { fact, reportFacts } from '../support/reported-facts';
+import { ask, type Answered } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+describe('audit logs', () => {
+  let service: Service;
+  let by: Beside;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+    by = await beside(service);
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
+
+  describe('GET /logs', () => {
+    it('has the rows of everything that was done, newest first, with exactly their fields', async () => {
+      const { tenantId, applicationId, get, raw } = await newCustomer();
+      const answered = await get();
+      expect(answered.status).toBe(200);
+      expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+      expect(answered.headers.get('svc-complete-until')).toBeNull();
+      expect(Object.keys(answered.json)).toEqual(['pagination', 'data']);
+      const words: Readonly<Record<string, readonly [string, string, string]>> = {
+        TenantCreated: ['tenant', 'create', 'Tenant created'],
+        ApplicationCreated: ['application', 'create', 'Application created'],
+        KeyAdded: ['key', 'create', 'Key added'],
+      };
+      const events = await raw();
+      expect(events).toHaveLength(5);
+      expect(answered.json.data).toEqual(
+        events.map(({ id, type, data, recordedAt }) => {
+          const fields = data as Record<string, string>;
+          const [entity_type, operation, message] = words[type]!;
+          return {
+            id,
+            tenant_id: tenantId,
+            actor_id: '00000000-0000-0000-0000-000000000000',
+            actor_type: 'user',
+            entity_type,
+            entity_id: fields['keyId'] ?? fields['applicationId'] ?? tenantId,
+            operation,
+            message,
+            created_at: recordedAt,
+          };
+        }),
+      );
+      expect(answered.json.data[1].entity_id).toBe(applicationId);
+      expect(answered.json.pagination).toEqual({
+        total_items: 5,
+        page_number: 1,
+        page_size: 20,
+        total_pages: 1,
+      });
+    });
+
+    it('names the Application whose key did it', async () => {
+      const { get, key, tenantId, applicationId } = await newCustomer();
+      const put = { method: 'PUT', key, body: { name: 'B' } };
+      expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
+      expect((await get('?size=1')).json.data).toEqual([
+        expect.objectContaining({
+          actor_id: applicationId,
+          actor_type: 'application',
+          entity_type: 'tenant',
+          entity_id: tenantId,
+          operation: 'update',
+          message: 'Tenant updated',
+        }),
+      ]);
+    });
+
+    it('leaves out the actor of a fact that names none', async () => {
+      const { get, report, tenantId } = await newCustomer();
+      const data = { entityType: 'Invoice', operation: 'Sent', message: 'x'.repeat(300) };
+      const actor = { type: 'user', id: randomUUID() };
+      const [nobody, somebody] = await report(
+        fact('ActivityReported', 'In-1', { data }),
+        fact('CardUsed', 'c1', { metadata: { actor } }),
+      );
+      const created_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      expect((await get('?size=2')).json.data).toEqual([
+        {
+          id: somebody,
+          tenant_id: tenantId,
+          actor_id: actor.id,
+          actor_type: 'user',
+          entity_type: 'card',
+          entity_id: 'c1',
+          operation: 'use',
+          message: 'Card used',
+          created_at,
+        },
+        {
+          id: nobody,
+          tenant_id: tenantId,
+          entity_type: 'invoice',
+          entity_id: 'In-1',
+          operation: 'sent',
+          message: 'x'.repeat(250),
+          created_at,
+        },
+      ]);
+    });
+
+    it('writes no row and no event by being read', async () => {
+      const { get, key } = await newCustomer();
+      const before = await by.count();
+      const first = await get();
+      await get('?page=2');
+      await ask(`${service.url}/logs/entity-types`, { key });
+      await ask(`${service.url}/tenants/self/reports/usage`, { key });
+      expect((await get()).json).toEqual(first.json);
+      expect(await by.count()).toBe(before);
+    });
+
+    it('shows a second copy of a fact as no row', async () => {
+      const { get, report, tenantId } = await newCustomer();
+      const [id] = await report(fact('TokenRead', 't'));
+      reportFacts(service.folder, tenantId, [fact('TokenRead', 't', { id: id! })]);
+      const [last] = await report(fact('TokenUsed', 't'));
+      expect(idsOf(await get('?entity_id=t'))).toEqual([last, id]);
+    });
+
+    it('answers HEAD with the headers alone', async () => {
+      const { get } = await newCustomer();
+      const [head, whole] = [await get('', { method: 'HEAD' }), await get()];
+      expect([head.status, head.text]).toEqual([200, '']);
+      for (const name of ['content-type', 'content-length', 'cache-control'])
+        expect(head.headers.get(name)).toBe(whole.headers.get(name));
+      expect((await get('?page=0', { method: 'HEAD' })).status).toBe(400);
+    });
+
+    it('keeps tenants apart', async () => {
+      const [one, two] = [await newCustomer(), await newCustomer()];
+      const [mine] = await one.report(fact('TokenRead', 'same'));
+      const [yours] = await two.report(fact('TokenRead', 'same'));
+      for (const query of [
+        '?entity_id=same',
+        '?entity_type=token',
+        '?start_date=2020-01-01&entity_type=token',
+      ]) {
+        expect(idsOf(await one.get(query))).toEqual([mine]);
+        expect(idsOf(await two.get(query))).toEqual([yours]);
+      }
+      const entityOfOther = await one.get(`?entity_id=${two.tenantId}`);
+      expect(entityOfOther.json.pagination.total_items).toBe(0);
+      const { json } = await one.get('?size=100');
+      for (const row of json.data) expect(row.tenant_id).toBe(one.tenantId);
+    });
+  });
+
+  describe('the filters of GET /logs', () => {
+    let customer: Customer;
+    let ids: readonly string[];
+    /** Recorded in a year that the clock of this machine has not reached; the last clock was an hour behind. */
+    const recorded: readonly (readonly [string, string, string])[] = [
+      ['TokenCreated', 'a', '2091-01-31T10:00:00.000Z'],
+      ['CardCreated', 'a', '2091-01-31T11:00:00.000Z'],
+      ['TokenRead', 'a', '2091-01-31T12:00:00.000Z'],
+      ['TokenRead', 'b', '2091-01-31T12:00:00.000Z'],
+      ['TokenUsed', 'a b/c?d=é&', '2091-02-01T00:00:00.000Z'],
+      ['CardUsed', 'b', '2091-02-01T00:00:00.001Z'],
+      ['ProxyRead', 'a', '2091-01-31T23:00:00.001Z'],
+    ];
+    beforeAll(async () => {
+      customer = await newCustomer();
+      const facts = recorded.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt }));
+      ids = await customer.report(...facts);
+    });
+    /** The rows by their place above, newest first, of those that are not from making the tenant. */
+    const expectRows = (answered: Answered, places: readonly number[]) => {
+      expect(answered.status).toBe(200);
+      const own = idsOf(answered).filter((id) => ids.includes(id));
+      expect(own.map((id) => ids.indexOf(id))).toEqual(places);
+    };
+
+    it('never let time run backwards', async () => {
+      const { json } = await customer.get('?size=2');
+      expect(json.data.map((row: { created_at: string }) => row.created_at)).toEqual([
+        '2091-02-01T00:00:00.001Z',
+        '2091-02-01T00:00:00.001Z',
+      ]);
+    });
+
+    it.each<[string, readonly number[]]>([
+      ['', [6, 5, 4, 3, 2, 1, 0]],
+      ['?entity_type=token', [4, 3, 2, 0]],
+      ['?entity_type=card', [5, 1]],
+      ['?entity_id=a', [6, 2, 1, 0]],
+      [`?entity_id=${encodeURIComponent('a b/c?d=é&')}`, [4]],
+      ['?entity_type=token&entity_id=a', [2, 0]],
+      ['?entity_type=&entity_id=&start_date=&end_date=&start=', [6, 5, 4, 3, 2, 1, 0]],
+      ['?start_date=2091-01-31T12:00:00Z', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T12:00:00.000Z', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T12:00:00.001Z', [6, 5, 4]],
+      ['?start_date=2091-01-31T12:00:00', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T12:00Z', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T14:00:00%2B02:00', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T14:00:00+02:00', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T14:00:00%2B0200', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-01-31T00:30:00-11:30', [6, 5, 4, 3, 2]],
+      ['?start_date=2091-02-01', [6, 5, 4]],
+      ['?end_date=2091-02-01', [3, 2, 1, 0]],
+      ['?end_date=2091-01-31T12:00:00Z', [1, 0]],
+      ['?end_date=2091-01-31T12:00:00.001Z', [3, 2, 1, 0]],
+      ['?start_date=2091-01-31T11:00:00Z&end_date=2091-02-01T00:00:00Z', [3, 2, 1]],
+      ['?start_date=2091-01-31T12:00:00Z&end_date=2091-01-31T12:00:00Z', []],
+      ['?start_date=2091-02-01T00:00:00.001Z', [6, 5]],
+      ['?start_date=2091-02-01T00:00:00.002Z', []],
+      ['?start_date=9999-12-31', []],
+      ['?end_date=0000-01-01', []],
+      ['?start_date=2091-01-31T11:00:00Z&end_date=2091-02-01&entity_type=token&entity_id=a', [2]],
+      ['?start_date=2091-01-31T11:00:00Z&entity_id=a', [6, 2, 1]],
+      ['?end_date=2091-02-01&entity_type=token', [3, 2, 0]],
+      ['?entity_type=spaceship', []],
+      ['?entity_type=Token', []],
+      ['?entity_type=__proto__', []],
+      ['?entity_type=constructor', []],
+      ['?entity_id=nobody', []],
+      ['?entity_id=%00', []],
+      ["?entity_id=a'%20OR%201=1--", []],
+      ['?entity_type=card&entity_id=a%20b', []],
+      ['?unknown=1&entity_type=card', [5, 1]],
+    ])('%s select', async (query, places) => {
+      const answered = await customer.get(query);
+      expectRows(answered, places);
+      const { total_items, total_pages, page_size } = answered.json.pagination;
+      expect([total_items, page_size]).toEqual([answered.json.data.length, 20]);
+      expect(total_pages).toBe(total_items === 0 ? 0 : 1);
+    });
+
+    it.each<[string, readonly number[]]>([
+      ['?start_date=2091-01-31T12:00:00.0000001Z', [6, 5, 4]],
+      ['?start_date=2091-01-31T12:00:00.000000Z', [6, 5, 4, 3, 2]],
+      ['?end_date=2091-01-31T12:00:00.000001Z', [3, 2, 1, 0]],
+      ['?end_date=2091-01-31T12:00:00.000000000Z', [1, 0]],
+    ])('%s select to the part of a millisecond', async (query, places) => {
+      expectRows(await customer.get(query), places);
+    });
+
+    it.each<[string, string]>([
+      ...[
+        'yesterday',
+        '2091-02-30',
+        '2091-13-01',
+        '2091',
+        '2091-01-31T25:00:00Z',
+        '2091-01-31T12:00:00+99:99',
+        '2091-01-31T12:00:00Z[UTC]',
+        '2091-01-31 12:00:00',
+        '31.01.2091',
+        '1675166400',
+        '+012091-01-31',
+        '9999-12-31T23:59:59-01:00',
+        '0000-01-01T00:00:00%2B01:00',
+        '%00',
+        '9'.repeat(1_000),
+      ].flatMap((text): [string, string][] => [
+        [`?start_date=${text}`, 'start_date'],
+        [`?end_date=${text}`, 'end_date'],
+      ]),
+      ['?start_date=2091-02-01&end_date=2091-01-31', 'start_date'],
+      ['?start_date=2091-01-31T12:00:00.001Z&end_date=2091-01-31T12:00:00Z', 'start_date'],
+      ['?start_date=2091-01-31T12:00:00-01:00&end_date=2091-01-31T12:30:00Z', 'start_date'],
+      ['?entity_id[$ne]=1', 'entity_id[$ne]'],
+      ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
+      ['?entity_type[]=token', 'entity_type[]'],
+      ['?entity_id=a&entity_id=b', 'entity_id'],
+      ['?entity_type=token&entity_type=token', 'entity_type'],
+      ['?start_date=2091-01-31&start_date=2091-01-31', 'start_date'],
+      ['?page=1&page=2', 'page'],
+      ['?size=1&size=2', 'size'],
+      ['?start=&start=', 'start'],
+      ...[
+        '0',
+        '-1',
+        '1.5',
+        'abc',
+        '',
+        '%201',
+        '1%20',
+        '+1',
+        '1e3',
+        '0x10',
+        'NaN',
+        'Infinity',
+        '００',
+        '-0',
+      ].flatMap((text): [string, string][] => [
+        [`?page=${text}`, 'page'],
+        [`?size=${text}`, 'size'],
+      ]),
+    ])('%s are refused', async (query, field) => {
+      const answered = await customer.get(query);
+      expectProblem(answered, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
+    });
+  });
+
+  describe('the pages of GET /logs', () => {
+    let customer: Customer;
+    let newestFirst: readonly string[];
+    const TOTAL = 250;
+    beforeAll(async () => {
+      customer = await newCustomer();
+      await customer.report(
+        ...Array.from({ length: TOTAL - 5 }, (_, i) =>
+          fact(i % 3 === 0 ? 'CardRead' : 'TokenRead', `e${i % 2}`),
+        ),
+      );
+      newestFirst = (await customer.raw()).map((event) => event.id);
+    });
+
+    it.each([
+      ['', 1, 20, 13],
+      ['?page=2', 2, 20, 13],
+      ['?page=13', 13, 20, 13],
+      ['?page=14', 14, 20, 13],
+      ['?size=1', 1, 1, 250],
+      ['?size=100', 1, 100, 3],
+      ['?size=101', 1, 100, 3],
+      ['?size=9007199254740992&page=2', 2, 100, 3],
+      [`?size=${'9'.repeat(30)}&page=3`, 3, 100, 3],
+      ['?size=50&page=5', 5, 50, 5],
+      ['?size=50&page=6', 6, 50, 5],
+      ['?size=007&page=0002', 2, 7, 36],
+      ['?page=1000000', 1_000_000, 20, 13],
+      ['?page=9007199254740991&size=100', Number.MAX_SAFE_INTEGER, 100, 3],
+      ['?page=9007199254740992', Number.MAX_SAFE_INTEGER, 20, 13],
+      [`?page=${'9'.repeat(30)}`, Number.MAX_SAFE_INTEGER, 20, 13],
+    ])('%s', async (query, page, size, pages) => {
+      const answered = await customer.get(query);
+      expect(answered.status).toBe(200);
+      const from = (page - 1) * size;
+      expect(idsOf(answered)).toEqual(newestFirst.slice(from, from + size));
+      const more = from + size < TOTAL;
+      expect(answered.json.pagination).toEqual({
+        total_items: TOTAL,
+        page_number: page,
+        page_size: size,
+        total_pages: pages,
+        ...(more ? { after: expect.any(String), next: expect.any(String) } : {}),
+      });
+      expect(answered.json.pagination.next).toBe(answered.json.pagination.after);
+    });
+
+    it('past the end of every filter are empty and say how many there are', async () => {
+      for (const [filter, total] of [
+        ['entity_type=card', 82],
+        ['entity_id=e0', 123],
+        ['entity_type=card&entity_id=e0', 41],
+        ['start_date=2020-01-01', 250],
+      ] as const) {
+        const { json } = await customer.get(`?${filter}&page=1000000&size=100`);
+        expect(json).toEqual({
+          pagination: {
+            total_items: total,
+            page_number: 1_000_000,
+            page_size: 100,
+            total_pages: Math.ceil(total / 100),
+          },
+          data: [],
+        });
+      }
+    });
+
+    it('of a million cost no more than the first', async () => {
+      const time = async (query: string): Promise<number> => {
+        const began = performance.now();
+        for (let i = 0; i < 40; i += 1) expect((await customer.get(query)).status).toBe(200);
+        return performance.now() - began;
+      };
+      await time('?page=1');
+      const [first, far] = [await time('?page=1'), await time('?page=1000000')];
+      expect(far).toBeLessThan(3 * first + 500);
+    });
+
+    it('count from the cursor where both are given', async () => {
+      const { after } = (await customer.get('?size=30')).json.pagination;
+      const pageFrom = (page: number) => customer.get(`?size=30&start=${after}&page=${page}`);
+      expect(idsOf(await customer.get(`?size=30&start=${after}`))).toEqual(newestFirst.slice(30, 60));
+      expect(idsOf(await pageFrom(1))).toEqual(newestFirst.slice(30, 60));
+      expect(idsOf(await pageFrom(3))).toEqual(newestFirst.slice(90, 120));
+      const last = await pageFrom(8);
+      expect(idsOf(last)).toEqual(newestFirst.slice(240));
+      expect(last.json.pagination).toEqual({
+        total_items: TOTAL,
+        page_number: 8,
+        page_size: 30,
+        total_pages: 9,
+      });
+      expect(idsOf(await pageFrom(9))).toEqual([]);
+    });
+
+    it.each([
+      '',
+      'entity_type=card',
+      'entity_id=e1',
+      'entity_type=token&entity_id=e1',
+      'end_date=2099-01-01',
+    ])('are walked by cursors, with another size each time: %s', async (filter) => {
+      const whole: string[] = [];
+      for (let page = 1; ; page += 1) {
+        const rows = idsOf(await customer.get(`?${filter}&size=100&page=${page}`));
+        if (rows.length === 0) break;
+        whole.push(...rows);
+      }
+      const seen: string[] = [];
+      let start: string | undefined = '';
+      for (let size = 11; start !== undefined; size += 1) {
+        const answered: Answered = await customer.get(`?${filter}&size=${size}&start=${start}`);
+        seen.push(...idsOf(answered));
+        start = answered.json.pagination.after;
+      }
+      expect(seen).toEqual(whole);
+      expect(new Set(seen).size).toBe(seen.length);
+      expect(seen.length).toBeGreaterThan(40);
+    });
+  });
+
+  describe('a cursor of GET /logs', () => {
+    let customer: Customer;
+    let other: Customer;
+    const cursorOf = async (of: Customer, query = ''): Promise<string> =>
+      (await of.get(`?size=2${query}`)).json.pagination.after;
+    const refused = async (of: Customer, start: string, query = '') =>
+      expectProblem(await of.get(`?size=2${query}&start=${encodeURIComponent(start)}`), {
+        status: 400,
+        code: 'validation_failed',
+        fields: ['start'],
+      });
+    beforeAll(async () => {
+      [customer, other] = [await newCustomer(), await newCustomer()];
+      for (const one of [customer, other])
+        await one.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
+    });
+
+    it('tells nothing about the inside and is safe in an address', async () => {
+      const cursor = await cursorOf(customer);
+      expect(cursor).toMatch(/^[A-Za-z0-9._-]+$/);
+      expect(cursor).toBe(await cursorOf(customer));
+    });
+
+    it('holds for the same filter in another form', async () => {
+      const cursor = await cursorOf(customer, '&start_date=2020-01-01');
+      for (const form of ['2020-01-01T00:00:00Z', '2020-01-01T02:00:00%2B02:00'])
+        expect((await customer.get(`?size=2&start_date=${form}&start=${cursor}`)).status).toBe(200);
+    });
+
+    it.each([
+      '&entity_type=token',
+      '&entity_id=a',
+      '&start_date=2020-01-01',
+      '&end_date=2099-01-01',
+      '&entity_type=token&entity_id=a',
+    ])('made for %s holds for no other filter', async (filter) => {
+      const cursor = await cursorOf(customer, filter);
+      expect((await customer.get(`?size=2${filter}&start=${cursor}`)).status).toBe(200);
+      await refused(customer, cursor);
+      await refused(customer, cursor, '&entity_type=card');
+      await refused(
+        customer,
+        cursor,
+        `${filter}&${filter.includes('entity_id') ? 'end_date=2098-01-01' : 'entity_id=b'}`,
+      );
+      await refused(customer, await cursorOf(customer), filter);
+    });
+
+    it('of another tenant is refused', async () => {
+      await refused(other, await cursorOf(customer));
+      await refused(customer, await cursorOf(other));
+    });
+
+    it('that was changed in any one character is refused', async () => {
+      const cursor = await cursorOf(customer);
+      for (let i = 0; i < cursor.length; i += 1)
+        for (const letter of ['A', 'B', '.']) {
+          if (cursor[i] === letter) continue;
+          await refused(customer, cursor.slice(0, i) + letter + cursor.slice(i + 1));
+        }
+    });
+
+    it('that was cut, made longer or made up is refused', async () => {
+      const cursor = await cursorOf(customer);
+      const [position = '', seal = ''] = cursor.split('.');
+      const forged = Buffer.from('0000000000000001').toString('base64url');
+      for (const bad of [
+        cursor.slice(0, -1),
+        cursor.slice(1),
+        cursor.slice(0, 20),
+        `${cursor}A`,
+        `${cursor}=`,
+        `${cursor} `,
+        ` ${cursor}`,
+        cursor + cursor,
+        position,
+        `.${seal}`,
+        `${position}.`,
+        `${forged}.${seal}`,
+        `${position}.${'A'.repeat(43)}`,
+        'null',
+        '0',
+        '1',
+        '{}',
+        '\u0000',
+        'x'.repeat(4_000),
+      ])
+        await refused(customer, bad);
+    });
+
+    it('outlives a restart', async () => {
+      const cursor = await cursorOf(customer);
+      const before = await customer.get(`?size=2&start=${cursor}`);
+      expect(await service.stop()).toBe(0);
+      service = await startService({ DATA_DIR: service.folder, DEMO: 'false' });
+      expect((await customer.get(`?size=2&start=${cursor}`)).json).toEqual(before.json);
+    });
+  });
+
+  describe('GET /logs/entity-types', () => {
+    it('lists what every tenant knows and what occurs, by display name', async () => {
+      const { key, report } = await newCustomer();
+      const activity = (entityType: string) =>
+        fact('ActivityReported', 'x', { data: { entityType, operation: 'seen' } });
+      await report(activity('Tenant_Member'), activity('zebra'), activity('APPLE'), activity('token'));
+      const answered = await ask(`${service.url}/logs/entity-types`, { key });
+      expect(answered.status).toBe(200);
+      expect(answered.json).toEqual([
+        { display_name: 'Apple', value: 'apple' },
+        { display_name: 'Application', value: 'application' },
+        { display_name: 'Bank', value: 'bank' },
+        { display_name: 'Card', value: 'card' },
+        { display_name: 'Key', value: 'key' },
+        { display_name: 'Proxy', value: 'proxy' },
+        { display_name: 'Reactor', value: 'reactor' },
+        { display_name: 'Tenant', value: 'tenant' },
+        { display_name: 'Tenant member', value: 'tenant_member' },
+        { display_name: 'Token', value: 'token' },
+        { display_name: 'Zebra', value: 'zebra' },
+      ]);
+      for (const { value } of answered.json)
+        expect((await ask(`${service.url}/logs?entity_type=${value}`, { key })).status).toBe(200);
+    });
+
+    it('shows nothing of other tenants', async () => {
+      const [one, two] = [await newCustomer(), await newCustomer()];
+      await one.report(fact('ActivityReported', 'x', { data: { entityType: 'secret', operation: 'seen' } }));
+      const { text } = await ask(`${service.url}/logs/entity-types`, { key: two.key });
+      expect(text).not.toMatch(/secret/i);
+    });
+  });
+
+  describe('who may read logs', () => {
+    it.each(['/logs', '/logs/entity-types', '/logs/', '/logs/entity-types/'])('%s', async (path) => {
+      const { tenantId, key } = await newCustomer();
+      const url = `${service.url}${path}`;
+      expect((await ask(url, { key })).status).toBe(200);
+      expectProblem(await ask(url), { status: 401, code: 'key_refused' });
+      expectProblem(await ask(url, { key: `${key.slice(0, -1)}!` }), { status: 401, code: 'key_refused' });
+      const more = ['required_permission', 'application_type', 'assignable'];
+      const weak = await by.newApplication(tenantId, 'management', 'report:read', 'tenant:read');
+      const denied = await ask(url, { key: weak.key });
+      expectProblem(denied, { status: 403, code: 'permission_missing', more });
+      expect(denied.json).toMatchObject({ required_permission: 'log:read', assignable: true });
+      const wrong = await by.newApplication(tenantId, 'private', 'token:read');
+      const never = await ask(`${url}?page=0`, { key: wrong.key });
+      expectProblem(never, { status: 403, code: 'permission_missing', more });
+      expect(never.json).toMatchObject({ application_type: 'private', assignable: false });
+      const posted = await ask(url, { key, method: 'POST', body: {} });
+      expect([posted.status, posted.headers.get('allow')]).toEqual([405, expect.stringContaining('GET')]);
+    });
+  });
+
+  describe('a tenant with a fact that cannot be read', () => {
+    it('is told until when its logs and usage are complete; others are not, and it goes on writing', async () => {
+      const { get, key, tenantId, report } = await newCustomer();
+      const other = await newCustomer();
+      const [good] = await report(fact('TokenCreated', 'a', { recordedAt: '2091-01-01T00:00:00.000Z' }));
+      const recordedAt = '2091-01-01T00:00:05.000Z';
+      reportFacts(service.folder, tenantId, [
+        { type: 'TokenExploded', data: { entityId: 'a' }, recordedAt },
+        fact('TokenCreated', 'b', { recordedAt: '2091-01-01T00:00:09.000Z' }),
+      ]);
+      const parked = async () => (await get()).headers.get('svc-complete-until');
+      await until(async () => (await parked()) !== null);
+      expect(await parked()).toBe(recordedAt);
+      const logs = await get();
+      expect([logs.status, idsOf(logs)[0]]).toEqual([200, good]);
+      const types = await ask(`${service.url}/logs/entity-types`, { key });
+      expect([types.status, types.headers.get('svc-complete-until')]).toEqual([200, recordedAt]);
+      const usage = await ask(`${service.url}/tenants/self/reports/usage`, { key });
+      expect([usage.status, usage.headers.get('svc-complete-until')]).toEqual([200, recordedAt]);
+      expect(usage.json.token_report.metrics_by_type.token.count).toBe(1);
+      expect((await other.get()).headers.get('svc-complete-until')).toBeNull();
+      const put = await ask(`${service.url}/tenants/self`, { key, method: 'PUT', body: { name: 'Still' } });
+      expect([put.status, put.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+      expect(idsOf(await get())[0]).toBe(good);
+    });
+  });
+});

@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beside, type Beside } from '../support/beside';
+import { customerOf, type Customer } from '../support/customers';
+import { fact, reportFacts } from '../support/reported-facts';
+import { freshFolder } from '../support/folders';
+import { ask, type Answered } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+const PATH = '/tenants/self/reports/usage';
+
+describe('GET /tenants/self/reports/usage', () => {
+  let service: Service;
+  let by: Beside;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+    by = await beside(service);
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
+  const usageOf = (key: string): Promise<Answered> => ask(`${service.url}${PATH}`, { key });
+
+  it('has exactly the fields of the specification, all numbers, and no types at first', async () => {
+    const answered = await usageOf(service.key);
+    expect(answered.status).toBe(200);
+    expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+    expect(answered.text).toBe(
+      '{"token_report":{"metrics_by_type":{},"included_monthly_active_tokens":0,"monthly_active_tokens":0}}',
+    );
+  });
+
+  it('counts what was reported; a type that was never created has no last creation', async () => {
+    const { key, report } = await newCustomer();
+    const now = new Date().toISOString();
+    const long = '2020-02-03T04:05:06+02:00';
+    await report(
+      fact('TokenCreated', 'a', { data: { occurredAt: now } }),
+      fact('TokenCreated', 'b', { data: { occurredAt: long } }),
+      fact('TokenCreated', 'c', { data: { occurredAt: long } }),
+      fact('TokenDeleted', 'c', { data: { occurredAt: now } }),
+      fact('CardCreated', 'a', { data: { occurredAt: long } }),
+      fact('BankRead', 'a', { data: { occurredAt: now } }),
+      fact('ProxyCreated', 'p'),
+      fact('ReactorUsed', 'r'),
+      fact('ActivityReported', 'z', { data: { entityType: 'token', operation: 'created' } }),
+    );
+    expect((await usageOf(key)).json).toEqual({
+      token_report: {
+        metrics_by_type: {
+          token: { count: 2, last_created_at: now },
+          card: { count: 1, last_created_at: '2020-02-03T02:05:06.000Z' },
+          bank: { count: 0 },
+        },
+        included_monthly_active_tokens: 0,
+        monthly_active_tokens: 2,
+      },
+    });
+  });
+
+  it('says what the plan includes, as soon as it was changed', async () => {
+    const { key, tenantId } = await newCustomer();
+    for (const included of [250, 0, 999_999_999_999_999]) {
+      await by.run('tenant', 'set-plan', tenantId, '--included-tokens', String(included));
+      expect((await usageOf(key)).json.token_report.included_monthly_active_tokens).toBe(included);
+    }
+  });
+
+  it('comes out the same when a file of facts is ingested twice', async () => {
+    const { key, tenantId, get } = await newCustomer();
+    const lines = Array.from({ length: 300 }, (_, i) => ({
+      id: randomUUID(),
+      tenant_id: tenantId,
+      type: ['TokenCreated', 'CardCreated', 'TokenRead'][i % 3],
+      data: { entityId: `e${Math.floor(i / 6)}` },
+    }));
+    const file = join(freshFolder(), 'facts.ndjson');
+    writeFileSync(file, lines.map((line) => JSON.stringify(line)).join('\n'));
+    const ingest = () => command(['ingest', file], { DATA_DIR: service.folder });
+    expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
+    await until(async () => (await get()).json.pagination.total_items === 305);
+    const once = await usageOf(key);
+    expect(once.json.token_report).toMatchObject({
+      metrics_by_type: { token: { count: 50 }, card: { count: 50 } },
+      monthly_active_tokens: 100,
+    });
+    const before = await by.count();
+    expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
+    const [marker] = reportFacts(service.folder, tenantId, [fact('ProxyRead', 'marker')]);
+    await until(async () => (await get('?size=1')).json.data[0].id === marker);
+    expect(await by.count()).toBeGreaterThan(before);
+    expect((await get()).json.pagination.total_items).toBe(306);
+    expect((await usageOf(key)).json).toEqual(once.json);
+  });
+
+  it('keeps tenants apart', async () => {
+    const [one, two] = [await newCustomer(), await newCustomer()];
+    await one.report(fact('TokenCreated', 'same'));
+    await two.report(fact('TokenCreated', 'same'), fact('TokenDeleted', 'same'));
+    expect((await usageOf(one.key)).json.token_report.metrics_by_type.token.count).toBe(1);
+    expect((await usageOf(two.key)).json.token_report.metrics_by_type.token.count).toBe(0);
+  });
+
+  it('needs the permission report:read', async () => {
+    const { tenantId, key } = await newCustomer();
+    const url = `${service.url}${PATH}`;
+    expect((await ask(`${url}/`, { key })).status).toBe(200);
+    expectProblem(await ask(url), { status: 401, code: 'key_refused' });
+    const weak = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
+    const denied = await usageOf(weak.key);
+    const more = ['required_permission', 'application_type', 'assignable'];
+    expectProblem(denied, { status: 403, code: 'permission_missing', instance: PATH, more });
+    expect(denied.json).toMatchObject({
+      required_permission: 'report:read',
+      application_type: 'management',
+      assignable: true,
+    });
+    const posted = await ask(url, { key, method: 'POST', body: {} });
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, expect.stringContaining('GET')]);
+  });
+
+  it('answers HEAD with the headers alone', async () => {
+    const head = await ask(`${service.url}${PATH}`, { key: service.key, method: 'HEAD' });
+    const whole = await usageOf(service.key);
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(head.headers.get('content-length')).toBe(whole.headers.get('content-length'));
+  });
+});
+
+describe('the demonstration facts', () => {
+  it('are there after a first start, in the logs and in the usage', async () => {
+    const service = await startService();
+    const logs = await ask(`${service.url}/logs?size=100`, { key: service.key });
+    const types = logs.json.data.map((row: { entity_type: string }) => row.entity_type);
+    expect(new Set(types)).toEqual(
+      new Set(['tenant', 'application', 'key', 'token', 'card', 'bank', 'proxy']),
+    );
+    expect(logs.json.pagination.total_items).toBe(14);
+    const { json } = await ask(`${service.url}${PATH}`, { key: service.key });
+    expect(json.token_report.metrics_by_type).toMatchObject({
+      token: { count: 2 },
+      card: { count: 1 },
+      bank: { count: 1 },
+    });
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('are left out with DEMO=false', async () => {
+    const service = await startService({ DEMO: 'false' });
+    const logs = await ask(`${service.url}/logs`, { key: service.key });
+    const messages = logs.json.data.map((row: { message: string }) => row.message);
+    expect(messages).toEqual(['Key added', 'Application created', 'Tenant created']);
+    expect(await service.stop()).toBe(0);
+  });
+});

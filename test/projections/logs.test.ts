@@ -1,0 +1,387 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import { findLogs, walkLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
+import { listEntityTypes, logs, type LogRow } from '../../projections/logs';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import type { Generation } from '../../src/read-models/read-models';
+import { seed, seeded } from '../support/property';
+import { OTHER_TENANT, TENANT, USER } from './given';
+import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type Told } from './told';
+
+const START = Date.UTC(2026, 4, 31, 23, 30);
+
+/** What a row must say, found without the code that writes it. */
+interface NaiveRow {
+  readonly id: string;
+  readonly position: string;
+  readonly entity_type: string;
+  readonly entity_id: string;
+  readonly created_at: string;
+}
+
+const entityOf = ({ type, data, stream }: LoggedEvent): { entity_type: string; entity_id: string } => {
+  const fields = data as Record<string, string>;
+  if (type === 'ActivityReported')
+    return { entity_type: fields['entityType']!.toLowerCase(), entity_id: fields['entityId']! };
+  if (type.startsWith('Tenant')) return { entity_type: 'tenant', entity_id: stream.replace('tenant-', '') };
+  return {
+    entity_type: type.replace(/(Created|Read|Used|Updated|Deleted)$/, '').toLowerCase(),
+    entity_id: fields['entityId']!,
+  };
+};
+
+/** The rows of a tenant, oldest first: first copies only, and a clock that is held back where it would run back. */
+const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly NaiveRow[] => {
+  const rows: NaiveRow[] = [];
+  for (const event of events) {
+    if (!event.stream.endsWith(tenantId) || rows.some((row) => row.id === event.id)) continue;
+    const times = [event.recordedAt, ...rows.map((row) => row.created_at)];
+    const created_at = times.reduce((a, b) => (a > b ? a : b));
+    rows.push({ id: event.id, position: event.position, ...entityOf(event), created_at });
+  }
+  return rows;
+};
+
+const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly NaiveRow[] =>
+  rows.filter(
+    (row) =>
+      (filter.entityType === undefined || row.entity_type === filter.entityType) &&
+      (filter.entityId === undefined || row.entity_id === filter.entityId) &&
+      (filter.start === undefined || row.created_at >= filter.start) &&
+      (filter.end === undefined || row.created_at < filter.end),
+  );
+
+const idsOf = (rows: readonly { readonly id: string }[]) => rows.map((row) => row.id);
+const shown = ({ rows, total, more }: LogPage) => ({ ids: idsOf(rows), total, more });
+
+/** All pages of both walks. Ends by itself only if the walk does. */
+const pageWalk = async (reader: Generation, filter: LogFilter, size: number): Promise<readonly string[]> => {
+  const seen: string[] = [];
+  for (let page = 1; ; page += 1) {
+    const found = await findLogs(reader, TENANT, { filter, page, size });
+    if (found.rows.length === 0) return seen;
+    seen.push(...idsOf(found.rows));
+  }
+};
+const cursorWalk = async (
+  reader: Generation,
+  filter: LogFilter,
+  size: number,
+): Promise<readonly string[]> => {
+  const seen: string[] = [];
+  let olderThan: string | undefined;
+  for (;;) {
+    const after = olderThan === undefined ? {} : { olderThan };
+    const found = await findLogs(reader, TENANT, { filter, page: 1, size, ...after });
+    seen.push(...idsOf(found.rows));
+    if (!found.more) return seen;
+    olderThan = found.rows.at(-1)!.position;
+  }
+};
+const upwardWalk = async (
+  reader: Generation,
+  filter: LogFilter,
+  limit: number,
+): Promise<readonly string[]> => {
+  const seen: string[] = [];
+  let last: LogRow | undefined;
+  for (;;) {
+    const rows = await walkLogs(reader, TENANT, filter, limit, last);
+    if (rows.length === 0) return seen;
+    seen.push(...idsOf(rows));
+    last = rows.at(-1);
+  }
+};
+
+const ENTITIES = ['a', 'b', 'token'];
+const TYPES = ['tenant', 'token', 'card', 'proxy', 'invoice', 'never'];
+
+const settings = { fingerprintTokens: false, deduplicateTokens: false };
+const dataOf = (type: string, entityId: string): Readonly<Record<string, unknown>> => {
+  if (type === 'TenantUpdated') return { name: 'A', settings };
+  if (type === 'ActivityReported') return { entityType: 'Invoice', operation: 'Sent', entityId };
+  return { entityId };
+};
+
+interface Act {
+  readonly type: string;
+  readonly entityId: string;
+  readonly step: number;
+  readonly other: boolean;
+  /** Says that it is a copy of an earlier event: of which one. */
+  readonly copyOf: number | undefined;
+}
+
+const act: fc.Arbitrary<Act> = fc.record({
+  type: fc.constantFrom(
+    'TenantUpdated',
+    'TokenCreated',
+    'TokenRead',
+    'CardUsed',
+    'ProxyDeleted',
+    'ActivityReported',
+  ),
+  entityId: fc.constantFrom(...ENTITIES),
+  step: clockSteps,
+  other: fc.boolean(),
+  copyOf: fc.option(fc.nat(50), { freq: 5, nil: undefined }),
+});
+
+/** Ids follow from the place in the history, so that a run can be repeated exactly. */
+const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
+
+const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
+  let now = START;
+  const told: Told[] = [];
+  for (const [index, { type, entityId, step, other, copyOf }] of acts.entries()) {
+    now += step;
+    const earlier = copyOf === undefined ? undefined : told[copyOf % Math.max(1, told.length)];
+    const tenantId = other ? OTHER_TENANT : TENANT;
+    const fresh = { tenantId, type, data: dataOf(type, entityId), recordedMs: now, id: idOf(index) };
+    told.push(earlier === undefined ? fresh : { ...earlier, recordedMs: now });
+  }
+  return loggedOf(told);
+};
+
+/** Moments in and around the history, some of them exactly those of rows. */
+const momentAmong = (rows: readonly NaiveRow[], choice: number): string | undefined => {
+  if (choice === 0) return undefined;
+  const moments = [
+    iso(START - 7_200_000),
+    iso(START + 7_200_000),
+    ...rows.flatMap(({ created_at }) => [created_at, iso(Date.parse(created_at) + 1)]),
+  ];
+  return moments[choice % moments.length];
+};
+
+const question = fc.record({
+  entityType: fc.option(fc.constantFrom(...TYPES), { nil: undefined }),
+  entityId: fc.option(fc.constantFrom(...ENTITIES, TENANT, 'never'), { nil: undefined }),
+  start: fc.nat(40),
+  end: fc.nat(40),
+  page: fc.constantFrom(1, 1, 2, 3, 7, Number.MAX_SAFE_INTEGER),
+  size: fc.integer({ min: 1, max: 9 }),
+  cursor: fc.option(fc.nat(60), { nil: undefined }),
+});
+
+type Question = typeof question extends fc.Arbitrary<infer Q> ? Q : never;
+
+const filterOf = (asked: Question, rows: readonly NaiveRow[]): LogFilter => {
+  const { entityType, entityId } = asked;
+  const start = momentAmong(rows, asked.start);
+  const end = momentAmong(rows, asked.end);
+  return {
+    ...(entityType === undefined ? {} : { entityType }),
+    ...(entityId === undefined ? {} : { entityId }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  };
+};
+
+describe('the logs of any history', () => {
+  const histories = fc.array(act, { maxLength: 40 });
+
+  it(seeded('are numbered, dated and typed as they happened, in batches of any size'), async () => {
+    await fc.assert(
+      fc.asyncProperty(histories, batchSizes, async (acts, sizes) => {
+        const events = happened(acts);
+        const reader = await projected(logs, events, sizes);
+        for (const tenantId of [TENANT, OTHER_TENANT]) {
+          const naive = naiveRows(events, tenantId);
+          const rows = (await reader.find(tenantId, 'rows', {
+            index: 'by_number',
+            limit: 1_000,
+          })) as unknown as LogRow[];
+          expect(rows).toEqual(
+            naive.map((row, i) => ({
+              ...row,
+              number: i + 1,
+              type_number: naive.slice(0, i + 1).filter((one) => one.entity_type === row.entity_type).length,
+              operation: expect.stringMatching(/^[a-z]+$/),
+              message: expect.stringMatching(/^.{5}/),
+            })),
+          );
+          const values = (await listEntityTypes(reader, tenantId)).map((type) => type.value);
+          const known = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
+          expect(values).toEqual([...new Set([...known, ...naive.map((row) => row.entity_type)])].toSorted());
+        }
+      }),
+      { seed, numRuns: 60 },
+    );
+  });
+
+  it(seeded('answer every question as a filter of a plain array does'), async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        histories,
+        batchSizes,
+        fc.array(question, { minLength: 1, maxLength: 30 }),
+        async (acts, sizes, questions) => {
+          const events = happened(acts);
+          const reader = await projected(logs, events, sizes);
+          const all = naiveRows(events, TENANT);
+          for (const asked of questions) {
+            const { page, size } = asked;
+            const filter = filterOf(asked, all);
+            const matching = naiveFilter(all, filter).toReversed();
+            const olderThan = asked.cursor === undefined ? undefined : positionOf(asked.cursor);
+            const left = matching.filter((row) => olderThan === undefined || row.position < olderThan);
+            const from = (page - 1) * size;
+            const found = await findLogs(reader, TENANT, {
+              filter,
+              page,
+              size,
+              ...(olderThan === undefined ? {} : { olderThan }),
+            });
+            expect({ filter, olderThan, page, size, ...shown(found) }).toEqual({
+              filter,
+              olderThan,
+              page,
+              size,
+              ids: idsOf(left.slice(from, from + size)),
+              total: matching.length,
+              more: from < left.length && left.length > from + size,
+            });
+          }
+        },
+      ),
+      { seed, numRuns: 60 },
+    );
+  });
+
+  it(seeded('are walked whole by pages, by cursors and upwards'), async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        histories,
+        batchSizes,
+        fc.array(question, { minLength: 1, maxLength: 6 }),
+        async (acts, sizes, questions) => {
+          const events = happened(acts);
+          const reader = await projected(logs, events, sizes);
+          const all = naiveRows(events, TENANT);
+          for (const asked of questions) {
+            const filter = filterOf(asked, all);
+            const upwards = idsOf(naiveFilter(all, filter));
+            expect(await pageWalk(reader, filter, asked.size)).toEqual(upwards.toReversed());
+            expect(await cursorWalk(reader, filter, asked.size)).toEqual(upwards.toReversed());
+            expect(await upwardWalk(reader, filter, asked.size)).toEqual(upwards);
+          }
+        },
+      ),
+      { seed, numRuns: 40 },
+    );
+  });
+});
+
+describe('a row of the log', () => {
+  const told = (type: string, more: Partial<Told> = {}): Told => ({
+    tenantId: TENANT,
+    type,
+    data: dataOf(type, 'a'),
+    recordedMs: START,
+    ...more,
+  });
+  const rowsOf = async (reader: Generation): Promise<readonly LogRow[]> =>
+    (await findLogs(reader, TENANT, { filter: {}, page: 1, size: 100 })).rows;
+
+  it('has its number, place, words and actor', async () => {
+    const actor = { type: 'application', id: USER };
+    const events = loggedOf([told('CardUsed', { metadata: { version: 1, actor } })]);
+    expect(await rowsOf(await projected(logs, events))).toEqual([
+      {
+        id: events[0]!.id,
+        number: 1,
+        type_number: 1,
+        position: events[0]!.position,
+        entity_type: 'card',
+        entity_id: 'a',
+        operation: 'use',
+        message: 'Card used',
+        actor_id: USER,
+        actor_type: 'application',
+        created_at: iso(START),
+      },
+    ]);
+  });
+
+  it('names no actor where there is none', async () => {
+    const [row] = await rowsOf(await projected(logs, loggedOf([told('CardUsed')])));
+    expect(Object.keys(row!)).not.toEqual(expect.arrayContaining([expect.stringContaining('actor')]));
+  });
+
+  it('is dated by when it was recorded, not by when it happened or was said to', async () => {
+    const data = { entityId: 'a', occurredAt: '2020-01-01T00:00:00Z' };
+    const event = told('TokenRead', { data, metadata: { at: '2021-01-01T00:00:00Z' } });
+    const [row] = await rowsOf(await projected(logs, loggedOf([event])));
+    expect(row!.created_at).toBe(iso(START));
+  });
+
+  it('is the first copy: later ones with the same id are none, in the same batch and in a later one', async () => {
+    const id = randomUUID();
+    const copies = [
+      told('TokenCreated', { id }),
+      told('TokenCreated', { id, recordedMs: START + 5 }),
+      told('CardRead', { recordedMs: START + 6 }),
+      told('TokenCreated', { id, recordedMs: START + 7 }),
+      told('ProxyRead', { id, recordedMs: START + 8 }),
+      told('CardRead', { recordedMs: START + 1 }),
+    ];
+    const events = loggedOf(copies);
+    const expected = [events[5]!, events[2]!, events[0]!].map((event) => event.id);
+    for (const sizes of [[6], [1], [3, 1, 2]]) {
+      const rows = await rowsOf(await projected(logs, events, sizes));
+      expect(idsOf(rows)).toEqual(expected);
+      expect(rows.map((row) => row.number)).toEqual([3, 2, 1]);
+      expect(rows.map((row) => row.created_at)).toEqual([START + 6, START + 6, START].map(iso));
+    }
+  });
+
+  it('of one tenant is none of another with the same event id and entity', async () => {
+    const id = randomUUID();
+    const events = loggedOf([told('TokenRead', { id }), told('TokenRead', { id, tenantId: OTHER_TENANT })]);
+    const reader = await projected(logs, events);
+    for (const [tenantId, position] of [
+      [TENANT, positionOf(0)],
+      [OTHER_TENANT, positionOf(1)],
+    ] as const)
+      for (const filter of [{}, { entityId: 'a' }, { entityType: 'token' }]) {
+        const { rows, total } = await findLogs(reader, tenantId, { filter, page: 1, size: 9 });
+        expect([total, rows.map((row) => row.position)]).toEqual([1, [position]]);
+      }
+  });
+});
+
+describe('ten thousand events in one millisecond', () => {
+  const COUNT = 10_000;
+  const events = loggedOf(
+    Array.from({ length: COUNT }, (_, i) => ({
+      tenantId: TENANT,
+      type: i % 4 === 0 ? 'CardRead' : 'TokenRead',
+      data: { entityId: `e${i % 100}` },
+      recordedMs: START,
+      id: idOf(i),
+    })),
+  );
+  const newestFirst = events.toReversed();
+  let reader: Generation;
+  beforeAll(async () => {
+    reader = await projected(logs, events, [2_048]);
+  });
+
+  it.each<[string, LogFilter, (event: LoggedEvent, index: number) => boolean]>([
+    ['plain', {}, () => true],
+    ['by type', { entityType: 'card' }, (event) => event.type === 'CardRead'],
+    ['by entity', { entityId: 'e8' }, (event) => (event.data as { entityId: string }).entityId === 'e8'],
+    ['from that millisecond on', { start: iso(START), end: iso(START + 1) }, () => true],
+    ['before it', { end: iso(START) }, () => false],
+    ['after it', { start: iso(START + 1) }, () => false],
+  ])('are all there, in order, once: %s', async (_, filter, matches) => {
+    const expected = idsOf(newestFirst.filter(matches));
+    expect(await cursorWalk(reader, filter, 97)).toEqual(expected);
+    const middle = Math.ceil(expected.length / 200);
+    const found = await findLogs(reader, TENANT, { filter, page: Math.max(1, middle), size: 100 });
+    expect(found.total).toBe(expected.length);
+    const from = Math.max(0, middle - 1) * 100;
+    expect(idsOf(found.rows)).toEqual(expected.slice(from, from + 100));
+  });
+});

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import type { Projector } from '../../projections/projector';
+import { isFactType } from '../../src/domain/facts';
+import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { fedBatch } from '../../src/projecting/feed';
+import { project } from '../../src/projecting/projection-run';
+import type { Generation, ReadModels } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { inThreadWriter } from '../read-models/in-thread-writer';
+import { freshFolder } from '../support/folders';
+
+/** Histories of facts and other events as they lie in the log, projected by the real engine in batches of any size. */
+export interface Told {
+  readonly tenantId: string;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** Milliseconds on the clock of the log, which may jump. */
+  readonly recordedMs: number;
+  readonly id?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+const streams = streamNames();
+
+export const positionOf = (index: number): string => String(index + 1).padStart(16, '0');
+export const iso = (ms: number): string => new Date(ms).toISOString();
+
+export const loggedOf = (told: readonly Told[]): readonly LoggedEvent[] => {
+  const revisions = new Map<string, number>();
+  return told.map(({ tenantId, type, data, recordedMs, id = randomUUID(), metadata = {} }, index) => {
+    const stream = isFactType(type) ? streams.activity(tenantId) : streams.tenant(tenantId);
+    const revision = (revisions.get(stream) ?? -1) + 1;
+    revisions.set(stream, revision);
+    const position = positionOf(index);
+    return { id, type, data, metadata, stream, revision, position, recordedAt: iso(recordedMs) };
+  });
+};
+
+let readModels: ReadModels | undefined;
+let generation = 0;
+afterAll(async () => {
+  await readModels?.close();
+  readModels = undefined;
+});
+
+/** The events cut into batches of these sizes, over and over. */
+function* cut(events: readonly LoggedEvent[], sizes: readonly number[]): Generator<readonly LoggedEvent[]> {
+  for (let from = 0, turn = 0; from < events.length; turn += 1) {
+    const size = sizes[turn % sizes.length] ?? events.length;
+    yield events.slice(from, from + size);
+    from += size;
+  }
+}
+
+/** A fresh generation of a projection after these events. */
+export const projected = async (
+  projector: Projector,
+  events: readonly LoggedEvent[],
+  sizes: readonly number[] = [events.length],
+): Promise<Generation> => {
+  readModels ??= await sqliteReadModels(freshFolder(), inThreadWriter({}));
+  generation += 1;
+  const id = { projection: projector.name, version: projector.version, generation };
+  const reader = await readModels.open(id, projector.collections, 'log');
+  const run = {
+    projector,
+    generation: reader,
+    log: undefined as unknown as EventLog,
+    streams,
+    program: '1',
+    now: () => iso(0),
+    isSetAside: () => false,
+    moved: () => undefined,
+  };
+  await project(run, async function* () {
+    for (const batch of cut(events, sizes)) yield fedBatch(batch, streams);
+  });
+  return reader;
+};
+
+/** Sizes of batches: borders may fall anywhere. */
+export const batchSizes = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 4 });
+
+/** Clocks that stand still, tick, and jump an hour back and forth: differences in milliseconds. */
+export const clockSteps = fc.oneof(
+  { weight: 6, arbitrary: fc.constant(0) },
+  { weight: 3, arbitrary: fc.integer({ min: 1, max: 3 }) },
+  { weight: 1, arbitrary: fc.constantFrom(-3_600_000, 3_600_000) },
+);

@@ -1,0 +1,435 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import { reportUsage, usage } from '../../projections/usage';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import type { Generation } from '../../src/read-models/read-models';
+import { seed, seeded } from '../support/property';
+import { OTHER_TENANT, TENANT, USER } from './given';
+import { batchSizes, clockSteps, iso, loggedOf, projected, type Told } from './told';
+
+/** Half an hour before a month ends: jumps of an hour cross the border. */
+const START = Date.UTC(2026, 4, 31, 23, 30);
+const MONTHS = ['2026-04', '2026-05', '2026-06', '2026-07', '2027-05'];
+
+const TOKEN_FACT = /^(Token|Card|Bank)(Created|Read|Used|Updated|Deleted)$/;
+
+interface Fact {
+  readonly token: string;
+  readonly type: string;
+  readonly operation: string;
+  readonly ms: number;
+}
+
+/** The facts about tokens of a tenant: first copies, with their own times as numbers. */
+const factsOf = (events: readonly LoggedEvent[], tenantId: string): readonly Fact[] => {
+  const seen = new Set<string>();
+  return events.flatMap(({ id, type, data, metadata, stream, recordedAt }) => {
+    const [, entity = '', operation = ''] = TOKEN_FACT.exec(type) ?? [];
+    if (stream !== `activity-${tenantId}` || seen.has(id)) return [];
+    seen.add(id);
+    if (entity === '') return [];
+    const { entityId, occurredAt } = data as { entityId: string; occurredAt?: string };
+    const time = occurredAt ?? (metadata as { at?: string }).at ?? recordedAt;
+    return [
+      { token: `${entity} ${entityId}`, type: entity.toLowerCase(), operation, ms: new Date(time).getTime() },
+    ];
+  });
+};
+
+const inMonth = (ms: number, month: string): boolean => {
+  const date = new Date(ms);
+  return `${date.getUTCFullYear()}-${String(date.getUTCMonth() + 1).padStart(2, '0')}` === month;
+};
+
+/** The report counted from scratch: no state, no order of arrival. */
+const naiveReport = (events: readonly LoggedEvent[], tenantId: string, month: string) => {
+  const facts = factsOf(events, tenantId);
+  const lastOf = (token: string, operation: string): number =>
+    Math.max(
+      ...facts.filter((fact) => fact.token === token && fact.operation === operation).map((f) => f.ms),
+    );
+  const isAlive = (token: string): boolean => lastOf(token, 'Created') > lastOf(token, 'Deleted');
+  const metrics = Object.fromEntries(
+    [...new Set(facts.map((fact) => fact.type))].map((type) => {
+      const own = facts.filter((fact) => fact.type === type);
+      const created = own.filter((fact) => fact.operation === 'Created').map((fact) => fact.ms);
+      const count = [...new Set(own.map((fact) => fact.token))].filter(isAlive).length;
+      return [
+        type,
+        { count, ...(created.length === 0 ? {} : { last_created_at: iso(Math.max(...created)) }) },
+      ];
+    }),
+  );
+  const active = facts.filter(
+    (fact) => ['Created', 'Read', 'Used'].includes(fact.operation) && inMonth(fact.ms, month),
+  );
+  return {
+    token_report: {
+      metrics_by_type: metrics,
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: new Set(active.map((fact) => fact.token)).size,
+    },
+  };
+};
+
+const reportFor = (reader: Generation, month: string, tenantId = TENANT) =>
+  reportUsage(reader, tenantId, `${month}-15T12:00:00.000Z`);
+
+const entities = ['Token', 'Token', 'Card', 'Bank', 'Proxy', 'Reactor'];
+const operations = ['Created', 'Read', 'Used', 'Updated', 'Deleted'];
+
+interface Act {
+  readonly entity: string;
+  readonly operation: string;
+  readonly entityId: string;
+  readonly step: number;
+  readonly other: boolean;
+  /** The own time, in minutes from the start, and the offset it is written in; undefined: none is named. */
+  readonly occurred: { readonly minutes: number; readonly offset: string } | undefined;
+  readonly at: number | undefined;
+  readonly activity: boolean;
+  readonly copyOf: number | undefined;
+}
+
+const act: fc.Arbitrary<Act> = fc.record({
+  entity: fc.constantFrom(...entities),
+  operation: fc.constantFrom(...operations),
+  entityId: fc.constantFrom('a', 'b', 'c'),
+  step: fc.oneof(
+    { weight: 9, arbitrary: clockSteps },
+    { weight: 1, arbitrary: fc.constant(30 * 86_400_000) },
+  ),
+  other: fc.boolean(),
+  occurred: fc.option(
+    fc.record({
+      minutes: fc.oneof(fc.integer({ min: 28, max: 32 }), fc.integer({ min: -50_000, max: 50_000 })),
+      offset: fc.constantFrom('Z', '+02:00', '-11:30', '+14:00'),
+    }),
+    { nil: undefined },
+  ),
+  at: fc.option(fc.integer({ min: -3, max: 3 }), { nil: undefined }),
+  activity: fc.nat(9).map((n) => n === 0),
+  copyOf: fc.option(fc.nat(50), { freq: 4, nil: undefined }),
+});
+
+const inOffset = (ms: number, offset: string): string => {
+  const [, sign = '+', hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(offset) ?? [];
+  const shift = Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return iso(ms + shift).replace('Z', offset);
+};
+
+const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
+
+const toldBy = (one: Act, index: number, now: number): Told => {
+  const { entity, operation, entityId, occurred, at, activity } = one;
+  const occurredAt =
+    occurred === undefined
+      ? {}
+      : { occurredAt: inOffset(START + occurred.minutes * 60_000, occurred.offset) };
+  return {
+    tenantId: one.other ? OTHER_TENANT : TENANT,
+    type: activity ? 'ActivityReported' : `${entity}${operation}`,
+    data: activity
+      ? { entityType: 'token', operation: 'created', entityId, ...occurredAt }
+      : { entityId, ...occurredAt },
+    metadata: at === undefined ? {} : { at: iso(now + at) },
+    recordedMs: now,
+    id: idOf(index),
+  };
+};
+
+/** A copy is the same event, recorded (and said to have come) at a later time. */
+const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
+  let now = START;
+  const told: Told[] = [];
+  for (const [index, one] of acts.entries()) {
+    now += one.step;
+    const fresh = toldBy(one, index, now);
+    const earlier = one.copyOf === undefined ? undefined : told[one.copyOf % Math.max(1, told.length)];
+    told.push(
+      earlier === undefined ? fresh : { ...earlier, recordedMs: now, metadata: fresh.metadata ?? {} },
+    );
+  }
+  return loggedOf(told);
+};
+
+describe('the usage after any history', () => {
+  it(seeded('is what a count from scratch says, in every month and for every tenant'), async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { maxLength: 40 }), batchSizes, async (acts, sizes) => {
+        const events = happened(acts);
+        const reader = await projected(usage, events, sizes);
+        for (const tenantId of [TENANT, OTHER_TENANT])
+          for (const month of MONTHS)
+            expect({ month, ...(await reportFor(reader, month, tenantId)) }).toEqual({
+              month,
+              ...naiveReport(events, tenantId, month),
+            });
+      }),
+      { seed, numRuns: 120 },
+    );
+  });
+
+  it(seeded('does not depend on the order in which facts with their own times arrive'), async () => {
+    const timed = act.filter((one) => one.occurred !== undefined && one.copyOf === undefined);
+    const shuffled = fc
+      .array(timed, { minLength: 2, maxLength: 20 })
+      .chain((acts) =>
+        fc.tuple(fc.constant(acts), fc.shuffledSubarray(acts, { minLength: acts.length }), batchSizes),
+      );
+    await fc.assert(
+      fc.asyncProperty(shuffled, async ([acts, others, sizes]) => {
+        const one = await projected(usage, happened(acts), sizes);
+        const two = await projected(usage, happened(others), sizes);
+        for (const month of MONTHS) expect(await reportFor(two, month)).toEqual(await reportFor(one, month));
+      }),
+      { seed, numRuns: 40 },
+    );
+  });
+});
+
+describe('the usage', () => {
+  const fact = (type: string, entityId: string, occurredAt?: string, more: Partial<Told> = {}): Told => ({
+    tenantId: TENANT,
+    type,
+    data: { entityId, ...(occurredAt === undefined ? {} : { occurredAt }) },
+    recordedMs: START,
+    ...more,
+  });
+  const may = (day: number, time = '12:00:00.000'): string =>
+    `2026-05-${String(day).padStart(2, '0')}T${time}Z`;
+  const after = async (...told: readonly Told[]) =>
+    (await reportFor(await projected(usage, loggedOf(told), [2]), '2026-05')).token_report;
+
+  it('of a tenant without events is empty', async () => {
+    expect(await after()).toEqual({
+      metrics_by_type: {},
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: 0,
+    });
+  });
+
+  it('counts tokens, cards and banks apart, the same id once for each', async () => {
+    const told = ['TokenCreated', 'CardCreated', 'BankCreated', 'TokenCreated'].map((type) =>
+      fact(type, 'same', may(3)),
+    );
+    const one = { count: 1, last_created_at: may(3) };
+    expect(await after(...told)).toMatchObject({
+      metrics_by_type: { token: one, card: one, bank: one },
+      monthly_active_tokens: 3,
+    });
+  });
+
+  it.each<[string, readonly Told[], object, number]>([
+    [
+      'a deletion counts down and leaves the month',
+      [fact('TokenCreated', 'a', may(1)), fact('TokenDeleted', 'a', may(2))],
+      { token: { count: 0, last_created_at: may(1) } },
+      1,
+    ],
+    [
+      'a token made again counts again',
+      [
+        fact('TokenCreated', 'a', may(1)),
+        fact('TokenDeleted', 'a', may(2)),
+        fact('TokenCreated', 'a', may(3)),
+      ],
+      { token: { count: 1, last_created_at: may(3) } },
+      1,
+    ],
+    [
+      'created and deleted at once is deleted',
+      [fact('TokenCreated', 'a', may(1)), fact('TokenDeleted', 'a', may(1))],
+      { token: { count: 0, last_created_at: may(1) } },
+      1,
+    ],
+    [
+      'deleted and created at once is deleted',
+      [fact('TokenDeleted', 'a', may(1)), fact('TokenCreated', 'a', may(1))],
+      { token: { count: 0, last_created_at: may(1) } },
+      1,
+    ],
+    [
+      'the same moment in two offsets is a tie',
+      [fact('TokenCreated', 'a', '2026-05-01T14:00:00+02:00'), fact('TokenDeleted', 'a', may(1))],
+      { token: { count: 0, last_created_at: may(1) } },
+      1,
+    ],
+    [
+      'a deletion that comes before its creation counts when that comes',
+      [fact('TokenDeleted', 'a', may(5)), fact('TokenCreated', 'a', may(1))],
+      { token: { count: 0, last_created_at: may(1) } },
+      1,
+    ],
+    ['a deletion of a token never created', [fact('TokenDeleted', 'a', may(5))], { token: { count: 0 } }, 0],
+    [
+      'two deletions take away one',
+      [
+        fact('TokenCreated', 'a', may(1)),
+        fact('TokenCreated', 'b', may(1)),
+        fact('TokenDeleted', 'a', may(2)),
+        fact('TokenDeleted', 'a', may(3)),
+      ],
+      { token: { count: 1, last_created_at: may(1) } },
+      2,
+    ],
+    [
+      'two creations add one',
+      [fact('TokenCreated', 'a', may(1)), fact('TokenCreated', 'a', may(2))],
+      { token: { count: 1, last_created_at: may(2) } },
+      1,
+    ],
+    [
+      'a late creation does not move the last one back',
+      [fact('TokenCreated', 'a', may(9)), fact('TokenCreated', 'b', may(2))],
+      { token: { count: 2, last_created_at: may(9) } },
+      2,
+    ],
+    [
+      'unknown tokens that are read or used are active, not counted',
+      [fact('TokenRead', 'a', may(1)), fact('CardUsed', 'b', may(2))],
+      { token: { count: 0 }, card: { count: 0 } },
+      2,
+    ],
+    ['an update is no activity', [fact('BankUpdated', 'a', may(1))], { bank: { count: 0 } }, 0],
+    [
+      'many uses of one token are one',
+      [1, 2, 3, 4].map((day) => fact('CardUsed', 'a', may(day))),
+      { card: { count: 0 } },
+      1,
+    ],
+    [
+      'Reactors and Proxies are no tokens',
+      ['ReactorCreated', 'ReactorUsed', 'ProxyCreated', 'ProxyRead'].map((type) => fact(type, 'a', may(1))),
+      {},
+      0,
+    ],
+    [
+      'what is reported as activity never counts',
+      [
+        fact('ActivityReported', 'a', may(1), {
+          data: { entityType: 'token', operation: 'created', entityId: 'a', occurredAt: may(1) },
+        }),
+      ],
+      {},
+      0,
+    ],
+  ])('%s', async (_, told, metrics, active) => {
+    expect(await after(...told)).toEqual({
+      metrics_by_type: metrics,
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: active,
+    });
+  });
+
+  it('puts the borders of a month where UTC has them', async () => {
+    const told = [
+      fact('TokenRead', 'last of April', '2026-04-30T23:59:59.999Z'),
+      fact('TokenRead', 'first of May', '2026-05-01T00:00:00.000Z'),
+      fact('TokenRead', 'April there, May here', '2026-04-30T22:30:00-02:00'),
+      fact('TokenRead', 'last of May', '2026-05-31T23:59:59.999Z'),
+      fact('TokenRead', 'June there, May here', '2026-06-01T01:00:00+02:00'),
+      fact('TokenRead', 'first of June', '2026-06-01T00:00:00Z'),
+      fact('TokenRead', 'a year before', '2025-05-15T00:00:00Z'),
+    ];
+    const reader = await projected(usage, loggedOf(told));
+    const active = async (at: string) =>
+      (await reportUsage(reader, TENANT, at)).token_report.monthly_active_tokens;
+    expect(await active('2026-04-30T23:59:59.999Z')).toBe(1);
+    expect(await active('2026-05-01T00:00:00.000Z')).toBe(4);
+    expect(await active('2026-05-31T23:59:59.999Z')).toBe(4);
+    expect(await active('2026-06-01T00:00:00.000Z')).toBe(1);
+    expect(await active('2026-07-01T00:00:00.000Z')).toBe(0);
+  });
+
+  it('takes a fact without an own time by its metadata, else by when it was recorded', async () => {
+    const told = [
+      fact('TokenCreated', 'a', undefined, { metadata: { at: '2026-04-03T00:00:00Z' } }),
+      fact('CardCreated', 'b'),
+    ];
+    const reader = await projected(usage, loggedOf(told));
+    expect((await reportFor(reader, '2026-04')).token_report).toEqual({
+      metrics_by_type: {
+        token: { count: 1, last_created_at: '2026-04-03T00:00:00.000Z' },
+        card: { count: 1, last_created_at: iso(START) },
+      },
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: 1,
+    });
+    expect((await reportFor(reader, '2026-05')).token_report.monthly_active_tokens).toBe(1);
+  });
+
+  it.each([
+    ['in the same batch', [9]],
+    ['in a later batch', [1]],
+  ])('does not count the second copy of a fact without an own time: %s', async (_, sizes) => {
+    const id = randomUUID();
+    const june = START + 86_400_000;
+    const told = [
+      fact('TokenCreated', 'a', undefined, { id }),
+      fact('TokenDeleted', 'a', undefined, { recordedMs: START + 1 }),
+      fact('TokenCreated', 'a', undefined, { id, recordedMs: june }),
+    ];
+    const reader = await projected(usage, loggedOf(told), sizes);
+    expect(await reportFor(reader, '2026-05')).toMatchObject({
+      token_report: {
+        metrics_by_type: { token: { count: 0, last_created_at: iso(START) } },
+        monthly_active_tokens: 1,
+      },
+    });
+    expect((await reportFor(reader, '2026-06')).token_report.monthly_active_tokens).toBe(0);
+  });
+
+  it('does not count another fact under the id of an earlier one', async () => {
+    const id = randomUUID();
+    const told = [fact('TokenCreated', 'a', may(1), { id }), fact('CardCreated', 'b', may(2), { id })];
+    expect(await after(...told)).toEqual({
+      metrics_by_type: { token: { count: 1, last_created_at: may(1) } },
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: 1,
+    });
+  });
+
+  it('counts the same event id once for each tenant', async () => {
+    const id = randomUUID();
+    const told = [
+      fact('TokenCreated', 'a', may(1), { id }),
+      fact('TokenCreated', 'a', may(2), { id, tenantId: OTHER_TENANT }),
+    ];
+    const reader = await projected(usage, loggedOf(told));
+    for (const [tenantId, day] of [
+      [TENANT, 1],
+      [OTHER_TENANT, 2],
+    ] as const)
+      expect((await reportFor(reader, '2026-05', tenantId)).token_report).toMatchObject({
+        metrics_by_type: { token: { count: 1, last_created_at: may(day) } },
+        monthly_active_tokens: 1,
+      });
+  });
+
+  it('includes what the plan says, as it was last changed', async () => {
+    const settings = { fingerprintTokens: false, deduplicateTokens: false };
+    const created = (n: number): Told =>
+      fact('TenantCreated', '', undefined, {
+        data: { name: 'A', ownerId: USER, settings, includedMonthlyActiveTokens: n },
+      });
+    const changed = (n: number): Told =>
+      fact('TenantPlanChanged', '', undefined, { data: { includedMonthlyActiveTokens: n } });
+    expect(await after(created(250))).toMatchObject({ included_monthly_active_tokens: 250 });
+    expect(await after(created(250), changed(9), changed(Number.MAX_SAFE_INTEGER))).toMatchObject({
+      included_monthly_active_tokens: Number.MAX_SAFE_INTEGER,
+    });
+    expect(await after(created(250), changed(0))).toMatchObject({ included_monthly_active_tokens: 0 });
+  });
+
+  it('counts ten thousand tokens of one millisecond', async () => {
+    const told = Array.from({ length: 10_000 }, (_, i) => fact('TokenCreated', `t${i}`, may(1)));
+    const gone = Array.from({ length: 2_500 }, (_, i) => fact('TokenDeleted', `t${i * 4}`, may(2)));
+    const reader = await projected(usage, loggedOf([...told, ...gone]), [2_048]);
+    expect((await reportFor(reader, '2026-05')).token_report).toEqual({
+      metrics_by_type: { token: { count: 7_500, last_created_at: may(1) } },
+      included_monthly_active_tokens: 0,
+      monthly_active_tokens: 10_000,
+    });
+  });
+});
