@@ -241,6 +241,7 @@ describe('ingest beside a server', () => {
       const { json } = await ask(`${service.url}/logs?size=100${start}`, { key });
       rows.push(...json.data);
       start = json.pagination.after === undefined ? '' : `&start=${json.pagination.after}`;
+      if (start === '') expect(rows).toHaveLength(json.pagination.total_items);
     } while (start !== '');
     return rows.filter(({ entity_type }) => !['application', 'key', 'tenant'].includes(entity_type));
   };
