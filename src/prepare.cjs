@@ -23,7 +23,8 @@ var fs = require('node:fs');
 var path = require('node:path');
 
 var root = path.join(__dirname, '..');
-var stampFile = path.join(root, 'dist', '.built-from');
+var dist = path.join(root, 'dist');
+var STAMP = '.built-from';
 
 function readJson(file) {
   try {
@@ -63,7 +64,11 @@ function sourceStamp() {
   return lines.toSorted().join('\n');
 }
 
-function run(what, command, args) {
+function remove(folder) {
+  fs.rmSync(folder, { recursive: true, force: true });
+}
+
+function run(what, command, args, onFailure) {
   console.error(what);
   var done = childProcess.spawnSync(command, args, {
     cwd: root,
@@ -71,16 +76,47 @@ function run(what, command, args) {
     shell: process.platform === 'win32',
   });
   if (done.status === 0) return;
+  if (onFailure) onFailure();
   console.error('tenant-ledger: "' + [command].concat(args).join(' ') + '" failed; see the lines above.');
   process.exit(1);
 }
 
 function isBuilt(stamp) {
   try {
-    return fs.readFileSync(stampFile, 'utf8') === stamp;
+    return fs.readFileSync(path.join(dist, STAMP), 'utf8') === stamp;
   } catch (_) {
     return false;
   }
+}
+
+// Another process may put its own build there at the same moment: then that one is moved away, and it is tried again.
+function putInPlace(fresh, old) {
+  for (var left = 10; ; left -= 1) {
+    try {
+      return fs.renameSync(fresh, dist);
+    } catch (error) {
+      if (left === 0) throw error;
+    }
+    try {
+      fs.renameSync(dist, old);
+      remove(old);
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error;
+    }
+  }
+}
+
+// Built beside the last build, which it replaces when it is whole: servers start threads from these files as they run.
+function build(stamp) {
+  var fresh = path.join(root, '.dist-' + process.pid);
+  var tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  var args = [tsc, '--outDir', fresh, '--tsBuildInfoFile', path.join(fresh, '.tsbuildinfo')];
+  remove(fresh);
+  run('Building …', process.execPath, args, function () {
+    remove(fresh);
+  });
+  fs.writeFileSync(path.join(fresh, STAMP), stamp);
+  putInPlace(fresh, fresh + '-old');
 }
 
 function prepare(options) {
@@ -93,10 +129,7 @@ function prepare(options) {
       '--no-fund',
       '--loglevel=error',
     ]);
-  if (built) return;
-  fs.rmSync(path.join(root, 'dist'), { recursive: true, force: true });
-  run('Building …', process.execPath, [path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')]);
-  fs.writeFileSync(stampFile, stamp);
+  if (!built) build(stamp);
 }
 
 exports.prepare = prepare;

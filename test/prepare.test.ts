@@ -1,9 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -37,6 +39,10 @@ const clone = () => {
         encoding: 'utf8',
       });
       return { status, stdout, stderr };
+    },
+    prepareBeside: async (): Promise<number | null> => {
+      const [code] = (await once(spawn(process.execPath, [at('src', 'prepare.cjs')]), 'close')) as [number];
+      return code;
     },
     built: () =>
       execFileSync(process.execPath, ['-p', `require('${at('dist', 'src', 'one.js')}').one`]).toString(),
@@ -88,6 +94,22 @@ describe('preparing a clone', () => {
     writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
     expect(prepare()).toEqual(BUILDING);
     expect(built()).toBe('1\n');
+  });
+
+  it('leaves the last good build in place until the next one is whole', () => {
+    const { at, prepare, built } = clone();
+    prepare();
+    writeFileSync(at('src', 'one.ts'), 'export const one: number = "broken";\n');
+    expect(prepare().status).toBe(1);
+    expect(built()).toBe('1\n');
+  });
+
+  it('may be run several times at once, and leaves nothing but the build', async () => {
+    const { at, prepareBeside, built } = clone();
+    const before = readdirSync(at());
+    expect(await Promise.all([prepareBeside(), prepareBeside(), prepareBeside()])).toEqual([0, 0, 0]);
+    expect(built()).toBe('1\n');
+    expect(readdirSync(at()).filter((name) => !before.includes(name))).toEqual(['dist']);
   });
 
   it('installs from the lockfile only when a package is missing', () => {
