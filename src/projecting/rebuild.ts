@@ -68,7 +68,14 @@ export const runInto = async (
   moved,
 });
 
-/** The number of a generation that a killed rebuild has left, to go on with, or the next free one. */
+/** A number is never given twice: somebody may still have the files of a removed generation open. */
+const freshNumber = async (readModels: ReadModels, name: string, numbers: readonly number[]) => {
+  const given = `numbers ${name}`;
+  await readModels.ask(given);
+  return Math.max(await readModels.asked(given), ...numbers) + 1;
+};
+
+/** The number of a generation that a killed rebuild has left, to go on with, or a fresh one. */
 const numberToFill = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
   const all = (await readModels.generations()).filter(
     (id) => id.projection === name && id.version === version,
@@ -77,7 +84,7 @@ const numberToFill = async (readModels: ReadModels, { name, version }: Projector
   const numbers = all.map((id) => id.generation);
   const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
   const left = numbers.filter((number) => number > last);
-  return left.length > 0 ? Math.max(...left) : Math.max(0, ...numbers) + 1;
+  return left.length > 0 ? Math.max(...left) : freshNumber(readModels, `${name}_v${version}`, numbers);
 };
 
 const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
