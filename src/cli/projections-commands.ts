@@ -33,7 +33,7 @@ const pruneUnused = async ({ app }: Desk, options: { yes?: boolean; json?: boole
       return;
     }
   }
-  const removed = await prune(readModels, unused);
+  const removed = await prune(readModels, projections, unused);
   printMany(
     removed.map((generation) => ({ removed: generation })),
     options,

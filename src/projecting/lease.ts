@@ -21,12 +21,13 @@ export const leaseOn = (
   readModels: ReadModels,
   what: string,
   onTrouble: (what: string, error: unknown) => void,
+  forMs = LEASE_MS,
 ): Lease => {
   const me = holderName();
   return {
     hold: async (note) => {
       try {
-        return await readModels.lease(what, me, LEASE_MS, note);
+        return await readModels.lease(what, me, forMs, note);
       } catch (error) {
         onTrouble(`The lease ${what} cannot be renewed.`, error);
         return false;

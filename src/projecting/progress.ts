@@ -6,15 +6,18 @@ import type { Generation } from '../read-models/read-models';
 export interface Progress {
   /** This process has just moved this generation. */
   moved(generation: Generation, position: Position): void;
-  /** Waits until all of them show everything up to a position. False: not within the time. */
-  reached(generations: readonly Generation[], position: Position, withinMs: number): Promise<boolean>;
+  /**
+   * Waits until all of them show everything up to a position. False: not within the time. Which ones is asked again and
+   * again: after a switch nobody may project what was waited for.
+   */
+  reached(shown: () => readonly Generation[], position: Position, withinMs: number): Promise<boolean>;
 }
 
 /** Another process tells nothing: the store is asked. */
 const POLL_MS = 15;
 
 export const progress = (): Progress => {
-  const known = new Map<Generation, Position>();
+  const known = new WeakMap<Generation, Position>();
   const waiting = new Set<() => void>();
 
   const movement = (withinMs: number): Promise<void> =>
@@ -33,17 +36,13 @@ export const progress = (): Progress => {
     return asking && ((await generation.control()).applied ?? '') >= position;
   };
 
-  /** What this process projects it hears of at once; only while it hears nothing does it ask the store. */
-  const reachedOne = async (generation: Generation, position: Position, end: number): Promise<boolean> => {
-    let askedAt = -Infinity;
-    for (;;) {
-      const asking = monotonicMs() - askedAt >= POLL_MS;
-      if (asking) askedAt = monotonicMs();
-      if (await shows(generation, position, asking)) return true;
-      const left = end - monotonicMs();
-      if (left <= 0) return false;
-      await movement(Math.min(POLL_MS, left));
-    }
+  const allShow = async (
+    generations: readonly Generation[],
+    position: Position,
+    asking: boolean,
+  ): Promise<boolean> => {
+    for (const generation of generations) if (!(await shows(generation, position, asking))) return false;
+    return true;
   };
 
   return {
@@ -51,10 +50,18 @@ export const progress = (): Progress => {
       known.set(generation, position);
       for (const wake of waiting) wake();
     },
-    reached: async (generations, position, withinMs) => {
+    /** What this process projects it hears of at once; only while it hears nothing does it ask the store. */
+    reached: async (shown, position, withinMs) => {
       const end = monotonicMs() + withinMs;
-      for (const generation of generations) if (!(await reachedOne(generation, position, end))) return false;
-      return true;
+      let askedAt = -Infinity;
+      for (;;) {
+        const asking = monotonicMs() - askedAt >= POLL_MS;
+        if (asking) askedAt = monotonicMs();
+        if (await allShow(shown(), position, asking)) return true;
+        const left = end - monotonicMs();
+        if (left <= 0) return false;
+        await movement(Math.min(POLL_MS, left));
+      }
     },
   };
 };

@@ -120,7 +120,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   };
 
   const reached = (position: Position, withinMs: number): Promise<boolean> =>
-    steps.reached(tracks.shown(), position, withinMs);
+    steps.reached(tracks.shown, position, withinMs);
 
   return {
     get live() {

@@ -125,8 +125,13 @@ export const retryParked = async (run: ProjectionRun, tenantId: string): Promise
   return outcome === 'free';
 };
 
-/** A newer program may be able to read what an older one could not; and the operator may ask for another try. */
+/**
+ * A newer program may be able to read what an older one could not, an event may have been set aside since then, and the
+ * operator may ask for another try.
+ */
 export const retryAllParked = async (run: ProjectionRun, also: boolean): Promise<void> => {
+  const isDue = ({ program, event_id }: ParkedTenant): boolean =>
+    also || program !== run.program || run.isSetAside(run.projector.name, event_id);
   for await (const tenant of parkedTenants(run.generation))
-    if (also || tenant.program !== run.program) await retryParked(run, tenant.tenant_id);
+    if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
 };

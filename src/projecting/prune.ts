@@ -22,16 +22,25 @@ export const unusedGenerations = async (
   return unused;
 };
 
-/** First nothing points at them any more, then they are removed. */
+/** Nothing points at it any more; false if somebody has switched meanwhile. */
+const unpoint = async (readModels: ReadModels, { projection, version, generation }: GenerationId) => {
+  const pointer = await readModels.pointer(projection, version);
+  if (pointer?.previous !== generation) return true;
+  return readModels.point(projection, version, { live: pointer.live }, pointer);
+};
+
+/** Removes what was found unused and still is: much may happen while an operator makes up their mind. */
 export const prune = async (
   readModels: ReadModels,
-  unused: readonly GenerationId[],
+  projectors: readonly Projector[],
+  found: readonly GenerationId[],
 ): Promise<readonly string[]> => {
-  for (const { projection, version, generation } of unused) {
-    const pointer = await readModels.pointer(projection, version);
-    if (pointer?.previous === generation)
-      await readModels.point(projection, version, { live: pointer.live }, pointer);
+  const names = new Set(found.map(generationName));
+  const removed: string[] = [];
+  for (const id of await unusedGenerations(readModels, projectors)) {
+    if (!names.has(generationName(id)) || !(await unpoint(readModels, id))) continue;
+    await readModels.drop(id);
+    removed.push(generationName(id));
   }
-  for (const id of unused) await readModels.drop(id);
-  return unused.map(generationName);
+  return removed;
 };

@@ -12,7 +12,7 @@ import { compare, type Comparison } from './compare';
 import { eventsUpTo } from './feed';
 import { leaseOn } from './lease';
 import { mustMatchLog } from './live-generations';
-import { parkedTenants, project, type ProjectionRun } from './projection-run';
+import { parkedTenants, project, retryAllParked, type ProjectionRun } from './projection-run';
 import { readSetAside } from './set-aside';
 
 export interface ReplayParts {
@@ -46,6 +46,12 @@ export interface Rebuilt {
 
 const RENEW_MS = 500;
 
+/** Nothing can be renewed while the indexes are made. Where a holder's death can be seen, nobody waits so long. */
+const LEASE_MS = 120_000;
+
+/** Writers may never stop: what is left then is projected after the switch, before anybody reads it. */
+const NEARLY_ALL = 1_000;
+
 export const runInto = async (
   { log, streams, program }: Omit<ReplayParts, 'readModels' | 'onTrouble'>,
   projector: Projector,
@@ -62,16 +68,23 @@ export const runInto = async (
   moved,
 });
 
-/** The number of a generation that a killed rebuild has left, to go on with, or the next free one. */
+/** A number is never given twice: somebody may still have the files of a removed generation open. */
+const freshNumber = async (readModels: ReadModels, name: string, numbers: readonly number[]) => {
+  const given = `numbers ${name}`;
+  await readModels.ask(given);
+  return Math.max(await readModels.asked(given), ...numbers) + 1;
+};
+
+/** The number of a generation that a killed rebuild has left, to go on with, or a fresh one. */
 const numberToFill = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
   const all = (await readModels.generations()).filter(
     (id) => id.projection === name && id.version === version,
   );
   const pointer = await readModels.pointer(name, version);
-  const used = new Set([pointer?.live, pointer?.previous]);
   const numbers = all.map((id) => id.generation);
-  const left = numbers.filter((number) => !used.has(number) && number > Math.max(0, pointer?.live ?? 0));
-  return left.length > 0 ? Math.max(...left) : Math.max(0, ...numbers) + 1;
+  const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
+  const left = numbers.filter((number) => number > last);
+  return left.length > 0 ? Math.max(...left) : freshNumber(readModels, `${name}_v${version}`, numbers);
 };
 
 const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
@@ -98,6 +111,9 @@ const parkedOnlyIn = async (one: Generation, other: Generation | undefined): Pro
   return (await parked(one)).filter((tenantId) => !known.has(tenantId));
 };
 
+const switchedMeanwhile = (name: string) =>
+  refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+
 /** Fills a fresh generation beside the live one, compares, and switches to it. Killed at any moment, live is untouched. */
 export const rebuild = async (
   parts: ReplayParts,
@@ -106,7 +122,7 @@ export const rebuild = async (
 ): Promise<Rebuilt> => {
   const { log, streams, readModels } = parts;
   const { name, version, collections } = projector;
-  const lease = leaseOn(readModels, `rebuild ${name}`, parts.onTrouble);
+  const lease = leaseOn(readModels, `rebuild ${name}`, parts.onTrouble, LEASE_MS);
   let note = '';
   if (!(await lease.hold(note)))
     throw refusal(
@@ -120,27 +136,37 @@ export const rebuild = async (
     options.tell(step);
   };
 
+  /** A killed rebuild may have left parked tenants that can go on now: they come first. */
   const fill = async (generation: Generation): Promise<void> => {
-    for (;;) {
+    for (let left = Infinity; left > NEARLY_ALL;) {
       const head = await log.head();
-      const { to } = await generation.control();
-      if (head === undefined || (to?.position ?? '') >= head.position) return;
+      if (head === undefined) return;
       const total = await log.distance(undefined, head.position);
+      left = await log.distance((await generation.control()).to?.position, head.position);
       const moved = (position: Position): void => {
         void log.distance(undefined, position).then((done) => tell({ step: 'filling', done, total }));
       };
-      await project(
-        await runInto(parts, projector, generation, moved),
-        eventsUpTo(log, streams, head.position),
-      );
+      const run = await runInto(parts, projector, generation, moved);
+      await retryAllParked(run, false);
+      await project(run, eventsUpTo(log, streams, head.position));
     }
   };
 
   const follow = (generation: Generation) => async (position: Position) =>
     project(await runInto(parts, projector, generation), eventsUpTo(log, streams, position));
 
+  /** A new version is pointed at before anybody has filled it: there is nothing to compare with or to go back to. */
+  const filledLive = async (number: number | undefined): Promise<Generation | undefined> => {
+    if (number === undefined) return undefined;
+    const id = { projection: name, version, generation: number };
+    const live = await readModels.open(id, collections, await log.identity());
+    return (await live.control()).to === undefined ? undefined : live;
+  };
+
   const compared = async (generation: Generation, live: Generation): Promise<Comparison> => {
     tell({ step: 'comparing' });
+    const { to } = await generation.control();
+    if (to !== undefined) await follow(live)(to.position);
     return compare(projector, live, generation, {
       follow: follow(generation),
       onDifference: () => undefined,
@@ -164,9 +190,8 @@ export const rebuild = async (
     await generation.finish();
     await fill(generation);
     const pointer = await readModels.pointer(name, version);
-    const liveId = { projection: name, version, generation: pointer?.live ?? 0 };
-    const live =
-      pointer === undefined ? undefined : await readModels.open(liveId, collections, await log.identity());
+    if (pointer?.live === generation.id.generation) throw switchedMeanwhile(name);
+    const live = await filledLive(pointer?.live);
     const comparison = live === undefined ? undefined : await compared(generation, live);
     const onlyHere = await parkedOnlyIn(generation, live);
     try {
@@ -179,10 +204,9 @@ export const rebuild = async (
     await fill(generation);
     const next = {
       live: generation.id.generation,
-      ...(pointer === undefined ? {} : { previous: pointer.live }),
+      ...(live === undefined ? {} : { previous: live.id.generation }),
     };
-    if (!(await readModels.point(name, version, next, pointer)))
-      throw refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+    if (!(await readModels.point(name, version, next, pointer))) throw switchedMeanwhile(name);
     const { to } = await generation.control();
     return {
       projection: name,
@@ -203,7 +227,6 @@ export const rollback = async (readModels: ReadModels, { name, version }: Projec
   if (pointer?.previous === undefined)
     throw refusal('nothing_to_roll_back_to', `${name} has no previous generation.`);
   const back = { live: pointer.previous, previous: pointer.live };
-  if (!(await readModels.point(name, version, back, pointer)))
-    throw refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+  if (!(await readModels.point(name, version, back, pointer))) throw switchedMeanwhile(name);
   return generationName({ projection: name, version, generation: back.live });
 };

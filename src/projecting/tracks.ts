@@ -20,6 +20,9 @@ export interface Tracks {
 
 const STILL_READ_MS = 2_000;
 
+/** Others may notice a switch later, and wait for what only this process projects. */
+const STILL_PROJECTED_MS = 4_000;
+
 /** Questions that have begun may still use it for so long. */
 const SHUT_AFTER_MS = 5_000;
 
@@ -29,8 +32,8 @@ interface Track {
   /** It is pointed at, but does not yet show all that the live one does: reads must not go back in time. */
   next?: Generation | undefined;
   previous?: Generation | undefined;
-  /** The one that was live before a switch, and until when it counts as still read. */
-  left?: { readonly generation: Generation; readonly until: number };
+  /** Those that were live before a switch, and when they were left: for a while they count as still read. */
+  left: readonly { readonly generation: Generation; readonly at: number }[];
 }
 
 export const openTracks = async (
@@ -39,7 +42,11 @@ export const openTracks = async (
   log: EventLog,
 ): Promise<Tracks> => {
   const opened = await openLiveGenerations(projectors, readModels, log);
-  const tracks: Track[] = opened.map(({ projector, generation }) => ({ projector, live: generation }));
+  const tracks: Track[] = opened.map(({ projector, generation }) => ({
+    projector,
+    live: generation,
+    left: [],
+  }));
 
   const generationOf = async (
     { projector, live, previous, next }: Track,
@@ -63,7 +70,9 @@ export const openTracks = async (
     ((await next.control()).applied ?? '') >= ((await live.control()).applied ?? '');
 
   const swap = (track: Track, next: Generation): void => {
-    track.left = { generation: track.live, until: monotonicMs() + STILL_READ_MS };
+    const now = monotonicMs();
+    const lately = track.left.filter(({ at }) => now - at < STILL_PROJECTED_MS);
+    track.left = [...lately, { generation: track.live, at: now }];
     track.live = next;
     track.next = undefined;
   };
@@ -89,18 +98,18 @@ export const openTracks = async (
   };
   await refresh();
 
-  const wanted = ({ live, previous, next }: Track): readonly Generation[] => {
-    const all = [live, previous, next].filter((one) => one !== undefined);
-    return all.filter((one, i) => all.indexOf(one) === i);
+  const leftWithin = ({ left }: Track, ms: number): readonly Generation[] =>
+    left.filter(({ at }) => monotonicMs() - at < ms).map(({ generation }) => generation);
+
+  const wanted = (track: Track): readonly Generation[] => {
+    const all = [track.live, track.previous, track.next, ...leftWithin(track, STILL_PROJECTED_MS)];
+    return [...new Set(all.filter((one) => one !== undefined))];
   };
 
   const shown = (track: Track): readonly Generation[] => {
     const ahead = track.next === undefined ? [] : [track.next];
-    return [track.live].concat(ahead, stillRead(track));
+    return [track.live].concat(ahead, leftWithin(track, STILL_READ_MS));
   };
-
-  const stillRead = ({ left }: Track): readonly Generation[] =>
-    left !== undefined && left.until > monotonicMs() ? [left.generation] : [];
 
   return {
     live: () => tracks.map(({ projector, live }) => ({ projector, generation: live })),

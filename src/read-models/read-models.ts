@@ -39,7 +39,7 @@ export interface ReadModels {
   /** What the holder of a lease last said about its work, if anybody holds it. */
   leaseNote(what: string): Promise<string | undefined>;
 
-  /** Asks whoever projects for something. Askings are only counted: `asked` tells how often. */
+  /** Asks for something: another try of whoever projects, another number. Askings are only counted, for ever. */
   ask(what: string): Promise<void>;
   asked(what: string): Promise<number>;
 

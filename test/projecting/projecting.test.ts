@@ -214,7 +214,7 @@ describe('progress', () => {
     const steps = progress();
     const generations = at.map((_, i) => generationAt(() => at[i]));
     let done: boolean | undefined;
-    const waiting = steps.reached(generations, '3', LONG).then((reached) => (done = reached));
+    const waiting = steps.reached(() => generations, '3', LONG).then((reached) => (done = reached));
     at[1] = '2';
     steps.moved(generations[1] as Generation, '2');
     await turn();
@@ -226,14 +226,14 @@ describe('progress', () => {
 
   it('notices what another process has moved', async () => {
     let at: string | undefined;
-    const waiting = progress().reached([generationAt(() => at)], '2', LONG);
+    const waiting = progress().reached(() => [generationAt(() => at)], '2', LONG);
     await turn();
     at = '2';
     expect(await waiting).toBe(true);
   });
 
   it('needs nothing when there is nothing to wait for', async () => {
-    expect(await progress().reached([generationAt(() => '5')], '4', 0)).toBe(true);
-    expect(await progress().reached([], '4', 0)).toBe(true);
+    expect(await progress().reached(() => [generationAt(() => '5')], '4', 0)).toBe(true);
+    expect(await progress().reached(() => [], '4', 0)).toBe(true);
   });
 });

@@ -1,0 +1,102 @@
+import { prune, unusedGenerations } from '../../src/projecting/prune';
+import { rollback } from '../../src/projecting/rebuild';
+import { generationName } from '../../src/read-models/read-models';
+import { lineCollections, plainLines } from './lines';
+import { lines, numbersIn, replaying, someTenants, type Replaying } from './replay';
+import { documentsOf } from './world';
+
+const unusedIn = async ({ readModels }: Replaying) => unusedGenerations(readModels, [lines]);
+const namesIn = async (world: Replaying) => (await unusedIn(world)).map(generationName).toSorted();
+const pruneAll = async (world: Replaying) => prune(world.readModels, [lines], await unusedIn(world));
+
+const open = async (
+  { readModels, log }: Replaying,
+  projection: string,
+  version: number,
+  generation: number,
+) => readModels.open({ projection, version, generation }, lines.collections, await log.identity());
+
+const withTwo = async (): Promise<Replaying> => {
+  const world = await replaying();
+  await someTenants(world);
+  await world.catchUp();
+  await world.rebuild();
+  return world;
+};
+
+describe('prune', () => {
+  it('removes nothing where there is only the live one', async () => {
+    const world = await replaying();
+    await world.live();
+    expect(await pruneAll(world)).toEqual([]);
+    expect(await numbersIn(world.readModels)).toEqual([1]);
+  });
+
+  it('removes the previous one, what killed rebuilds have left and older versions; no more', async () => {
+    const world = await withTwo();
+    await open(world, 'lines', 1, 7);
+    const newer = { ...lines, version: 3 };
+    for (const version of [2, 3, 4]) await open(world, 'lines', version, 1);
+    await open(world, 'strangers', 1, 1);
+    await world.readModels.point('lines', 3, { live: 1 }, undefined);
+    expect(await namesIn(world)).toEqual(['lines_v1_1', 'lines_v1_7']);
+    expect((await unusedGenerations(world.readModels, [newer])).map(generationName).toSorted()).toEqual([
+      'lines_v1_1',
+      'lines_v1_2',
+      'lines_v1_7',
+      'lines_v2_1',
+    ]);
+    expect([...(await pruneAll(world))].toSorted()).toEqual(['lines_v1_1', 'lines_v1_7']);
+    const left = (await world.readModels.generations()).map(generationName).toSorted();
+    expect(left).toEqual(['lines_v1_2', 'lines_v2_1', 'lines_v3_1', 'lines_v4_1', 'strangers_v1_1']);
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 2 });
+    const { generation } = await world.live();
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+    await expect(rollback(world.readModels, lines)).rejects.toMatchObject({
+      code: 'nothing_to_roll_back_to',
+    });
+  });
+
+  it('leaves everything of a projection that is being rebuilt', async () => {
+    const world = await withTwo();
+    await open(world, 'lines', 1, 3);
+    await world.readModels.lease('rebuild lines', 'somebody', 60_000);
+    expect(await namesIn(world)).toEqual([]);
+    await world.readModels.release('rebuild lines', 'somebody');
+    expect(await namesIn(world)).toEqual(['lines_v1_1', 'lines_v1_3']);
+  });
+
+  it('leaves what became live while the operator was asked', async () => {
+    const world = await withTwo();
+    const unused = await unusedIn(world);
+    await rollback(world.readModels, lines);
+    expect(await prune(world.readModels, [lines], unused)).toEqual([]);
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 2 });
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+    const { generation } = await world.live();
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+  });
+
+  it('leaves what a rebuild goes on with since the operator was asked', async () => {
+    const world = await withTwo();
+    await open(world, 'lines', 1, 3);
+    const unused = await unusedIn(world);
+    await world.readModels.lease('rebuild lines', 'somebody', 60_000);
+    expect(await prune(world.readModels, [lines], unused)).toEqual([]);
+    expect(await numbersIn(world.readModels)).toEqual([1, 2, 3]);
+  });
+
+  it('leaves what is switched to at the last moment', async () => {
+    const world = await withTwo();
+    const unused = await unusedIn(world);
+    const racing = {
+      ...world.readModels,
+      point: async (...parts: Parameters<typeof world.readModels.point>) => {
+        await rollback(world.readModels, lines);
+        return world.readModels.point(...parts);
+      },
+    };
+    expect(await prune(racing, [lines], unused)).toEqual([]);
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+  });
+});

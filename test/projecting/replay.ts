@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Document, Projector } from '../../projections/projector';
+import { eventsUpTo } from '../../src/projecting/feed';
+import { openLiveGenerations, type LiveGeneration } from '../../src/projecting/live-generations';
+import { project } from '../../src/projecting/projection-run';
+import { rebuild, runInto, type RebuildOptions, type ReplayParts } from '../../src/projecting/rebuild';
+import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
+import { linesProjector, type Happened } from './lines';
+import { created, openLog, openReadModels, streams, updated, type TestLog, type Told } from './world';
+
+/** What the replay tooling works with, on fresh files, and a history that the test itself remembers. */
+export interface Replaying extends ReplayParts {
+  readonly log: TestLog;
+  readonly folder: string;
+  readonly history: Happened[];
+  readonly troubles: string[];
+  /** Tells the log, and remembers it. */
+  tell(tenantId: string, ...events: readonly Told[]): Promise<string>;
+  /** The generation that answers questions. */
+  live(projector?: Projector): Promise<LiveGeneration>;
+  /** Projects it up to the head, as a server would. */
+  catchUp(projector?: Projector): Promise<LiveGeneration>;
+  rebuild(projector?: Projector, options?: Partial<RebuildOptions>): ReturnType<typeof rebuild>;
+}
+
+export const lines = linesProjector();
+
+export const replaying = async (
+  startWriter?: Parameters<typeof openReadModels>[1],
+  program = '1',
+): Promise<Replaying> => {
+  const log = await openLog();
+  const folder = join(log.folder, 'read-models');
+  const readModels = await openReadModels(folder, startWriter);
+  const history: Happened[] = [];
+  const troubles: string[] = [];
+  const parts = { log, streams, readModels, program, onTrouble: (what: string) => void troubles.push(what) };
+  const live = async (projector: Projector = lines): Promise<LiveGeneration> => {
+    const [one] = await openLiveGenerations([projector], readModels, log);
+    return one as LiveGeneration;
+  };
+  return {
+    ...parts,
+    folder,
+    history,
+    troubles,
+    live,
+    tell: async (tenantId, ...events) => {
+      const { position: last } = await log.tell(streams.tenant(tenantId), ...events);
+      events.forEach(({ type, data }, i) => {
+        const position = String(Number(last) - events.length + 1 + i).padStart(last.length, '0');
+        const keyId = data?.['keyId'] as string | undefined;
+        history.push({ tenantId, type, position, bad: false, ...(keyId === undefined ? {} : { keyId }) });
+      });
+      return last;
+    },
+    catchUp: async (projector) => {
+      const one = await live(projector);
+      await projectInto(parts, one);
+      return one;
+    },
+    rebuild: (projector = lines, options = {}) =>
+      rebuild(parts, projector, {
+        ifEqual: false,
+        acceptParked: false,
+        tell: () => undefined,
+        ...options,
+      }),
+  };
+};
+
+export const projectInto = async (
+  parts: Pick<ReplayParts, 'log' | 'streams' | 'program'>,
+  { projector, generation }: LiveGeneration,
+): Promise<void> => {
+  const head = (await parts.log.head())?.position;
+  if (head === undefined) return;
+  await project(await runInto(parts, projector, generation), eventsUpTo(parts.log, parts.streams, head));
+};
+
+/** Changes a document behind the engine's back; undefined removes it. */
+export const edit = async (
+  generation: Generation,
+  key: DocumentKey,
+  document: Document | undefined,
+): Promise<void> => {
+  const { n } = await generation.control();
+  if (!(await generation.commit(n, undefined, [{ ...key, document }]))) await edit(generation, key, document);
+};
+
+export const headOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'heads', key: 'all' });
+
+/** A few tenants with a few events each. */
+export const someTenants = async ({ tell }: Replaying, count = 3): Promise<readonly string[]> => {
+  const tenants = Array.from({ length: count }, () => randomUUID());
+  for (const tenantId of tenants) await tell(tenantId, created(), updated('a'), updated('b'));
+  return tenants;
+};
+
+export const numbersIn = async (readModels: ReadModels, projection = 'lines'): Promise<readonly number[]> =>
+  (await readModels.generations())
+    .filter((id) => id.projection === projection)
+    .map((id) => id.generation)
+    .toSorted((a, b) => a - b);
+
+/** A random number generator that can be run again. */
+export type Random = () => number;
+export const randomFrom = (seed: number): Random => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+};

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import type { Projecting } from '../../src/projecting/projecting';
+import { prune, unusedGenerations } from '../../src/projecting/prune';
+import { rollback } from '../../src/projecting/rebuild';
+import { openTracks } from '../../src/projecting/tracks';
+import { generationName } from '../../src/read-models/read-models';
+import { seed, seeded } from '../support/property';
+import { lineCollections, plainLines } from './lines';
+import { lines, randomFrom, replaying, someTenants, type Replaying } from './replay';
+import { created, documentsOf, openLog, openProcess, openReadModels, turn, until, updated } from './world';
+
+const LONG = 10_000;
+const liveName = (one: Projecting): string => generationName(one.reader('lines').id);
+
+/** Another process on the same files. */
+const process = async (world: Replaying) =>
+  openProcess(await openLog(world.log.folder), await openReadModels(world.folder), [lines]);
+
+const namesOf = (
+  all: readonly { readonly generation: { readonly id: Parameters<typeof generationName>[0] } }[],
+) => all.map(({ generation }) => generationName(generation.id)).toSorted();
+
+describe('the tracks', () => {
+  it('notice a switch and a rollback by another process, and project both generations', async () => {
+    const world = await replaying();
+    await someTenants(world);
+    await world.catchUp();
+    const tracks = await openTracks([lines], await openReadModels(world.folder), world.log);
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1']);
+    await world.rebuild();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+    await rollback(world.readModels, lines);
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+  });
+
+  it('stay with the generation before until the next one shows as much', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    await world.catchUp();
+    const tracks = await openTracks([lines], world.readModels, world.log);
+    await world.rebuild();
+    const id = { projection: 'lines', version: 1, generation: 1 };
+    const former = await world.readModels.open(id, lines.collections, await world.log.identity());
+    await world.tell(tenantId, updated('c'));
+    const [track] = tracks.live();
+    expect(track?.generation.id.generation).toBe(1);
+    const { n } = await former.control();
+    const head = (await world.log.head())!;
+    await former.commit(n, { position: head.position, eventId: head.eventId }, []);
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+    expect(tracks.shown().map((one) => one.id.generation)).toEqual([1, 2]);
+    await world.catchUp();
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+  });
+
+  it('project everything that a write waits for, also after two switches at once', async () => {
+    const world = await replaying();
+    await someTenants(world);
+    await world.catchUp();
+    const tracks = await openTracks([lines], await openReadModels(world.folder), world.log);
+    await world.rebuild();
+    await world.rebuild();
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_3']);
+    const projected = namesOf(tracks.projected());
+    for (const one of tracks.shown()) expect(projected).toContain(generationName(one.id));
+    expect(projected).toContain('lines_v1_2');
+  });
+});
+
+describe('a projecting process', () => {
+  it('projects the generation before the live one along, for a rollback', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    const server = await process(world);
+    await server.start();
+    await until(async () => server.reached((await world.log.head())!.position, 0));
+    await world.rebuild();
+    await until(() => liveName(server) === 'lines_v1_2');
+    const position = await world.tell(tenantId, updated('c'), updated('d'));
+    expect(await server.reached(position, LONG)).toBe(true);
+    await rollback(world.readModels, lines);
+    await until(() => liveName(server) === 'lines_v1_1');
+    expect(await server.reached(position, LONG)).toBe(true);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
+    expect(server.troubles).toEqual([]);
+  });
+
+  it('takes two switches at once without keeping a write waiting', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    await world.catchUp();
+    const server = await process(world);
+    await world.rebuild();
+    await world.rebuild();
+    await server.start();
+    await until(() => liveName(server) === 'lines_v1_3');
+    expect(await server.reached(await world.tell(tenantId, updated('c')), 1_500)).toBe(true);
+  });
+
+  it('reads the new file when a number is used again after a prune', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    const server = await process(world);
+    await server.start();
+    expect(await server.reached((await world.log.head())!.position, LONG)).toBe(true);
+    await world.rebuild();
+    await until(() => liveName(server) === 'lines_v1_2');
+    await rollback(world.readModels, lines);
+    await until(() => liveName(server) === 'lines_v1_1');
+    expect(
+      await prune(world.readModels, [lines], await unusedGenerations(world.readModels, [lines])),
+    ).toEqual(['lines_v1_2']);
+    await world.rebuild();
+    const { live } = (await world.readModels.pointer('lines', 1))!;
+    await until(() => liveName(server) === `lines_v1_${live}`);
+    const position = await world.tell(tenantId, updated('c'));
+    expect(await server.reached(position, LONG)).toBe(true);
+    const { generation } = await world.live();
+    expect((await generation.control()).to?.position).toBe(position);
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+    expect(server.troubles).toEqual([]);
+  });
+
+  it(
+    seeded('never shows an older state than before, whoever switches and writes'),
+    async () => {
+      const random = randomFrom(seed);
+      const world = await replaying();
+      const tenantId = randomUUID();
+      await world.tell(tenantId, created());
+      const servers = [await process(world), await process(world)];
+      for (const server of servers) await server.start();
+      for (const server of servers)
+        expect(await server.reached((await world.log.head())!.position, LONG)).toBe(true);
+      let done = false;
+      const seen = servers.map(() => new Set<string>());
+      const reading = servers.map(async (server, i) => {
+        let last = '';
+        let count = 0;
+        for (; !done; await turn()) {
+          const reader = server.reader('lines');
+          const { applied = '' } = await reader.control();
+          const head = (await reader.get(tenantId, 'heads', 'all')) as { count: number } | undefined;
+          expect(applied >= last).toBe(true);
+          expect(head?.count ?? 0).toBeGreaterThanOrEqual(count);
+          last = applied;
+          count = head?.count ?? 0;
+          seen[i]?.add(liveName(server));
+        }
+      });
+      const writing = (async () => {
+        while (!done) {
+          const position = await world.tell(tenantId, updated('again'));
+          const server = servers[Math.floor(random() * 2)] as Projecting;
+          expect(await server.reached(position, LONG)).toBe(true);
+          const head = await server.reader('lines').get(tenantId, 'heads', 'all');
+          expect((head as unknown as { count: number }).count).toBe(world.history.length);
+        }
+      })();
+      const switching = (async () => {
+        for (let i = 0; i < 12; i++) {
+          const wish = random();
+          const pointer = (await world.readModels.pointer('lines', 1))!;
+          if (wish < 0.5 || pointer.previous === undefined) await world.rebuild();
+          else if (wish < 0.85) await rollback(world.readModels, lines);
+          else await prune(world.readModels, [lines], await unusedGenerations(world.readModels, [lines]));
+          if (random() < 0.5) continue;
+          const { live } = (await world.readModels.pointer('lines', 1))!;
+          await until(() => servers.every((server) => liveName(server) === `lines_v1_${live}`));
+        }
+      })().finally(() => (done = true));
+      await Promise.all([...reading, writing, switching]);
+      for (const names of seen) expect(names.size).toBeGreaterThan(2);
+      for (const server of servers) expect(server.troubles).toEqual([]);
+      const { generation } = await world.catchUp();
+      expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+    },
+    60_000,
+  );
+});
