@@ -126,7 +126,8 @@ describe('client libraries', () => {
       expect(rows).toHaveLength(25);
       expect(new Set(rows.map((row) => row.entityType))).toEqual(new Set(['token']));
 
-      const page = (await logs.list({ entityId: 'e1', size: 3 })).response;
+      const listed = await logs.list({ entityId: 'e1', size: 3 });
+      const page = (listed as unknown as { response: BasisTheory.LogPaginatedList }).response;
       expect(page.pagination).toMatchObject({ totalItems: 5, pageNumber: 1, pageSize: 3, totalPages: 2 });
       const start = page.pagination?.after ?? '';
       const rest = await logs.list({ entityId: 'e1', size: 3, start });
