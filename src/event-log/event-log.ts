@@ -88,6 +88,8 @@ export interface LoggedEvent {
   readonly revision: number;
   readonly position: Position;
   readonly recordedAt: string;
+  /** Roughly what it takes, for those who keep many. */
+  readonly bytes?: number;
 }
 
 export interface Appended {

@@ -25,7 +25,13 @@ export interface Feed {
 
 /** So many recent events are kept for those who are a little behind; twice as many until it is worth dropping some. */
 const RECENT_EVENTS = 4_096;
+const RECENT_BYTES = 8_388_608;
 const BATCH_EVENTS = 2_048;
+const BATCH_BYTES = 4_194_304;
+
+/** Where an adapter does not say. */
+const USUAL_BYTES = 500;
+const bytesOf = ({ bytes = USUAL_BYTES }: LoggedEvent): number => bytes;
 const RETRY_MS = 500;
 const BEGIN_MS = 2;
 
@@ -72,9 +78,11 @@ export const eventsUpTo = (log: EventLog, streams: Streams, last: Position) =>
 
 const readPage = async (log: EventLog, streams: Streams, after: Position): Promise<FedBatch> => {
   const events: LoggedEvent[] = [];
+  let bytes = 0;
   for await (const batch of log.readAll(after === '' ? {} : { after })) {
     events.push(...batch);
-    if (events.length >= BATCH_EVENTS) break;
+    for (const event of batch) bytes += bytesOf(event);
+    if (events.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) break;
   }
   return fedBatch(events, streams);
 };
@@ -83,6 +91,7 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
   const ending = new AbortController();
   const waiting = new Set<() => void>();
   let recent: FedEvent[] = [];
+  let kept = 0;
   /** What is kept begins just after this position and reaches up to `reached`. The empty text is before everything. */
   let start: Position | undefined;
   let reached: Position = '';
@@ -92,13 +101,22 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
     reached = start;
   };
 
+  const drop = (): void => {
+    let first = 0;
+    while (recent.length - first > RECENT_EVENTS || kept > RECENT_BYTES) {
+      const { logged } = recent[first] as FedEvent;
+      kept -= bytesOf(logged);
+      start = logged.position;
+      first += 1;
+    }
+    recent = recent.slice(first);
+  };
+
   const keep = (batch: FedBatch): void => {
     recent.push(...batch);
+    for (const { logged } of batch) kept += bytesOf(logged);
     reached = batch.at(-1)?.logged.position ?? reached;
-    if (recent.length > 2 * RECENT_EVENTS) {
-      start = recent.at(-RECENT_EVENTS - 1)?.logged.position ?? start;
-      recent = recent.slice(-RECENT_EVENTS);
-    }
+    if (recent.length > 2 * RECENT_EVENTS || kept > 2 * RECENT_BYTES) drop();
     for (const wake of waiting) wake();
   };
 
@@ -152,13 +170,15 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
     while (start === undefined && !ended()) await pause(BEGIN_MS, signal);
     while (!ended()) {
       if (after >= (start ?? '')) {
+        pages.clear();
         const batch = fromMemory(after);
         if (batch.length > 0) yield batch;
         else await news(after, signal);
         after = batch.at(-1)?.logged.position ?? after;
       } else {
         const batch = await fromLog(after);
-        yield batch;
+        if (batch.length > 0) yield batch;
+        else await pause(RETRY_MS, signal);
         after = batch.at(-1)?.logged.position ?? after;
       }
     }

@@ -4,7 +4,7 @@ import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
 import { PARKED, type Generation, type ReadModels } from '../read-models/read-models';
-import { eventsUpTo, liveFeed, type Feed } from './feed';
+import { eventsUpTo, liveFeed } from './feed';
 import { PARKED_KEY } from './fold-batch';
 import { projectingLease } from './lease';
 import type { LiveGeneration } from './live-generations';
@@ -76,7 +76,10 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   };
 
   /** While this process holds the lease: every generation that is to be projected has its run. */
-  const leaseTerm = async (feed: Feed): Promise<void> => {
+  const leaseTerm = async (): Promise<void> => {
+    const feed = liveFeed(log, streams, (error) =>
+      onTrouble('The live feed broke and is tried again.', error),
+    );
     const runs = projectionRuns({ runOf, feed, onTrouble });
     let asked = await readModels.asked(RETRY);
     while (!ending.signal.aborted && (await lease.hold())) {
@@ -87,18 +90,15 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       await look();
     }
     await runs.stop();
+    await feed.close();
   };
 
   const serve = async (): Promise<void> => {
-    const feed = liveFeed(log, streams, (error) =>
-      onTrouble('The live feed broke and is tried again.', error),
-    );
     while (!ending.signal.aborted) {
-      if (await lease.hold()) await leaseTerm(feed);
+      if (await lease.hold()) await leaseTerm();
       else await pause(RENEW_MS / 2, ending.signal);
       await look();
     }
-    await feed.close();
     await lease.release();
   };
 

@@ -457,8 +457,8 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         ...[6, 1, 5, 2, 4, 3].map((number) =>
           card(ONE, `x${number}`, { box: 'x', number, ...(number % 2 === 0 ? red : blue), id: `x${number}` }),
         ),
-        card(ONE, 'x9b', { box: 'x', number: 9, ...red, id: 'x9b' }),
         card(ONE, 'x9a', { box: 'x', number: 9, ...red, id: 'x9a' }),
+        card(ONE, 'x9b', { box: 'x', number: 9, ...red, id: 'x9b' }),
         ...[1, 2, 3].map((number) => card(ONE, `y${number}`, { box: 'y', number, ...red, id: `y${number}` })),
         card(ONE, 'z1', { box: 'z', id: 'z1' }),
         ...[1, 2, 3].map((number) =>

@@ -33,5 +33,6 @@ export const eventOf = (row: Row): LoggedEvent => ({
   stream: row.stream,
   revision: row.revision,
   position: positionOf(row.position),
+  bytes: row.data.length + row.metadata.length,
   recordedAt: new Date(Number.isSafeInteger(row.recorded_at) ? row.recorded_at : 0).toISOString(),
 });

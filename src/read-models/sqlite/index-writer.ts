@@ -48,7 +48,11 @@ export const openIndexWriter = (path: string): IndexWriter => {
       inTransaction(db, () => {
         const now = held.get(what) as { holder: string; until: number } | undefined;
         const isFree =
-          now === undefined || now.holder === holder || now.until < Date.now() || isGone(now.holder);
+          now === undefined ||
+          now.holder === holder ||
+          now.until < Date.now() ||
+          now.until > Date.now() + forMs ||
+          isGone(now.holder);
         if (isFree) take.run(what, holder, Date.now() + forMs, note);
         return isFree;
       }),
