@@ -108,8 +108,8 @@ export const compare = async (
   };
 
   const compareCollection = async (collection: string): Promise<void> => {
-    let after: { tenantId: string; key: string } | undefined =
-      options.tenantId === undefined ? undefined : { tenantId: options.tenantId, key: '' };
+    let after: { tenantId: string; key?: string } | undefined =
+      options.tenantId === undefined ? undefined : { tenantId: options.tenantId };
     for (;;) {
       const pages = [await live.scan(collection, PAGE, after), await replayed.scan(collection, PAGE, after)];
       const reach = reachOf(pages);
