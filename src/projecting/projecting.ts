@@ -162,7 +162,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
         return 'asked';
       }
       try {
-        for (const one of tracks.live()) await retryAllParked(await runOf(one), true);
+        for (const one of tracks.projected()) await retryAllParked(await runOf(one), true);
       } finally {
         await lease.release();
       }

@@ -7,9 +7,11 @@ import type { Streams } from '../event-log/streams';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, type SetAside } from './projection-run';
 
+/** What cannot be read sets nothing aside: the tenant stays parked, which everybody sees. */
 const entriesOf = ({ type, data }: LoggedEvent): readonly string[] => {
   if (type !== 'EventSetAside') return [];
-  const { eventId, projections } = data as OperatorEvent['data'];
+  const { eventId, projections } = (data ?? {}) as Partial<OperatorEvent['data']>;
+  if (!Array.isArray(projections)) return [];
   return projections.map((projection) => `${projection} ${eventId}`);
 };
 

@@ -2,7 +2,7 @@ import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { eventsUpTo, fedBatch, type FedBatch } from './feed';
 import type { LiveGeneration } from './live-generations';
-import { parkedTenants, project } from './projection-run';
+import { parkedTenants, project, retryAllParked } from './projection-run';
 import { runInto, type ReplayParts } from './rebuild';
 
 export interface VerifyOptions {
@@ -43,6 +43,7 @@ export const verify = async (
     const moved = (done: string): void =>
       options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
     const run = await runInto(parts, projector, replayed, moved);
+    await retryAllParked(run, false);
     await project(run, eventsOf(parts, options.tenantId, position));
   };
 

@@ -81,11 +81,14 @@ export interface Generation extends Reader {
   /** Makes up for what a generation opened in bulk has put off. */
   finish(): Promise<void>;
 
-  /** All documents of a collection, of all tenants, ordered by tenant and key, from just after one. */
+  /**
+   * All documents of a collection, of all tenants, ordered by tenant and key, from just after one; without a key from
+   * the first one of a tenant.
+   */
   scan(
     collection: string,
     limit: number,
-    after?: { tenantId: string; key: string },
+    after?: { tenantId: string; key?: string },
   ): Promise<readonly Scanned[]>;
 }
 

@@ -90,6 +90,29 @@ export const eventLogContract = (name: string, open: Open): void => {
 
     const aStream = (): string => streams.tenant(randomUUID());
 
+    describe('distance', () => {
+      it('tells how many events lie between two positions', async () => {
+        const [one, two] = [aStream(), aStream()];
+        await grow(log, one, 3);
+        await grow(log, two, 2);
+        await log.append(one, someEvents(4), 2);
+        const positions = (await eventsOf(log.readAll())).map(({ position }) => position);
+        for (const [i, upTo] of positions.entries()) {
+          expect(await log.distance(undefined, upTo)).toBe(i + 1);
+          for (const [j, after] of positions.entries())
+            expect(await log.distance(after, upTo)).toBe(Math.max(0, i - j));
+        }
+      });
+
+      it('is the same when the log is opened again', async () => {
+        await grow(log, aStream(), 600);
+        const head = await log.head();
+        await reopen();
+        expect(await log.distance(undefined, head!.position)).toBe(600);
+        expect(await log.distance(head!.position, head!.position)).toBe(0);
+      });
+    });
+
     describe('append', () => {
       it('makes a stream and goes on at its last revision', async () => {
         const stream = aStream();

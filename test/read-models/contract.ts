@@ -17,6 +17,8 @@ export interface StoreUnderTest {
   failAt(k: number): void;
   /** How many write points were reached since then, the failing one included. */
   reached(): number;
+  /** Are all its declared indexes there? */
+  isIndexed(id: GenerationId): Promise<boolean>;
 }
 
 const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
@@ -574,6 +576,24 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         }
       });
 
+      it('shows a document under the empty key', async () => {
+        const generation = await filled(note(ONE, '', { key: '' }), note(ONE, 'a', {}), note(TWO, '', {}));
+        const found = async (limit: number) => {
+          const rows = [];
+          for (let page = await generation.scan('notes', limit); page.length > 0;) {
+            rows.push(...page.map(({ tenantId, key }) => [tenantId, key]));
+            page = await generation.scan('notes', limit, page.at(-1));
+          }
+          return rows;
+        };
+        for (const limit of [1, 2, 9])
+          expect(await found(limit)).toEqual([
+            [ONE, ''],
+            [ONE, 'a'],
+            [TWO, ''],
+          ]);
+      });
+
       it('goes on after a document that was removed meanwhile', async () => {
         const generation = await filled(...['a', 'b', 'c'].map((key) => note(ONE, key, { key })));
         await generation.commit(1, at(2), [gone(ONE, 'notes', 'b')]);
@@ -616,6 +636,134 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         const generation = await filled(note(ONE, key, { key }), note(ONE, 'a', { key: 'a' }));
         expect(await generation.get(ONE, 'notes', key)).toEqual({ key });
         expect(await generation.find(ONE, 'notes', { limit: 9 })).toHaveLength(2);
+      });
+    });
+
+    describe('opened in bulk', () => {
+      const inBulk = (readModels = store.readModels) => readModels.open(id('notes'), collections, LOG, true);
+      const onShelf = async (generation: Generation, shelf: string) =>
+        (await generation.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 99 })).map(
+          (document) => document['place'],
+        );
+      const many = Array.from({ length: 200 }, (_, i) =>
+        note(ONE, `n${i}`, { shelf: `${i % 10}`, place: 200 - i }),
+      );
+      const onThree = [7, 17, 27, 37, 47, 57, 67, 77, 87, 97].flatMap((place) => [place, place + 100]);
+
+      it('a generation is found in by its indexes once it is finished', async () => {
+        const generation = await inBulk();
+        expect(await generation.commit(0, at(1), many)).toBe(true);
+        await generation.finish();
+        expect(await onShelf(generation, '3')).toEqual(onThree.toSorted((a, b) => a - b));
+        await generation.finish();
+        expect(await generation.commit(1, at(2), [note(ONE, 'late', { shelf: '3', place: 1 })])).toBe(true);
+        expect((await onShelf(generation, '3'))[0]).toBe(1);
+        expect(await stateOf(await openIn(await again()))).toEqual(await stateOf(generation));
+      });
+
+      it.each(['here', 'elsewhere'])('it is made good by the next normal opening %s', async (where) => {
+        const generation = await inBulk();
+        await generation.commit(0, at(1), many);
+        const normal = await openIn(where === 'here' ? store.readModels : await again());
+        expect(await onShelf(normal, '3')).toEqual(onThree.toSorted((a, b) => a - b));
+        expect(await store.isIndexed(generation.id)).toBe(true);
+      });
+
+      it('it puts the indexes off', async () => {
+        const generation = await inBulk();
+        await generation.commit(0, at(1), many);
+        expect(await store.isIndexed(generation.id)).toBe(false);
+        await generation.finish();
+        expect(await store.isIndexed(generation.id)).toBe(true);
+      });
+    });
+
+    describe('a snapshot', () => {
+      const keys = [ONE, TWO].map((tenantId) => ({ tenantId, collection: 'counts', key: 'n' }));
+
+      it('gives the control state and the documents in the order asked for', async () => {
+        const generation = await filled(put(TWO, 'counts', 'n', { count: 2 }));
+        expect(
+          await generation.snapshot([...keys, { tenantId: TWO, collection: 'notes', key: 'x' }]),
+        ).toEqual({
+          control: await generation.control(),
+          documents: [undefined, { count: 2 }, undefined],
+        });
+        expect((await generation.snapshot([])).documents).toEqual([]);
+        await expect(
+          generation.snapshot([{ tenantId: ONE, collection: 'nowhere', key: 'a' }]),
+        ).rejects.toThrow(/nowhere/);
+        expect((await generation.snapshot(keys)).documents).toHaveLength(2);
+      });
+
+      it('is of one moment while another one commits', async () => {
+        const generation = await fresh();
+        const writing = await openIn(await again());
+        let done = false;
+        const commits = (async () => {
+          for (let n = 0; n < 60; n++)
+            expect(
+              await writing.commit(n, at(n + 1), [
+                put(ONE, 'counts', 'n', { count: n + 1 }),
+                put(TWO, 'counts', 'n', { count: n + 1 }),
+              ]),
+            ).toBe(true);
+          done = true;
+        })();
+        for (; !done; await new Promise((resolve) => setImmediate(resolve))) {
+          const { control, documents } = await generation.snapshot(keys);
+          const expected = control.n === 0 ? undefined : { count: control.n };
+          expect(documents).toEqual([expected, expected]);
+        }
+        await commits;
+        expect((await generation.snapshot(keys)).control.n).toBe(60);
+      });
+    });
+
+    describe('a generation that is not used any more', () => {
+      it('is shut here, and usable elsewhere and when it is opened again', async () => {
+        const generation = await filled(note(ONE, 'a', { text: 'kept' }));
+        const elsewhere = await openIn(await again());
+        await store.readModels.shut(generation.id);
+        expect(await elsewhere.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
+        const reopened = await fresh();
+        expect(await reopened.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
+        expect(await reopened.commit(1, at(2), [])).toBe(true);
+        await store.readModels.shut(id('never', 1, 9));
+      });
+
+      it('is dropped for good, and begins empty when it is opened again', async () => {
+        const generation = await filled(note(ONE, 'a', { text: 'old' }));
+        await openIn(store.readModels, id('notes', 1, 2));
+        await store.readModels.drop(generation.id);
+        expect(await store.readModels.generations()).toEqual([id('notes', 1, 2)]);
+        const fromNew = await fresh();
+        expect(await stateOf(fromNew)).toMatchObject({ control: { n: 0, log: LOG }, documents: [] });
+        expect(await fromNew.commit(0, at(1), [note(ONE, 'a', { text: 'new' })])).toBe(true);
+        expect(await (await openIn(await again())).get(ONE, 'notes', 'a')).toEqual({ text: 'new' });
+        await store.readModels.drop(id('never', 1, 9));
+      });
+
+      it('may be dropped by another one than who uses it', async () => {
+        const generation = await filled(note(ONE, 'a', { text: 'old' }));
+        const other = await again();
+        await other.drop(generation.id);
+        expect(await store.readModels.generations()).toEqual([]);
+        await store.readModels.shut(generation.id);
+        expect((await (await fresh()).control()).n).toBe(0);
+      });
+    });
+
+    describe('asking', () => {
+      it('is counted for each thing, and seen by others', async () => {
+        const other = await again();
+        expect(await store.readModels.asked('retry')).toBe(0);
+        await store.readModels.ask('retry');
+        await Promise.all([store.readModels.ask('retry'), other.ask('retry'), other.ask('more')]);
+        for (const one of [store.readModels, other, await again()]) {
+          expect(await one.asked('retry')).toBe(3);
+          expect(await one.asked('more')).toBe(1);
+        }
       });
     });
 
@@ -727,6 +875,19 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         await store.readModels.lease('work', 'holder one', LONG);
         await store.readModels.release('work', 'holder two');
         expect(await store.readModels.leaseHolder('work')).toBe('holder one');
+      });
+
+      it('carries a note of its holder, seen while it is held', async () => {
+        const other = await again();
+        expect(await other.leaseNote('work')).toBeUndefined();
+        await store.readModels.lease('work', 'holder one', LONG, 'begun');
+        expect(await other.leaseNote('work')).toBe('begun');
+        await store.readModels.lease('work', 'holder one', LONG, 'half done');
+        await other.lease('work', 'holder two', LONG, 'mine');
+        expect(await other.leaseNote('work')).toBe('half done');
+        expect(await other.leaseNote('play')).toBeUndefined();
+        await store.readModels.release('work', 'holder one');
+        expect(await other.leaseNote('work')).toBeUndefined();
       });
 
       it('is one for each thing', async () => {

@@ -3,8 +3,14 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { ReadModels, Write } from '../../src/read-models/read-models';
+import {
+  generationName,
+  type GenerationId,
+  type ReadModels,
+  type Write,
+} from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { openForReading } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
 import { freshFolder } from '../support/folders';
 import { readModelsContract } from './contract';
@@ -32,7 +38,15 @@ readModelsContract('SQLite', async () => {
   const folder = freshFolder();
   const { onWrite, ...injection } = countedFailure();
   const open = () => sqliteReadModels(folder, inThreadWriter({ onWrite }));
-  return { readModels: await open(), reopen: open, ...injection };
+  const isIndexed = async (id: GenerationId): Promise<boolean> => {
+    const db = openForReading(join(folder, `${generationName(id)}.db`));
+    const rows = db.prepare(`SELECT name FROM sqlite_master WHERE type = 'index'`).all() as {
+      name: string;
+    }[];
+    db.close();
+    return ['notes_by_shelf', 'notes_by_colour'].every((name) => rows.some((row) => row.name === name));
+  };
+  return { readModels: await open(), reopen: open, ...injection, isIndexed };
 });
 
 describe('read models in SQLite files', () => {

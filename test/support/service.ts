@@ -16,8 +16,9 @@ export interface Finished {
 
 const running = new Set<ChildProcess>();
 
-export const spawnProgram = (args: readonly string[], env: Environment): ChildProcess => {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+/** Another build of the program may be named. */
+export const spawnProgram = (args: readonly string[], env: Environment, main = MAIN): ChildProcess => {
+  const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
   });
   running.add(child);
@@ -26,8 +27,8 @@ export const spawnProgram = (args: readonly string[], env: Environment): ChildPr
 };
 
 /** Runs one command to its end. */
-export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
-  const child = spawnProgram(args, env);
+export const command = async (args: readonly string[], env: Environment, main = MAIN): Promise<Finished> => {
+  const child = spawnProgram(args, env, main);
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
@@ -62,9 +63,9 @@ export interface Service {
 }
 
 /** Starts a server on free ports and waits until it is ready. */
-export const startService = async (env: Environment = {}): Promise<Service> => {
+export const startService = async (env: Environment = {}, main = MAIN): Promise<Service> => {
   const folder = env['DATA_DIR'] ?? freshFolder();
-  const child = spawnProgram(['serve'], { PORT: '0', OPS_PORT: '0', DATA_DIR: folder, ...env });
+  const child = spawnProgram(['serve'], { PORT: '0', OPS_PORT: '0', DATA_DIR: folder, ...env }, main);
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

@@ -136,19 +136,23 @@ export const sqliteGeneration = (
   const scan = (
     collection: string,
     limit: number,
-    after: { tenantId: string; key: string },
+    after: { tenantId: string; key?: string },
   ): readonly Scanned[] => {
     const table = tableOf(collectionOf(collection).name);
-    const sql = `SELECT key, document FROM ${table} WHERE tenant = ? AND key > ? ORDER BY key LIMIT ?`;
+    const rowsOf = (tenant: number, most: number, from: string | undefined) => {
+      const sql = `SELECT key, document FROM ${table}
+        WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
+      return prepared(sql).all(tenant, from ?? '', most) as { key: string }[];
+    };
     const found: Scanned[] = [];
     let { key } = after;
     let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
     while (tenantId !== undefined && found.length < limit) {
       const owner: string = tenantId;
-      const rows = prepared(sql).all(numberOf(owner) ?? -1, key, limit - found.length) as { key: string }[];
+      const rows = rowsOf(numberOf(owner) ?? -1, limit - found.length, key);
       found.push(...rows.map((row) => ({ tenantId: owner, key: row.key, document: parsed(row) })));
       tenantId = nextTenant(owner);
-      key = '';
+      key = undefined;
     }
     return found;
   };
@@ -192,8 +196,7 @@ export const sqliteGeneration = (
         to,
         writes: writes.map((write) => rowOf(write, fields.get(write.collection) ?? [])),
       }),
-    scan: (collection, limit, after = { tenantId: '', key: '' }) =>
-      reading(() => scan(collection, limit, after)),
+    scan: (collection, limit, after = { tenantId: '' }) => reading(() => scan(collection, limit, after)),
     snapshot: (keys) =>
       reading(() => {
         db.exec('BEGIN');

@@ -78,8 +78,10 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
         const path = generationPath(folder, request.id);
         const name = generationName(request.id);
         const { collections, log, inBulk } = request;
-        if (!generations.has(name))
+        const known = generations.get(name);
+        if (known === undefined)
           generations.set(name, openGenerationWriter(path, collections, log, inBulk, onWrite));
+        else if (!inBulk) known.finish();
         return true;
       }
       case 'finish':

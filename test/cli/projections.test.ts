@@ -1,0 +1,340 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { findTenant } from '../../projections/tenants';
+import { openApp, type App } from '../../src/app';
+import { readConfiguration } from '../../src/configuration';
+import { openForWriting } from '../../src/sqlite/database';
+import { created, openLog, streams, updated } from '../projecting/world';
+import { beside } from '../support/beside';
+import { ask } from '../support/http';
+import { fewAtOnce, operatorAt, type Operator } from '../support/operator';
+import { spawnProgram, startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+const NAMES = ['tenants', 'applications', 'logs', 'usage'];
+
+interface Status {
+  readonly head: string;
+  readonly projector: string | null;
+  readonly generations: readonly {
+    readonly generation: string;
+    readonly role: string;
+    readonly position: string;
+    readonly lag_events: number;
+    readonly lag_seconds: number;
+    readonly events_per_second: number;
+    readonly parked: number;
+    readonly oldest_parked_since: string | null;
+  }[];
+  readonly rebuilds: readonly { readonly projection: string; readonly holder: string }[];
+}
+
+interface Report {
+  readonly projections: readonly {
+    readonly projection: string;
+    readonly differences: number;
+    readonly parked: string[];
+  }[];
+  readonly differences: readonly Record<string, unknown>[];
+}
+
+const opened: App[] = [];
+afterAll(async () => {
+  for (const app of opened) await app.close();
+});
+const appAt = async (folder: string): Promise<App> => {
+  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  opened.push(app);
+  return app;
+};
+
+/** By hand, in the file, as no program of ours would. */
+const editByHand = (folder: string, generation: string, sql: string, ...values: string[]): void => {
+  const db = openForWriting(join(folder, 'read-models', `${generation}.db`), 'NORMAL');
+  expect(db.prepare(sql).run(...values).changes).toBe(1);
+  db.close();
+};
+
+/** Which generation the server itself reads now. */
+const readBy = async ({ operationsUrl }: Service, projection: string): Promise<string> => {
+  const { json } = await ask(`${operationsUrl}/readyz`);
+  const all = json.projections as { projection: string; generation: string }[];
+  return all.find((one) => one.projection === projection)?.generation ?? '';
+};
+
+describe('projections, beside a running server', () => {
+  let service: Service;
+  let operator: Operator;
+  let tenantId: string;
+  beforeAll(async () => {
+    service = await startService();
+    operator = operatorAt(service.folder);
+    tenantId = await (await beside(service)).tenantId();
+  });
+
+  it('tells how each command is used, and refuses wrong use with exit code 2', async () => {
+    const commands = ['status', 'rebuild', 'rollback', 'prune', 'verify', 'parked', 'retry', 'set-aside'];
+    const outer = await operator.run('projections --help');
+    expect(outer.code).toBe(0);
+    for (const name of commands) expect(outer.stdout).toContain(`  ${name} `);
+    const helps = await fewAtOnce(commands, (name) => operator.run(`projections ${name} --help`));
+    for (const help of helps)
+      expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--json') });
+    const wrong = [
+      'projections',
+      'projections rollback',
+      'projections set-aside',
+      `projections set-aside ${randomUUID()}`,
+      'projections set-aside x --reason y',
+      'projections verify --tenant x',
+      'projections rebuild --al',
+    ];
+    for (const { code, stdout } of await fewAtOnce(wrong, (line) => operator.run(line)))
+      expect([code, stdout]).toEqual([2, '']);
+  });
+
+  it('refuses what it cannot do with exit code 1, and says why', async () => {
+    const refusals = [
+      ['projections rebuild nothing', 'projection_unknown', 'tenants, applications, logs, usage'],
+      ['projections rebuild', 'projection_unknown', '--all'],
+      ['projections verify tenants nothing', 'projection_unknown', 'nothing'],
+      ['projections rollback nothing', 'projection_unknown', 'nothing'],
+      ['projections rollback logs', 'nothing_to_roll_back_to', 'logs'],
+      [`projections set-aside ${NOBODY} --reason x`, 'not_parked', NOBODY],
+    ] as const;
+    await fewAtOnce(refusals, async ([line, code, says]) => {
+      const refused = await operator.run(line);
+      expect([refused.code, refused.stdout]).toEqual([1, '']);
+      expect(refused.stderr).toContain(`[${code}]`);
+      expect(refused.stderr).toContain(says);
+    });
+  });
+
+  it('shows every generation, who projects, and nothing parked', async () => {
+    const status = await operator.json<Status>('projections status');
+    expect(status.projector).toContain(String(service.process.pid));
+    expect(status.generations.map(({ generation, role }) => [generation, role]).toSorted()).toEqual(
+      NAMES.map((name) => [`${name}_v1_1`, 'live']).toSorted(),
+    );
+    for (const one of status.generations)
+      expect(one).toMatchObject({ position: status.head, lag_events: 0, lag_seconds: 0, parked: 0 });
+    expect(status.rebuilds).toEqual([]);
+    const plain = await operator.run('projections status');
+    expect([plain.code, plain.stderr]).toEqual([0, '']);
+    for (const name of NAMES) expect(plain.stdout).toContain(`${name}_v1_1`);
+    expect(await operator.json('projections parked')).toEqual([]);
+    expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
+  });
+
+  it('only says what a rebuild would do, when told to', async () => {
+    const rows = await operator.json<{ projection: string }[]>('projections rebuild --all --dry-run');
+    expect(rows.map(({ projection }) => projection)).toEqual(NAMES);
+    expect(await readBy(service, 'tenants')).toBe('tenants_v1_1');
+    expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
+  });
+
+  it('finds a document that was edited by hand, and it is gone after a rebuild', async () => {
+    const sql = `UPDATE docs_tenants SET document = json_set(document, '$.name', ?) WHERE key = 'self'
+      AND tenant = (SELECT number FROM tenants WHERE tenant = ?)`;
+    editByHand(service.folder, 'tenants_v1_1', sql, 'Edited by hand', tenantId);
+    const found = await operator.run('projections verify --json');
+    expect(found.code).toBe(1);
+    const report = JSON.parse(found.stdout) as Report;
+    expect(report.projections.map(({ projection, differences }) => [projection, differences])).toEqual([
+      ['tenants', 1],
+      ['applications', 0],
+      ['logs', 0],
+      ['usage', 0],
+    ]);
+    expect(report.differences).toEqual([
+      {
+        projection: 'tenants',
+        kind: 'differs',
+        tenant_id: tenantId,
+        collection: 'tenants',
+        key: 'self',
+        live: expect.objectContaining({ name: 'Edited by hand', id: tenantId }),
+        replayed: expect.objectContaining({ id: tenantId }),
+      },
+    ]);
+    const plain = await operator.run(`projections verify tenants --tenant ${tenantId}`);
+    expect(plain.code).toBe(1);
+    expect(plain.stderr).toContain('Edited by hand');
+    expect((await operator.run(`projections verify tenants --tenant ${randomUUID()}`)).code).toBe(0);
+
+    const refused = await operator.run('projections rebuild tenants --if-equal');
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(refused.stderr).toContain('[rebuild_differs]');
+    const [rebuilt] = await operator.json<Record<string, unknown>[]>('projections rebuild tenants');
+    expect(rebuilt).toMatchObject({
+      projection: 'tenants',
+      documents_compared: 1,
+      differences: 1,
+      parked: 0,
+    });
+    await until(async () => (await readBy(service, 'tenants')) === rebuilt?.['generation'], 5_000);
+    const { json } = await ask(`${service.url}/tenants/self`, { key: service.key });
+    expect(json.name).not.toBe('Edited by hand');
+    expect((await operator.run('projections verify')).code).toBe(0);
+  });
+
+  it('rolls back, and prunes only after it was told to', async () => {
+    const before = await readBy(service, 'usage');
+    await operator.json('projections rebuild usage');
+    await until(async () => (await readBy(service, 'usage')) !== before, 5_000);
+    expect(await operator.json('projections rollback usage')).toEqual({ projection: 'usage', live: before });
+    await until(async () => (await readBy(service, 'usage')) === before, 5_000);
+    const generations = (await operator.json<Status>('projections status')).generations.length;
+    const asked = await operator.run('projections prune');
+    expect(asked.code).toBe(1);
+    expect(asked.stderr).toContain('--yes');
+    const status = await operator.json<Status>('projections status');
+    expect(status.generations).toHaveLength(generations);
+    const unused = status.generations
+      .filter(({ role }) => role !== 'live')
+      .map(({ generation }) => generation);
+    const removed = await operator.json<{ removed: string }[]>('projections prune --yes');
+    expect(removed.map((one) => one.removed).toSorted()).toEqual(unused.toSorted());
+    expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
+    expect(await operator.json('projections prune')).toEqual([]);
+    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
+  });
+
+  it('switches under load: no request fails, nobody reads an older state', async () => {
+    const { key, url } = service;
+    const failures: unknown[] = [];
+    const counts = { reads: 0, writes: 0 };
+    let done = false;
+    const revisionOf = (headers: Headers): number => Number(headers.get('etag')?.replaceAll('"', ''));
+    const reader = async (): Promise<void> => {
+      for (let last = 0; !done; counts.reads++) {
+        const { status, headers, text } = await ask(`${url}/tenants/self`, { key });
+        if (status !== 200 || revisionOf(headers) < last) failures.push([status, text, last]);
+        last = revisionOf(headers);
+      }
+    };
+    const writer = async (): Promise<void> => {
+      for (; !done; counts.writes++) {
+        const body = { name: `Write ${counts.writes}` };
+        const put = await ask(`${url}/tenants/self`, { method: 'PUT', key, body });
+        const got = await ask(`${url}/tenants/self`, { key });
+        if (
+          put.status !== 200 ||
+          revisionOf(got.headers) < revisionOf(put.headers) ||
+          put.headers.has('svc-read-pending')
+        )
+          failures.push([put.status, put.text, [...put.headers]]);
+      }
+    };
+    const load = Promise.all([reader(), reader(), writer()]);
+    const took: number[] = [];
+    const generations = new Set<string>();
+    const follow = async (line: string): Promise<void> => {
+      const running = operator.run(line);
+      let switched = 0;
+      const pointed = await appAt(service.folder);
+      const believed = JSON.stringify(await pointed.replay.readModels.pointer('tenants', 1));
+      await until(
+        async () => JSON.stringify(await pointed.replay.readModels.pointer('tenants', 1)) !== believed,
+        20_000,
+      );
+      switched = performance.now();
+      const pointer = await pointed.replay.readModels.pointer('tenants', 1);
+      const wanted = `tenants_v1_${pointer?.live}`;
+      await until(async () => (await readBy(service, 'tenants')) === wanted, 5_000);
+      took.push(performance.now() - switched);
+      generations.add(wanted);
+      const { code, stderr } = await running;
+      expect([code, stderr]).toEqual([0, '']);
+    };
+    await follow('projections rebuild tenants');
+    await follow('projections rollback tenants');
+    await follow('projections rebuild --all');
+    done = true;
+    await load;
+    expect(failures).toEqual([]);
+    expect(generations.size).toBe(3);
+    expect(counts.reads).toBeGreaterThan(50);
+    console.log(
+      `switches seen by the server after ${took.map((ms) => Math.round(ms)).join(', ')} ms; ` +
+        `${counts.reads} reads and ${counts.writes} writes meanwhile`,
+    );
+    expect(Math.max(...took)).toBeLessThan(1_000);
+    expect((await operator.run('projections verify')).code).toBe(0);
+  });
+});
+
+describe('a poisoned tenant among 200', () => {
+  it('is parked within seconds, holds nobody up, and is healed by setting the event aside', async () => {
+    const service = await startService();
+    const operator = operatorAt(service.folder);
+    const app = await appAt(service.folder);
+    const log = await openLog(service.folder);
+    const tenants = Array.from({ length: 200 }, () => randomUUID());
+    for (const tenantId of tenants) await log.tell(streams.tenant(tenantId), created());
+    const [bad = ''] = tenants;
+    const eventId = log.plant(streams.tenant(bad), { type: 'TenantUpdated', data: '{"name":' });
+    await log.tell(streams.tenant(bad), updated('waits'));
+    let slowest = 0;
+    for (const tenantId of tenants.slice(1)) {
+      const began = performance.now();
+      const { position } = await log.tell(streams.tenant(tenantId), updated('goes on'));
+      expect(await app.projecting.reached(position, 2_000)).toBe(true);
+      slowest = Math.max(slowest, performance.now() - began);
+    }
+    expect(slowest).toBeLessThan(2_000);
+    const parked = await operator.json<Record<string, string>[]>('projections parked');
+    expect(parked.map(({ projection }) => projection)).toEqual(NAMES);
+    for (const row of parked) expect(row).toMatchObject({ tenant_id: bad, event_id: eventId });
+    const verified = await operator.json<Report>('projections verify');
+    for (const one of verified.projections) expect(one).toMatchObject({ differences: 0, parked: [bad] });
+
+    expect((await findTenant(app.projecting.reader('tenants'), bad))?.name).toBe('A tenant');
+    const done = await operator.json('projections set-aside', eventId, '--reason', 'A torn row.');
+    expect(done).toEqual({ event_id: eventId, tenant_id: bad, projections: NAMES, retry: 'asked' });
+    await until(async () => !(await app.projecting.isParked(bad)), 5_000);
+    expect((await findTenant(app.projecting.reader('tenants'), bad))?.name).toBe('waits');
+    expect(await operator.json('projections parked')).toEqual([]);
+    const rebuilt = await operator.json<Record<string, unknown>[]>('projections rebuild --all --if-equal');
+    expect(rebuilt).toHaveLength(4);
+    for (const row of rebuilt) expect(row).toMatchObject({ differences: 0, parked: 0 });
+    console.log(`poisoned tenant: the slowest of 199 others was shown after ${Math.round(slowest)} ms`);
+    await service.stop();
+  });
+});
+
+describe('a rebuild that is killed', () => {
+  it('leaves the live ones as they are; run again, it ends well', async () => {
+    const service = await startService();
+    const { folder } = service;
+    const log = await openLog(folder);
+    for (let i = 0; i < 20; i++)
+      await log.tell(
+        streams.tenant(randomUUID()),
+        created(),
+        ...Array.from({ length: 800 }, (_, n) => updated(`${n}`)),
+      );
+    const operator = operatorAt(folder);
+    const app = await appAt(folder);
+    for (const moment of ['filling', 'filling', 'step']) {
+      const child = spawnProgram(['projections', 'rebuild', 'logs'], { DATA_DIR: folder });
+      const ended = once(child, 'close');
+      await until(
+        async () => ((await app.replay.readModels.leaseNote('rebuild logs')) ?? '').includes(moment),
+        10_000,
+      );
+      child.kill('SIGKILL');
+      await ended;
+      expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
+    }
+    const pointer = await app.replay.readModels.pointer('logs', 1);
+    const rebuilt = await operator.run('projections rebuild logs --if-equal --json');
+    expect([rebuilt.code, rebuilt.stderr]).toEqual([0, '']);
+    expect(JSON.parse(rebuilt.stdout)).toMatchObject([{ differences: 0, parked: 0 }]);
+    expect(await app.replay.readModels.pointer('logs', 1)).not.toEqual(pointer);
+    expect((await operator.run('projections verify logs')).code).toBe(0);
+    await service.stop();
+  });
+});

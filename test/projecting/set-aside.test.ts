@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto';
+import { projections } from '../../projections/projections';
+import { findTenant } from '../../projections/tenants';
+import { parkedTenants } from '../../src/projecting/projection-run';
+import { setAside } from '../../src/projecting/set-aside';
+import type { Generation } from '../../src/read-models/read-models';
+import { until } from '../support/waiting';
+import { lineCollections, plainLines } from './lines';
+import { lines, replaying, someTenants, type Replaying } from './replay';
+import { documentsOf, openProcess, openReadModels, streams, updated } from './world';
+
+const ACTOR = { type: 'user', id: randomUUID() } as const;
+const LONG = 10_000;
+
+const parkedIn = async (generation: Generation): Promise<readonly string[]> => {
+  const ids: string[] = [];
+  for await (const tenant of parkedTenants(generation)) ids.push(tenant.tenant_id);
+  return ids;
+};
+
+const poisoned = async () => {
+  const world = await replaying();
+  const [tenantId = ''] = await someTenants(world);
+  const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+  const position = await world.tell(tenantId, updated('waits'));
+  return { world, tenantId, eventId, position };
+};
+
+const process = async (world: Replaying, projectors = [lines]) =>
+  openProcess(world.log, await openReadModels(world.folder), projectors);
+
+const aside = (world: Replaying, eventId: string, live: Parameters<typeof setAside>[0]['live']) =>
+  setAside(
+    { ...world, live },
+    { eventId, reason: 'It is paint.', actor: ACTOR, at: new Date().toISOString() },
+  );
+
+describe('setting an event aside', () => {
+  it('heals the tenant by whoever projects, within seconds', async () => {
+    const { world, tenantId, eventId, position } = await poisoned();
+    const server = await process(world);
+    await server.start();
+    expect(await server.reached(position, LONG)).toBe(true);
+    expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
+    const desk = await process(world);
+    await aside(world, eventId, desk.live);
+    expect(await desk.retryParked()).toBe('asked');
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 0, 5_000);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
+    expect(server.troubles).toEqual([]);
+  });
+
+  it('heals it here where nobody projects, also in the generation before', async () => {
+    const { world, eventId } = await poisoned();
+    await world.catchUp();
+    await world.rebuild();
+    const desk = await process(world);
+    await aside(world, eventId, desk.live);
+    expect(await desk.retryParked()).toBe('done');
+    expect(await desk.holder()).toBeUndefined();
+    for (const generation of [1, 2]) {
+      const id = { projection: 'lines', version: 1, generation };
+      const one = await world.readModels.open(id, lines.collections, await world.log.identity());
+      expect(await parkedIn(one)).toEqual([]);
+      expect(await documentsOf(one, lineCollections)).toEqual(plainLines(world.history));
+    }
+  });
+
+  it('is not lost when the process that was asked dies: the next one obeys', async () => {
+    const { world, eventId } = await poisoned();
+    const { generation } = await world.catchUp();
+    await aside(world, eventId, [{ projector: lines, generation }]);
+    const server = await process(world);
+    await server.start();
+    await until(async () => (await parkedIn(generation)).length === 0);
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+  });
+
+  it('is obeyed by a rebuild, and reads never park the tenant again', async () => {
+    const { world, eventId } = await poisoned();
+    const live = await world.catchUp();
+    await aside(world, eventId, [live]);
+    await (await process(world)).retryParked();
+    expect(await world.rebuild(lines, { ifEqual: true })).toMatchObject({ parked: 0 });
+    const { generation } = await world.live();
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+  });
+
+  it('is an event that names all projections in which the tenant is parked, and no others', async () => {
+    const { world, tenantId, eventId, position } = await poisoned();
+    const server = await process(world, [...projections]);
+    await server.catchUp(position, LONG);
+    const done = await aside(world, eventId, server.live);
+    expect(done).toEqual({
+      eventId,
+      eventTenantId: tenantId,
+      projections: ['tenants', 'applications', 'logs', 'usage'],
+      reason: 'It is paint.',
+    });
+    const told = [];
+    for await (const batch of world.log.readStream(streams.operator())) told.push(...batch);
+    expect(told).toMatchObject([
+      { type: 'EventSetAside', data: done, metadata: { actor: ACTOR, version: 1 } },
+    ]);
+    await server.retryParked();
+    for (const { generation } of server.live) expect(await parkedIn(generation)).toEqual([]);
+    expect((await findTenant(server.reader('tenants'), tenantId))?.name).toBe('waits');
+  });
+
+  it('names only the projection that cannot take it', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    const id = randomUUID();
+    const data = { applicationId: randomUUID(), name: 'x' };
+    await world.log.tell(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
+    const server = await process(world, [...projections]);
+    await server.catchUp((await world.log.head())!.position, LONG);
+    expect((await aside(world, id, server.live)).projections).toEqual(['applications']);
+  });
+
+  it('parks the tenant anew at the next event that cannot be read', async () => {
+    const { world, tenantId, eventId } = await poisoned();
+    const second = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+    await world.catchUp();
+    const desk = await process(world);
+    await aside(world, eventId, desk.live);
+    await desk.retryParked();
+    for await (const tenant of parkedTenants(desk.reader('lines'))) expect(tenant.event_id).toBe(second);
+    expect(await parkedIn(desk.reader('lines'))).toEqual([tenantId]);
+  });
+
+  it('is refused where nobody is parked at the event', async () => {
+    const { world, eventId } = await poisoned();
+    const server = await process(world);
+    await server.catchUp((await world.log.head())!.position, LONG);
+    for (const other of [randomUUID(), ''])
+      await expect(aside(world, other, server.live)).rejects.toMatchObject({ code: 'not_parked' });
+    await aside(world, eventId, server.live);
+    await server.retryParked();
+    await expect(aside(world, eventId, server.live)).rejects.toMatchObject({ code: 'not_parked' });
+  });
+
+  it('may be done by two at once', async () => {
+    const { world, tenantId, eventId } = await poisoned();
+    const [other = ''] = await someTenants(world, 1);
+    const second = world.log.plant(streams.tenant(other), { type: 'TenantPainted', data: '{}' });
+    await world.catchUp();
+    const desk = await process(world);
+    expect([...(await parkedIn(desk.reader('lines')))].toSorted()).toEqual([tenantId, other].toSorted());
+    await Promise.all([eventId, second].map((id) => aside(world, id, desk.live)));
+    await desk.retryParked();
+    expect(await parkedIn(desk.reader('lines'))).toEqual([]);
+  });
+
+  it.each(['no json', '{}', 'null', '{"projections":7}', '{"projections":[7],"eventId":{}}'])(
+    'that cannot be read sets nothing aside and stops nobody: %s',
+    async (data) => {
+      const { world, tenantId, position } = await poisoned();
+      world.log.plant(streams.operator(), { type: 'EventSetAside', data });
+      const server = await process(world);
+      await server.start();
+      expect(await server.reached(position, 3_000)).toBe(true);
+      expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
+      expect(server.troubles).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { created, openLog, streams, updated } from '../projecting/world';
+import { freshFolder } from '../support/folders';
+import { ask, type Answered } from '../support/http';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/until';
+
+const DIST = join(__dirname, '..', '..');
+const ROOT = join(DIST, '..');
+
+const replaced = (text: string, before: string, after: string): string => {
+  expect(text).toContain(before);
+  return text.replaceAll(before, after);
+};
+
+/** A later release of the program: the same, but its tenants are projected in another way under another version. */
+const release = (version: number): string => {
+  const folder = freshFolder();
+  for (const part of ['src', 'projections'])
+    cpSync(join(DIST, part), join(folder, 'dist', part), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ version: `0.${version}.0` }));
+  const path = join(folder, 'dist', 'projections', 'tenants.js');
+  const changed = replaced(readFileSync(path, 'utf8'), 'version: 1,', `version: ${version},`);
+  writeFileSync(path, replaced(changed, 'name: event.data.name', `name: event.data.name + ' in ${version}'`));
+  return join(folder, 'dist', 'src', 'cli', 'main.js');
+};
+
+const freePort = async (): Promise<string> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return String(port);
+};
+
+describe('an upgrade with a changed projection', () => {
+  let env: Record<string, string>;
+  let url: string;
+  let key: string;
+  let running: Service;
+
+  const read = (): Promise<Answered> => ask(`${url}/tenants/self`, { key });
+  const rename = async (name: string): Promise<void> => {
+    const { status } = await ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
+    expect(status).toBe(200);
+  };
+
+  /** Starts a program while a client asks all the time; gives its answers up to the first good one. */
+  const startAsked = async (main?: string): Promise<{ answers: readonly Answered[]; gapMs: number }> => {
+    const answers: Answered[] = [];
+    let firstAt = 0;
+    const starting = startService(env, main);
+    await until(async () => {
+      const answered = await read().catch(() => undefined);
+      if (answered === undefined) return false;
+      if (firstAt === 0) firstAt = performance.now();
+      answers.push(answered);
+      return answered.status === 200;
+    }, 25_000);
+    const gapMs = performance.now() - firstAt;
+    running = await starting;
+    return { answers, gapMs };
+  };
+
+  /** All that a client may see meanwhile: not yet. Never an empty or an older answer. */
+  const expectOnlyStarting = (answers: readonly Answered[]): void => {
+    for (const { status, headers, json } of answers.slice(0, -1)) {
+      expect([status, json.code]).toEqual([503, 'starting']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  };
+
+  beforeAll(async () => {
+    env = { DATA_DIR: freshFolder(), PORT: await freePort() };
+    running = await startService(env);
+    ({ url, key } = running);
+    const log = await openLog(env['DATA_DIR']);
+    for (let i = 0; i < 15; i++)
+      await log.tell(
+        streams.tenant(randomUUID()),
+        created(),
+        ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`)),
+      );
+    await log.close();
+    await rename('Acme');
+  });
+
+  it('without a rebuild answers 503 until its read models are filled, never an empty answer', async () => {
+    await running.stop();
+    const { answers } = await startAsked(release(2));
+    expect(answers.length).toBeGreaterThan(1);
+    expectOnlyStarting(answers);
+    expect(answers.at(-1)?.json.name).toBe('Acme in 2');
+    await rename('Acme & Sons');
+    expect((await read()).json.name).toBe('Acme & Sons in 2');
+  });
+
+  it('goes back to the older program, which catches up', async () => {
+    await running.stop();
+    const { answers } = await startAsked();
+    expectOnlyStarting(answers);
+    expect(answers.at(-1)?.json.name).toBe('Acme & Sons');
+  });
+
+  it('after a rebuild beside the old server has no gap, and back again neither', async () => {
+    const main = release(3);
+    const rebuilding = command(['projections', 'rebuild', '--all', '--json'], env, main);
+    let done = false;
+    const finished = rebuilding.finally(() => (done = true));
+    let writes = 0;
+    for (; !done; writes++) {
+      await rename(`Write ${writes}`);
+      expect((await read()).json.name).toBe(`Write ${writes}`);
+    }
+    const { code, stdout, stderr } = await finished;
+    expect([code, stderr.replace(/^The read models do not show it yet.*\n/, '')]).toEqual([0, '']);
+    const rows = JSON.parse(stdout) as {
+      projection: string;
+      generation: string;
+      differences: number | null;
+    }[];
+    expect(rows.map(({ projection, differences }) => [projection, differences])).toEqual([
+      ['tenants', null],
+      ['applications', 0],
+      ['logs', 0],
+      ['usage', 0],
+    ]);
+    expect(rows[0]?.generation).toMatch(/^tenants_v3_/);
+    await rename('Last of the old');
+    expect((await read()).json.name).toBe('Last of the old');
+
+    await running.stop();
+    const { answers, gapMs } = await startAsked(main);
+    expectOnlyStarting(answers);
+    expect(answers.at(-1)?.json.name).toBe('Last of the old in 3');
+    console.log(
+      `after the restart: ${answers.length - 1} answers 503 in ${Math.round(gapMs)} ms; ${writes} writes`,
+    );
+    expect(gapMs).toBeLessThan(2_000);
+    await rename('First of the new');
+    const verified = await command(['projections', 'verify', '--json'], env, main);
+    expect(verified.code).toBe(0);
+
+    await running.stop();
+    const back = await startAsked();
+    expectOnlyStarting(back.answers);
+    expect(back.answers.at(-1)?.json.name).toBe('First of the new');
+    expect(back.gapMs).toBeLessThan(2_000);
+    await running.stop();
+  });
+});
