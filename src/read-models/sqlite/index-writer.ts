@@ -11,6 +11,9 @@ export interface IndexWriter {
   close(): void;
 }
 
+/** No lease is taken for longer: one that seems to be comes from a clock that was set back. */
+const LONGEST_MS = 600_000;
+
 export const openIndexWriter = (path: string): IndexWriter => {
   const db = openForWriting(path, 'NORMAL');
   migrate(
@@ -51,7 +54,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
           now === undefined ||
           now.holder === holder ||
           now.until < Date.now() ||
-          now.until > Date.now() + forMs ||
+          now.until > Date.now() + LONGEST_MS ||
           isGone(now.holder);
         if (isFree) take.run(what, holder, Date.now() + forMs, note);
         return isFree;
