@@ -115,8 +115,8 @@ describe('projections, beside a running server', () => {
   it('shows every generation, who projects, and nothing parked', async () => {
     const status = await operator.json<Status>('projections status');
     expect(status.projector).toContain(String(service.process.pid));
-    expect(status.generations.map(({ generation, role }) => [generation, role]).toSorted()).toEqual(
-      NAMES.map((name) => [`${name}_v1_1`, 'live']).toSorted(),
+    expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
+      NAMES.map((name) => `${name}_v1_1 live`).toSorted(),
     );
     for (const one of status.generations)
       expect(one).toMatchObject({ position: status.head, lag_events: 0, lag_seconds: 0, parked: 0 });
