@@ -46,9 +46,9 @@ const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Prom
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-const tellGaps = async (ctx: ApiContext, answer: Answer, { reader, headers }: ApiParts): Promise<void> => {
-  if (answer.from === undefined || ctx.state.key === undefined) return;
-  const parked = await reader(answer.from).get(ctx.state.key.tenantId, PARKED, PARKED_KEY);
+const tellGaps = async (ctx: ApiContext, { from }: Route, { reader, headers }: ApiParts): Promise<void> => {
+  if (from === undefined || ctx.state.key === undefined) return;
+  const parked = await reader(from).get(ctx.state.key.tenantId, PARKED, PARKED_KEY);
   if (parked !== undefined) ctx.set(headers.completeUntil, (parked as unknown as ParkedTenant).recorded_at);
 };
 
@@ -71,8 +71,8 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
 export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
+    await tellGaps(ctx, route, parts); // first: a tenant that is freed meanwhile gives more than was said, not less
     const answer = await route.handle(askedOf(ctx, route, parts), parts);
     await showWrite(ctx, answer, parts);
-    await tellGaps(ctx, answer, parts);
     send(ctx, route, answer);
   };

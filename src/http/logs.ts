@@ -110,6 +110,7 @@ export const listLogs = route({
   method: 'get',
   path: '/logs',
   permission: 'log:read',
+  from: 'logs',
   handle: async ({ tenantId, query }, { reader, cursors }) => {
     const filter = filterOf(query);
     const page = numberOf(query, 'page', 1);
@@ -121,7 +122,7 @@ export const listLogs = route({
       pagination: paginationOf(page, size, found, cursor),
       data: found.rows.map((row) => logView(tenantId, row)),
     };
-    return { ...ok(body), from: 'logs' };
+    return ok(body);
   },
 });
 
@@ -129,8 +130,6 @@ export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
   permission: 'log:read',
-  handle: async ({ tenantId }, { reader }) => ({
-    ...ok(await listEntityTypes(reader('logs'), tenantId)),
-    from: 'logs',
-  }),
+  from: 'logs',
+  handle: async ({ tenantId }, { reader }) => ok(await listEntityTypes(reader('logs'), tenantId)),
 });

@@ -5,8 +5,6 @@ export const readOwnUsage = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
   permission: 'report:read',
-  handle: async ({ tenantId, at }, { reader }) => ({
-    ...ok(await reportUsage(reader('usage'), tenantId, at)),
-    from: 'usage',
-  }),
+  from: 'usage',
+  handle: async ({ tenantId, at }, { reader }) => ok(await reportUsage(reader('usage'), tenantId, at)),
 });

@@ -14,6 +14,8 @@ export interface Route<Body = unknown> {
   readonly permission?: string;
   /** Left out: the route takes no body and ignores one. */
   readonly body?: BodyCheck<Body>;
+  /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
+  readonly from?: string;
   readonly handle: (asked: Asked<Body>, parts: RouteParts) => Promise<Answer>;
 }
 
@@ -50,8 +52,6 @@ export interface Answer {
   readonly body?: unknown;
   /** The revision that the body shows. */
   readonly etag?: number;
-  /** The projection that it was read from: if the tenant is parked there, the answer says until when it is complete. */
-  readonly from?: string;
   /** A write: answered when the read models show this position. */
   readonly position?: Position;
 }

@@ -61,10 +61,11 @@ export const readOwnTenant = route({
   method: 'get',
   path: PATH,
   permission: 'tenant:read',
+  from: 'tenants',
   handle: async ({ tenantId }, { reader }) => {
     const document = await findTenant(reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return { ...ok(viewOfDocument(document), document.revision), from: 'tenants' };
+    return ok(viewOfDocument(document), document.revision);
   },
 });
 
