@@ -1,4 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
@@ -12,6 +13,7 @@ import { sqliteSnapshots } from './ledger/sqlite-snapshots';
 import { openProjecting, type Projecting } from './projecting/projecting';
 import type { ReplayParts } from './projecting/rebuild';
 import type { ReadModels } from './read-models/read-models';
+import { isGone } from './read-models/sqlite/lease-holder';
 import { sqliteReadModels } from './read-models/sqlite/sqlite-read-models';
 
 /** The parts that every door works with. This file alone knows which adapters are plugged in. */
@@ -42,8 +44,18 @@ export interface Scratch {
   remove(): Promise<void>;
 }
 
+/** A replay that was killed could not tidy up after itself. */
+const removeAbandoned = (folder: string): void => {
+  for (const name of readdirSync(folder)) {
+    const owner = /^scratch-([0-9]+)-/.exec(name)?.[1];
+    if (owner !== undefined && isGone(`${hostname()} ${owner}`))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
+};
+
 const openScratch = async (folder: string): Promise<Scratch> => {
-  const place = mkdtempSync(join(folder, 'scratch-'));
+  removeAbandoned(folder);
+  const place = mkdtempSync(join(folder, `scratch-${process.pid}-`));
   const readModels = await sqliteReadModels(place);
   return {
     readModels,

@@ -295,6 +295,34 @@ describe('verify', () => {
     60_000,
   );
 
+  it('raises no false alarm though the live one moves on at every look', async () => {
+    const world = await replaying();
+    const [busy = '', wrong = ''] = await someTenants(world);
+    const live = await world.catchUp();
+    await edit(live.generation, headOf(wrong), { count: 99, sum: 0 });
+    let looks = 0;
+    const moveOn = async (): Promise<void> => {
+      looks += 1;
+      await world.tell(busy, updated('moves on'));
+      await projectInto(world, live);
+    };
+    const { scan, snapshot } = live.generation;
+    const moving = {
+      ...live.generation,
+      scan: async (...parts: Parameters<typeof scan>) => {
+        await moveOn();
+        return scan(...parts);
+      },
+      snapshot: async (...parts: Parameters<typeof snapshot>) => {
+        await moveOn();
+        return snapshot(...parts);
+      },
+    };
+    const { found } = await verified({ ...world, live: async () => ({ ...live, generation: moving }) });
+    expect(found.map(nameOf)).toEqual([nameOf(headOf(wrong))]);
+    expect(looks).toBeGreaterThan(3);
+  });
+
   it('finds nothing wrong in what a rebuild made', async () => {
     const world = await replaying();
     const [tenantId = ''] = await someTenants(world);
