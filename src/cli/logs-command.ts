@@ -6,6 +6,7 @@ import { walkLogs, type LogFilter } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';
 import { atDesk } from './desk';
+import { visible } from './output';
 import { knownTenant } from './tenant-commands';
 
 interface Options {
@@ -30,7 +31,8 @@ const filterOf = ({ entityType, entityId, since, until }: Options): LogFilter =>
 
 const readable = (row: LogRow): string => {
   const actor = row.actor_id === undefined ? 'somebody' : `${row.actor_type} ${row.actor_id}`;
-  return `${row.created_at}  ${row.entity_type}/${row.entity_id}  ${row.operation}  ${row.message}  by ${actor}`;
+  const { created_at: at, entity_type: type, entity_id: id, operation, message } = row;
+  return visible(`${at}  ${type}/${id}  ${operation}  ${message}  by ${actor}`);
 };
 
 /** Waits for a reader that is slower than we are. */

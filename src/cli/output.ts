@@ -7,9 +7,16 @@ export const say = (sentence: string): void => void process.stderr.write(`${sent
 type Cell = string | number | boolean | null | undefined;
 type Row = Readonly<Record<string, Cell | readonly string[]>>;
 
+// oxlint-disable-next-line no-control-regex -- these are what it is about
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Names come from callers of the API: on a terminal their control characters are shown, not obeyed. */
+export const visible = (text: string): string =>
+  text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 const textOf = (value: Row[string]): string => {
   if (value === undefined || value === null) return '-';
-  return Array.isArray(value) ? value.join(' ') : String(value);
+  return visible(Array.isArray(value) ? value.join(' ') : String(value));
 };
 
 /** A list as columns, or what to say when there is nothing. */

@@ -10,6 +10,7 @@ import { listApplications } from '../../projections/applications';
 import { freshKey } from './application-commands';
 import { addDemoFacts } from './demo';
 import { operatorCaller } from './desk';
+import { visible } from './output';
 import { allTenants } from './tenant-commands';
 
 /** What a start says on stdout: how to use what is running. */
@@ -68,7 +69,7 @@ const howToMakeAKey = async (app: App): Promise<string> => {
     const found = applications.find((one) => one.type === 'management' && one.deleted_at === undefined);
     if (found === undefined) continue;
     return [
-      `Make another key for the Application "${found.name}" of the tenant "${tenant.name}":`,
+      visible(`Make another key for the Application "${found.name}" of the tenant "${tenant.name}":`),
       '',
       `  npx tenant-ledger key create --tenant ${tenant.id} --application ${found.id}`,
     ].join('\n');
