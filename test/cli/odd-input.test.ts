@@ -26,6 +26,6 @@ it('says in a sentence why a file of facts cannot be read', async () => {
   });
   expect(await operator.run(`ingest ${operator.folder}`)).toMatchObject({
     code: 1,
-    stderr: `tenant-ledger: ${operator.folder} is a folder, not a file. [file_unreadable]\n`,
+    stderr: `tenant-ledger: The file ${operator.folder} is a folder. [file_unreadable]\n`,
   });
 });
