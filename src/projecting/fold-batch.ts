@@ -145,19 +145,19 @@ const take = (step: Step, around: Surroundings): void => {
 };
 
 /**
- * What a batch does to the documents, given those of state n. A tenant that is parked, or that is parked by an event of
+ * What a batch does to the documents of the workspace. A tenant that is parked, or that is parked by an event of
  * this batch, waits: its later events are not applied.
  */
 export const foldBatch = async (
   projector: Projector,
-  generation: Generation,
+  space: Workspace,
   batch: FedBatch,
   after: string | undefined,
   around: Surroundings,
 ): Promise<readonly Write[]> => {
-  const space = workspace();
+  space.begin();
   const steps = stepsOf(projector, batch, after, space);
-  await space.load(generation);
+  await space.load();
   for (const step of steps) if (step.parking.document === undefined) take(step, around);
   return space.writes();
 };
@@ -181,10 +181,11 @@ export const foldWaiting = async (
   last: boolean,
   around: Surroundings,
 ): Promise<Retried> => {
-  const space = workspace();
+  const space = workspace(generation);
+  space.begin();
   const parking = space.slot(tenant.tenant_id, PARKED, PARKED_KEY);
   const steps = stepsOf(projector, batch, tenant.after, space);
-  await space.load(generation);
+  await space.load();
   parking.document = undefined;
   const stillSince = { ...around, now: tenant.since };
   for (const step of steps) if (parking.document === undefined) take(step, stillSince);

@@ -7,6 +7,7 @@ import {
   type Control,
   type Generation,
   type Scanned,
+  type Write,
 } from '../read-models/read-models';
 import { fedBatch, type FedBatch } from './feed';
 import {
@@ -17,6 +18,7 @@ import {
   type Retried,
   type Surroundings,
 } from './fold-batch';
+import { workspace } from './workspace';
 
 /** Events that the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
 export type SetAside = (projection: string, eventId: string) => boolean;
@@ -47,34 +49,70 @@ const checkpointOf = (batch: FedBatch): Checkpoint | undefined => {
   return last === undefined ? undefined : { position: last.position, eventId: last.id };
 };
 
-/** Commits one batch on top of a control state. Undefined: somebody else was faster, look again. */
-const commitBatch = async (
+interface Folded {
+  readonly to: Checkpoint;
+  readonly writes: readonly Write[];
+}
+
+/** The batches of a run as what they do to the documents, one after the other, on top of a control state. */
+async function* folded(
   run: ProjectionRun,
-  control: Control,
-  batch: FedBatch,
-): Promise<Control | undefined> => {
-  const { projector, generation } = run;
-  const to = checkpointOf(batch);
-  if (to === undefined) return control;
-  const writes = await foldBatch(projector, generation, batch, control.to?.position, around(run));
-  if (!(await generation.commit(control.n, to, writes))) return undefined;
-  run.moved(to.position);
-  return { ...control, n: control.n + 1, to, applied: to.position };
+  { n, to }: Control,
+  events: AsyncIterable<FedBatch>,
+): AsyncGenerator<Folded> {
+  const space = workspace(run.generation, n === 0);
+  let after = to?.position;
+  for await (const batch of events) {
+    const end = checkpointOf(batch);
+    if (end === undefined) continue;
+    yield { to: end, writes: await foldBatch(run.projector, space, batch, after, around(run)) };
+    after = end.position;
+  }
+}
+
+/** Commits what is folded, and lets the next batch be read and folded meanwhile. False: somebody else was faster. */
+const commitAll = async (run: ProjectionRun, start: Control, batches: AsyncIterator<Folded>) => {
+  let { n } = start;
+  let next = batches.next();
+  for (let batch = await next; batch.done !== true; batch = await next) {
+    const { to, writes } = batch.value;
+    const committing = run.generation.commit(n, to, writes);
+    next = batches.next();
+    next.catch(() => undefined);
+    if (!(await committing)) return false;
+    n += 1;
+    run.moved(to.position);
+  }
+  return true;
+};
+
+/** The events after a position. It ends when the signal says so, if not before. */
+export type EventsAfter = (after: Position | undefined, signal: AbortSignal) => AsyncIterable<FedBatch>;
+
+const projectFrom = async (run: ProjectionRun, events: EventsAfter, ending?: AbortSignal) => {
+  const control = await run.generation.control();
+  const over = new AbortController();
+  const end = (): void => over.abort();
+  ending?.addEventListener('abort', end);
+  if (ending?.aborted === true) end();
+  const batches = folded(run, control, events(control.to?.position, over.signal));
+  try {
+    return await commitAll(run, control, batches);
+  } finally {
+    end();
+    ending?.removeEventListener('abort', end);
+    // Not awaited: it may be folding what nobody wants any more.
+    void batches.return(undefined).catch(() => undefined);
+  }
 };
 
 /** Projects what comes out of `events` until it ends. Starts over by itself when another projector was faster. */
 export const project = async (
   run: ProjectionRun,
-  events: (after: Position | undefined) => AsyncIterable<FedBatch>,
+  events: EventsAfter,
+  ending?: AbortSignal,
 ): Promise<void> => {
-  let control: Control | undefined;
-  do {
-    control = await run.generation.control();
-    for await (const batch of events(control.to?.position)) {
-      control = await commitBatch(run, control, batch);
-      if (control === undefined) break;
-    }
-  } while (control === undefined);
+  while (!(await projectFrom(run, events, ending)));
 };
 
 const SCAN_PAGE = 500;

@@ -34,7 +34,7 @@ export const projectionRuns = (parts: {
         const run = await runOf(one);
         await retryAllParked(run, alsoOwn);
         alsoOwn = false;
-        await project(run, (after) => feed.from(after, signal));
+        await project(run, feed.from, signal);
       } catch (error) {
         onTrouble(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
         await pause(RETRY_MS, signal);

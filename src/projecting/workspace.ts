@@ -1,10 +1,13 @@
 import type { Document } from '../../projections/projector';
 import type { DocumentKey, Generation, Write } from '../read-models/read-models';
+import { keyFilter } from './key-filter';
 
-/** A document of the batch: loaded with all others at once, then changed in memory. */
+/** A document that a batch touches: loaded with all others at once, then changed in memory. */
 export interface Slot extends DocumentKey {
   document: Document | undefined;
   isWritten: boolean;
+  /** The last batch that touched it. */
+  batch: number;
 }
 
 /** Changes a document in memory. */
@@ -13,27 +16,84 @@ export const write = (slot: Slot, document: Document | undefined): void => {
   slot.isWritten = true;
 };
 
-/** The documents that a batch touches. */
-export const workspace = () => {
-  const slots = new Map<string, Slot>();
+type Shelf = Map<string, Map<string, Map<string, Slot>>>;
+
+/** So many documents are remembered, more or less: the next batch often needs those of the last ones. */
+const MOST_KEPT = 40_000;
+
+const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = new Map<string, V>();
+  map.set(key, made);
+  return made;
+};
+
+/**
+ * The documents of a generation as one run sees them: those of its last control state, with everything on top that the
+ * run has written or is just writing. It holds as long as every commit of the run succeeds; after one that did not, it
+ * must be thrown away. Documents of the last batch are always kept, so the next one may be folded while that is still
+ * being written. `isNew`: nothing is in the generation yet, so what the run has not written need not be looked for.
+ */
+export const workspace = (generation: Generation, isNew = false) => {
+  const written = isNew ? keyFilter() : undefined;
+  let shelf: Shelf = new Map();
+  let kept = 0;
+  let batch = 0;
+  let touched: Slot[] = [];
+  let unknown: Slot[] = [];
+
+  const place = (slot: Slot): void => {
+    inner(inner(shelf, slot.tenantId), slot.collection).set(slot.key, slot);
+    kept += 1;
+  };
+
+  const touch = (slot: Slot): Slot => {
+    if (slot.batch === batch) return slot;
+    slot.batch = batch;
+    touched.push(slot);
+    return slot;
+  };
+
   return {
-    slot: (tenantId: string, collection: string, key: string): Slot => {
-      const text = `${tenantId} ${collection} ${key}`;
-      const known = slots.get(text);
-      if (known !== undefined) return known;
-      const made = { tenantId, collection, key, document: undefined, isWritten: false };
-      slots.set(text, made);
-      return made;
+    /** The next batch begins. */
+    begin: (): void => {
+      if (kept > MOST_KEPT) {
+        shelf = new Map();
+        kept = 0;
+        for (const slot of touched) place(slot);
+      }
+      batch += 1;
+      touched = [];
+      unknown = [];
     },
-    load: async (generation: Generation): Promise<void> => {
-      const wanted = [...slots.values()];
+
+    slot: (tenantId: string, collection: string, key: string): Slot => {
+      const known = shelf.get(tenantId)?.get(collection)?.get(key);
+      if (known !== undefined) return touch(known);
+      const made = { tenantId, collection, key, document: undefined, isWritten: false, batch: -1 };
+      place(made);
+      unknown.push(made);
+      return touch(made);
+    },
+
+    load: async (): Promise<void> => {
+      const wanted = written === undefined ? unknown : unknown.filter((slot) => written.mayHave(slot));
+      if (wanted.length === 0) return;
       const loaded = await generation.load(wanted);
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
-    writes: (): readonly Write[] =>
-      [...slots.values()]
-        .filter((slot) => slot.isWritten)
-        .map(({ tenantId, collection, key, document }) => ({ tenantId, collection, key, document })),
+
+    /** What the batch has changed. */
+    writes: (): readonly Write[] => {
+      const changed = touched.filter((slot) => slot.isWritten);
+      return changed.map((slot) => {
+        slot.isWritten = false;
+        written?.add(slot);
+        const { tenantId, collection, key, document } = slot;
+        return { tenantId, collection, key, document };
+      });
+    },
   };
 };
 

@@ -3,7 +3,7 @@ import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
 import { messageOf } from '../../fault';
 import { logFault, type LoggedEvent, type ReadFrom } from '../event-log';
-import { eventOf, rowIdOf, type Row } from './row';
+import { COLUMNS, eventOf, rowIdOf, type Row } from './row';
 
 /** A batch ends at whichever comes first. */
 const BATCH_EVENTS = 512;
@@ -22,8 +22,9 @@ const takeBatch = (rows: Iterable<unknown>): Page => {
   const batch: LoggedEvent[] = [];
   let bytes = 0;
   for (const row of rows as Iterable<Row>) {
-    batch.push(eventOf(row));
-    bytes += row.data.length + row.metadata.length;
+    const event = eventOf(row);
+    batch.push(event);
+    bytes += event.bytes;
     if (batch.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) return { batch, full: true };
   }
   return { batch, full: false };
@@ -52,8 +53,13 @@ const read = (next: () => Page): Page => {
 };
 
 export const eventReader = (db: Database, news: Tail) => {
-  const ofStream = db.prepare('SELECT * FROM events WHERE stream = ? AND revision > ? ORDER BY revision');
-  const ofAll = db.prepare('SELECT * FROM events WHERE position > ? ORDER BY position');
+  const rows = (where: string) => {
+    const statement = db.prepare(`SELECT ${COLUMNS} FROM events WHERE ${where}`);
+    statement.setReturnArrays(true);
+    return statement;
+  };
+  const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
+  const ofAll = rows('position > ? ORDER BY position');
   const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
   const lastRevision = db.prepare(
     'SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',

@@ -1,15 +1,18 @@
 import type { LoggedEvent, Position } from '../event-log';
 
-export interface Row {
-  readonly position: number;
-  readonly stream: string;
-  readonly revision: number;
-  readonly id: string;
-  readonly type: string;
-  readonly data: string;
-  readonly metadata: string;
-  readonly recorded_at: number;
-}
+/** The columns of an event, in this order: rows come as lists, which is half the cost of objects with names. */
+export const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
+
+export type Row = readonly [
+  position: number,
+  stream: string,
+  revision: number,
+  id: string,
+  type: string,
+  data: string,
+  metadata: string,
+  recordedAt: number,
+];
 
 /** Padded, so that the order of the text is the order of the log. */
 export const positionOf = (rowId: number): Position => String(rowId).padStart(16, '0');
@@ -25,14 +28,36 @@ const parsed = (text: string): unknown => {
   }
 };
 
-export const eventOf = (row: Row): LoggedEvent => ({
-  id: row.id,
-  type: row.type,
-  data: parsed(row.data),
-  metadata: parsed(row.metadata),
-  stream: row.stream,
-  revision: row.revision,
-  position: positionOf(row.position),
-  bytes: row.data.length + row.metadata.length,
-  recordedAt: new Date(Number.isSafeInteger(row.recorded_at) ? row.recorded_at : 0).toISOString(),
+/** Events come in bursts: many neighbours share their millisecond. */
+const isoTimes = () => {
+  let last = Number.NaN;
+  let text = '';
+  return (time: number): string => {
+    if (time === last) return text;
+    last = time;
+    text = new Date(Number.isSafeInteger(time) ? time : 0).toISOString();
+    return text;
+  };
+};
+const isoOf = isoTimes();
+
+export const eventOf = ([
+  position,
+  stream,
+  revision,
+  id,
+  type,
+  data,
+  metadata,
+  recordedAt,
+]: Row): LoggedEvent & { readonly bytes: number } => ({
+  id,
+  type,
+  data: parsed(data),
+  metadata: parsed(metadata),
+  stream,
+  revision,
+  position: positionOf(position),
+  bytes: data.length + metadata.length,
+  recordedAt: isoOf(recordedAt),
 });
