@@ -90,7 +90,7 @@ describe('the questions about logs', () => {
     [
       'the entity types',
       (reader) => listEntityTypes(reader, TENANT),
-      ['SEARCH docs_types USING INDEX sqlite_autoindex_docs_types_1 (tenant=?)'],
+      ['SEARCH docs_types USING PRIMARY KEY (tenant=?)'],
     ],
   ])('seek in an index and sort nothing: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);

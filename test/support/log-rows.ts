@@ -15,11 +15,8 @@ const fill = (path: string): void => {
     document: object,
     fields: readonly (string | number)[],
   ) => ({
-    tenantId: TENANT,
     collection,
-    key,
-    document: JSON.stringify(document),
-    fields,
+    flat: [TENANT, key, JSON.stringify(document), ...fields],
   });
   const rows = Array.from({ length: ROWS }, (_, at) => {
     const [number, type_number] = [at + 1, Math.floor(at / 2) + 1];

@@ -1,21 +1,23 @@
 import type { Collection } from '../../../projections/projector';
 import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
 import type { Checkpoint } from '../read-models';
-import { createIndexes, createTable, createTenants, tableOf, upsertInto } from './tables';
+import { createIndexes, createTable, createTenants, fieldsOf, tableOf, upsertInto } from './tables';
 
-/** A write as it travels to the writing thread: serialised, with the values of its indexed fields. */
-export interface RowWrite {
-  readonly tenantId: string;
+type Field = string | number | null;
+
+/**
+ * The writes of one collection as they travel to the writing thread. One flat list costs a fraction of an object per
+ * row: for each row its tenant, key, document (as JSON, or null to remove it) and the values of its indexed fields.
+ */
+export interface CollectionWrites {
   readonly collection: string;
-  readonly key: string;
-  readonly document: string | undefined;
-  readonly fields: readonly (string | number | null)[];
+  readonly flat: readonly Field[];
 }
 
 export interface GenerationWriter {
   /** Creates the indexes that are missing. */
   finish(): void;
-  commit(n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean;
+  commit(n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[]): boolean;
   close(): void;
 }
 
@@ -78,6 +80,7 @@ export const openGenerationWriter = (
       collection.name,
       {
         put: db.prepare(upsertInto(collection)),
+        width: 3 + fieldsOf(collection).length,
         remove: db.prepare(`DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`),
       },
     ]),
@@ -87,18 +90,22 @@ export const openGenerationWriter = (
   const stay = db.prepare('UPDATE control SET n = n + 1');
   const move = db.prepare('UPDATE control SET n = n + 1, position = ?, event_id = ?');
 
-  const write = ({ collection, tenantId, key, document, fields }: RowWrite): void => {
+  const writeAll = ({ collection, flat }: CollectionWrites): void => {
     const statement = statements.get(collection);
     if (statement === undefined) throw new Error(`There is no collection ${collection}.`);
-    onWrite();
-    const tenant = tenants.of(tenantId);
-    if (document === undefined) statement.remove.run(tenant, key);
-    else statement.put.run(tenant, key, document, ...fields);
+    const { put, remove, width } = statement;
+    for (let at = 0; at < flat.length; at += width) {
+      onWrite();
+      const tenant = tenants.of(flat[at] as string);
+      const [key, document] = [flat[at + 1] as string, flat[at + 2] as string | null];
+      if (document === null) remove.run(tenant, key);
+      else put.run(tenant, key, document, ...flat.slice(at + 3, at + width));
+    }
   };
 
-  const commitAll = (n: number, to: Checkpoint | undefined, writes: readonly RowWrite[]): boolean => {
+  const commitAll = (n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[]): boolean => {
     if ((current.get() as { n: number }).n !== n) return false;
-    for (const row of writes) write(row);
+    for (const some of writes) writeAll(some);
     onWrite();
     if (to === undefined) stay.run();
     else move.run(to.position, to.eventId);

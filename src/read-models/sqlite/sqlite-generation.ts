@@ -2,7 +2,7 @@ import type { Collection, Document, Query, Selection } from '../../../projection
 import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
 import type { Control, DocumentKey, Generation, GenerationId, Scanned, Write } from '../read-models';
-import type { RowWrite } from './generation-writer';
+import type { CollectionWrites } from './generation-writer';
 import { countIn, fieldsOf, findIn, tableOf } from './tables';
 import type { WriteRequest } from './writer';
 
@@ -12,14 +12,20 @@ const MOST_NUMBERS = 100_000;
 
 const isPlain = (key: string): boolean => key.isWellFormed() && !key.includes('\0');
 
-const rowOf = (write: Write, fields: readonly string[]): RowWrite => ({
-  tenantId: write.tenantId,
-  collection: write.collection,
-  key: write.key,
-  document: write.document === undefined ? undefined : JSON.stringify(write.document),
-  fields:
-    write.document === undefined ? [] : fields.map((field) => (write.document?.[field] ?? null) as Field),
-});
+/** Grouped by collection, in the order in which the writer expects the values of a row. */
+const flatten = (
+  writes: readonly Write[],
+  fields: ReadonlyMap<string, readonly string[]>,
+): readonly CollectionWrites[] => {
+  const groups = new Map<string, Field[]>();
+  for (const { tenantId, collection, key, document } of writes) {
+    const flat = groups.get(collection) ?? [];
+    groups.set(collection, flat);
+    flat.push(tenantId, key, document === undefined ? null : JSON.stringify(document));
+    for (const field of fields.get(collection) ?? []) flat.push((document?.[field] ?? null) as Field);
+  }
+  return [...groups].map(([collection, flat]) => ({ collection, flat }));
+};
 
 const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
 
@@ -188,14 +194,7 @@ export const sqliteGeneration = (
     count: (tenantId, collection, selection) => reading(() => count(tenantId, collection, selection)),
     load: (keys) => reading(() => load(keys)),
     control: () => reading(control),
-    commit: (n, to, writes) =>
-      send<boolean>({
-        do: 'commit',
-        id,
-        n,
-        to,
-        writes: writes.map((write) => rowOf(write, fields.get(write.collection) ?? [])),
-      }),
+    commit: (n, to, writes) => send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, fields) }),
     scan: (collection, limit, after = { tenantId: '' }) => reading(() => scan(collection, limit, after)),
     snapshot: (keys) =>
       reading(() => {

@@ -5,9 +5,9 @@ import { fault } from '../../fault';
 import { generationName, type Checkpoint, type GenerationId, type Pointer } from '../read-models';
 import {
   openGenerationWriter,
+  type CollectionWrites,
   type GenerationWriter,
   type OnWrite,
-  type RowWrite,
 } from './generation-writer';
 import { openIndexWriter } from './index-writer';
 
@@ -28,7 +28,7 @@ export type WriteRequest =
       readonly id: GenerationId;
       readonly n: number;
       readonly to: Checkpoint | undefined;
-      readonly writes: readonly RowWrite[];
+      readonly writes: readonly CollectionWrites[];
     }
   | {
       readonly do: 'point';
