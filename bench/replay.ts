@@ -6,9 +6,11 @@ import { projections } from '../projections/projections';
 import { openApp, type App } from '../src/app';
 import { readConfiguration } from '../src/configuration';
 import { factTypes } from '../src/domain/facts';
-import { rebuild } from '../src/projecting/rebuild';
+import { sharedPages } from '../src/projecting/pages';
+import { rebuildTogether } from '../src/projecting/rebuild';
 import { verify } from '../src/projecting/verify';
 import { generationName } from '../src/read-models/read-models';
+import { together } from '../src/together';
 
 /**
  * How fast are all projections rebuilt beside a projecting process, how long does a verify take compared with that, and
@@ -58,33 +60,39 @@ const untilRead = async ({ projecting }: App, name: string, generation: string):
   });
 
 const rebuildAll = async (app: App) => {
-  const switches: number[] = [];
-  let total = 0;
-  for (const projector of projections) {
-    const steps = new Map<string, number>();
-    const began = performance.now();
-    const tell = ({ step }: { step: string }): void =>
-      void steps.set(step, (performance.now() - began) / 1_000);
-    const { generation } = await rebuild(app.replay, projector, { ifEqual: true, acceptParked: false, tell });
-    const took = (performance.now() - began) / 1_000;
-    switches.push(await untilRead(app, projector.name, generation));
-    total += took;
-    const at = (step: string): string => (steps.get(step) ?? 0).toFixed(1);
-    console.log(
-      `  ${projector.name}: ${took.toFixed(1)} s (indexes from ${at('indexing')}, comparing from ${at('comparing')}, switching from ${at('switching')})`,
-    );
+  const began = performance.now();
+  const since = (): string => ((performance.now() - began) / 1_000).toFixed(1);
+  const switches: Promise<number>[] = [];
+  const done = await rebuildTogether(app.replay, projections, ({ name }) => {
+    const steps = new Map<string, string>();
+    return {
+      ifEqual: true,
+      acceptParked: false,
+      tell: ({ step }) => {
+        if (!steps.has(step)) console.log(`  ${name} ${step} from ${since()} s`);
+        steps.set(step, since());
+      },
+    };
+  });
+  const total = (performance.now() - began) / 1_000;
+  for (const one of done) {
+    if (one.status === 'rejected') throw one.reason as Error;
+    switches.push(untilRead(app, one.value.projection, one.value.generation));
   }
-  return { total, slowestSwitch: Math.max(...switches) };
+  return { total, slowestSwitch: Math.max(...(await Promise.all(switches))) };
 };
 
 const verifyAll = async (app: App): Promise<void> => {
   const scratch = await app.scratch();
-  for (const live of app.projecting.live) {
-    const onDifference = (): never => {
-      throw new Error('There is a difference.');
-    };
-    await verify(app.replay, scratch.readModels, live, { onDifference, onProgress: () => undefined });
-  }
+  const onDifference = (): never => {
+    throw new Error('There is a difference.');
+  };
+  const replay = { ...app.replay, pages: sharedPages(app.log, app.streams) };
+  await together(
+    app.projecting.live.map((live) =>
+      verify(replay, scratch.readModels, live, { onDifference, onProgress: () => undefined }),
+    ),
+  );
   await scratch.remove();
 };
 
@@ -96,9 +104,13 @@ const main = async (): Promise<void> => {
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';
   if (!(await app.projecting.reached(head, PATIENCE_MS))) throw new Error('The read models are behind.');
+  const before = process.cpuUsage();
   const { total, slowestSwitch } = await rebuildAll(app);
+  const { user, system } = process.cpuUsage(before);
   const verifying = await seconds(() => verifyAll(app));
-  console.log(`rebuild of all projections: ${total.toFixed(1)} s, ${Math.round(EVENTS / total)} events/s`);
+  console.log(
+    `rebuild of all projections: ${total.toFixed(1)} s, ${Math.round(EVENTS / total)} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`,
+  );
   console.log(`verify of all: ${verifying.toFixed(1)} s, ${(verifying / total).toFixed(2)} of a rebuild`);
   console.log(`slowest switch: ${Math.round(slowestSwitch * 1_000)} ms`);
   console.log(`memory: ${Math.round(process.resourceUsage().maxRSS / 1_024)} MB at most`);

@@ -64,7 +64,7 @@ const aside = async (
     { log, streams, live: projecting.live },
     { eventId, reason: options.reason, actor: caller.actor, at: new Date().toISOString() },
   );
-  const retried = await projecting.retryParked();
+  const retried = await projecting.retryParked(done.eventTenantId);
   const view = { event_id: done.eventId, tenant_id: done.eventTenantId, projections: done.projections };
   printOne({ ...view, retry: retried }, options);
 };
@@ -127,9 +127,12 @@ export const projectionsCommands = (): Command => {
   command
     .command('retry')
     .description('try the parked tenants again')
+    .option('--tenant <uuid>', 'only this tenant', uuid)
     .addOption(jsonOption())
-    .action((options: { json?: boolean }) =>
-      atDesk(async ({ app }) => printOne({ retry: await app.projecting.retryParked() }, options)),
+    .action((options: { tenant?: string; json?: boolean }) =>
+      atDesk(async ({ app }) =>
+        printOne({ retry: await app.projecting.retryParked(options.tenant) }, options),
+      ),
     );
   command
     .command('set-aside')

@@ -1,7 +1,11 @@
 import { projections } from '../../projections/projections';
 import { refusal } from '../domain/refusal';
-import { rebuild, type RebuildStep } from '../projecting/rebuild';
-import { verify } from '../projecting/verify';
+import type { Difference } from '../projecting/compare';
+import { sharedPages } from '../projecting/pages';
+import { rebuildTogether, type Rebuilt, type RebuildStep } from '../projecting/rebuild';
+import { planRebuild } from '../projecting/rebuild-plan';
+import { verify, type Verified } from '../projecting/verify';
+import { together } from '../together';
 import type { Desk } from './desk';
 import { printJson, printMany, progressLine, say } from './output';
 
@@ -27,14 +31,37 @@ export interface RebuildArguments {
   readonly json?: boolean;
 }
 
-const stepText = (began: number) => (step: RebuildStep) => {
-  if (step.step !== 'filling') return step.step;
-  const seconds = Math.max(0.001, (Date.now() - began) / 1_000);
-  const rate = step.done / seconds;
-  const left = Math.ceil((step.total - step.done) / Math.max(1, rate));
-  const share = Math.floor((100 * step.done) / Math.max(1, step.total));
-  return `${share}% (${step.done} of ${step.total} events, ${Math.round(rate)}/s, ${left} s left)`;
+type Filling = Extract<RebuildStep, { step: 'filling' }>;
+
+const shareOf = ({ done, total }: Filling): string => `${Math.floor((100 * done) / Math.max(1, total))}%`;
+
+const paceOf = ({ done, total }: Filling, seconds: number): string => {
+  const rate = done / Math.max(0.001, seconds);
+  const left = Math.ceil((total - done) / Math.max(1, rate));
+  return ` (${done} of ${total} events, ${Math.round(rate)}/s, ${left} s left)`;
 };
+
+/** One line for all of them: each one's step, and the pace of the slowest that is still being filled. */
+const progressOf = (line: ReturnType<typeof progressLine>) => {
+  const began = Date.now();
+  const steps = new Map<string, RebuildStep>();
+  return (name: string) =>
+    (step: RebuildStep): void => {
+      steps.set(name, step);
+      const all = [...steps].map(([one, at]) => `${one} ${at.step === 'filling' ? shareOf(at) : at.step}`);
+      const [slowest] = [...steps.values()]
+        .filter((one) => one.step === 'filling')
+        .toSorted((a, b) => a.done - b.done);
+      const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
+      line.tell(`${all.join(', ')}${pace}`);
+    };
+};
+
+const rowOf = ({ comparison, ...row }: Rebuilt) => ({
+  ...row,
+  documents_compared: comparison?.documents ?? null,
+  differences: comparison?.differences ?? null,
+});
 
 export const rebuildAll = async (
   { app, ...desk }: Desk,
@@ -45,32 +72,35 @@ export const rebuildAll = async (
   if (names.length === 0 && options.all !== true)
     throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
   if (options.dryRun === true) {
-    const rows = wanted.map(({ name, version }) => ({
-      projection: name,
-      version,
-      would: 'fill, compare, switch',
-    }));
-    return printMany(rows, options, '');
+    const plans = await together(wanted.map((projector) => planRebuild(app.replay, projector)));
+    return printMany(
+      plans.map((plan) => ({ ...plan })),
+      options,
+      '',
+    );
   }
   await desk.upToDate();
-  const done = [];
-  for (const projector of wanted) {
-    const line = progressLine(`Rebuilding ${projector.name}:`);
-    const text = stepText(Date.now());
-    const rebuilt = await rebuild(app.replay, projector, {
-      ifEqual: options.ifEqual === true,
-      acceptParked: options.acceptParked === true,
-      tell: (step) => line.tell(text(step)),
-    });
-    line.end();
-    const { comparison, ...row } = rebuilt;
-    done.push({
-      ...row,
-      documents_compared: comparison?.documents ?? null,
-      differences: comparison?.differences ?? null,
-    });
-  }
-  printMany(done, options, '');
+  const line = progressLine('Rebuilding');
+  const tellOf = progressOf(line);
+  const done = await rebuildTogether(app.replay, wanted, ({ name }) => ({
+    ifEqual: options.ifEqual === true,
+    acceptParked: options.acceptParked === true,
+    tell: tellOf(name),
+  }));
+  line.end();
+  printMany(
+    done.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
+    options,
+    'Nothing was rebuilt.',
+  );
+  mustAllBeDone(done);
+};
+
+/** One refusal is told as it is; of several each one's sentence. */
+const mustAllBeDone = (done: readonly PromiseSettledResult<Rebuilt>[]): void => {
+  const failures = done.filter((one) => one.status === 'rejected').map(({ reason }) => reason as Error);
+  for (const failure of failures.slice(1)) say(failure.message);
+  if (failures[0] !== undefined) throw failures[0];
 };
 
 export const verifyAll = async (
@@ -82,26 +112,32 @@ export const verifyAll = async (
   await desk.upToDate();
   const scratch = await desk.app.scratch();
   const differences: unknown[] = [];
-  const reports = [];
   const line = progressLine('Verifying');
-  try {
-    for (const live of desk.app.projecting.live)
-      if (wanted.has(live.projector.name))
-        reports.push(
-          await verify(desk.app.replay, scratch.readModels, live, {
-            ...(options.tenant === undefined ? {} : { tenantId: options.tenant }),
-            onProgress: line.tell,
-            onDifference: ({ tenantId, collection, key, kind, live: is, replayed }) => {
-              const found = { projection: live.projector.name, kind, tenant_id: tenantId, collection, key };
-              if (differences.length < MOST_SHOWN)
-                differences.push({ ...found, live: is ?? null, replayed: replayed ?? null });
-              if (options.json !== true)
-                say(
-                  `${JSON.stringify(found)}\n  live:     ${JSON.stringify(is)}\n  replayed: ${JSON.stringify(replayed)}`,
-                );
-            },
-          }),
+  const onDifference =
+    (projection: string) =>
+    ({ tenantId, collection, key, kind, live: is, replayed }: Difference): void => {
+      const found = { projection, kind, tenant_id: tenantId, collection, key };
+      if (differences.length < MOST_SHOWN)
+        differences.push({ ...found, live: is ?? null, replayed: replayed ?? null });
+      if (options.json !== true)
+        say(
+          `${JSON.stringify(found)}\n  live:     ${JSON.stringify(is)}\n  replayed: ${JSON.stringify(replayed)}`,
         );
+    };
+  const live = desk.app.projecting.live.filter(({ projector }) => wanted.has(projector.name));
+  const { log, streams } = desk.app;
+  const replay = { ...desk.app.replay, pages: sharedPages(log, streams) };
+  let reports: readonly Verified[];
+  try {
+    reports = await together(
+      live.map((one) =>
+        verify(replay, scratch.readModels, one, {
+          ...(options.tenant === undefined ? {} : { tenantId: options.tenant }),
+          onProgress: line.tell,
+          onDifference: onDifference(one.projector.name),
+        }),
+      ),
+    );
   } finally {
     line.end();
     await scratch.remove();

@@ -27,6 +27,12 @@ export const parseBorder = (text: string): string | undefined => {
   return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;
 };
 
+/** A valid date-time (RFC 3339) in the form that we keep, which most of them already have. */
+export const keptForm = (dateTime: string): string =>
+  dateTime.length === 24 && dateTime[10] === 'T' && dateTime[23] === 'Z'
+    ? dateTime
+    : new Date(dateTime).toISOString();
+
 /** `2026-02-31` is none, although some parsers make it March. */
 const isRealDate = (date: string): boolean => {
   const parsed = new Date(`${date}T00:00:00Z`);

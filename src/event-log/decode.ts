@@ -11,6 +11,7 @@ import type {
   TenantEvent,
 } from '../domain/events';
 import type { FactEvent } from '../domain/facts';
+import { keptForm } from '../domain/moment';
 import { upcast } from '../domain/upcast';
 import { messageOf } from '../fault';
 import type { LoggedEvent } from './event-log';
@@ -111,22 +112,30 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  const { version = 1, at = logged.recordedAt, ...rest } = metadataOf(logged) as Metadata;
+  const {
+    version = 1,
+    at = logged.recordedAt,
+    actor,
+    keyId,
+    traceId,
+    idempotency,
+  } = metadataOf(logged) as Metadata;
   const type = logged.type as EventType;
-  return {
+  const event: Record<string, unknown> = {
     type,
     data: upcast(type, version, logged.data as Record<string, unknown>),
     id: logged.id,
     tenantId,
     revision: logged.revision,
     position: logged.position,
-    at: new Date(at).toISOString(),
+    at: keptForm(at),
     recordedAt: logged.recordedAt,
-    ...(rest.actor === undefined ? {} : { actor: rest.actor }),
-    ...(rest.keyId === undefined ? {} : { keyId: rest.keyId }),
-    ...(rest.traceId === undefined ? {} : { traceId: rest.traceId }),
-    ...(rest.idempotency === undefined ? {} : { idempotency: rest.idempotency }),
-  } as Recorded;
+  };
+  if (actor !== undefined) event['actor'] = actor;
+  if (keyId !== undefined) event['keyId'] = keyId;
+  if (traceId !== undefined) event['traceId'] = traceId;
+  if (idempotency !== undefined) event['idempotency'] = idempotency;
+  return event as unknown as Recorded;
 };
 
 export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {

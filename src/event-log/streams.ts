@@ -15,15 +15,30 @@ export interface Streams {
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 
+type Owner = ReturnType<Streams['parse']>;
+
+/** Names come again and again: the last ones are remembered. */
+const MOST_KNOWN = 10_000;
+
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
+  const known = new Map<string, Owner>();
+
+  const parse = (stream: string): Owner => {
+    const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
+    return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+  };
+
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,
     parse: (stream) => {
-      const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
-      return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+      if (known.has(stream)) return known.get(stream);
+      if (known.size >= MOST_KNOWN) known.clear();
+      const owner = parse(stream);
+      known.set(stream, owner);
+      return owner;
     },
   };
 };

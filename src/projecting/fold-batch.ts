@@ -2,7 +2,7 @@ import type { Change, Document, Projector, Reference } from '../../projections/p
 import type { Recorded } from '../domain/events';
 import { messageOf } from '../fault';
 import { PARKED, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
-import type { FedBatch, FedEvent } from './feed';
+import type { FedBatch, FedEvent } from './pages';
 import { workspace, write, type Slot, type Workspace } from './workspace';
 
 /** Why a tenant waits in one projection, and from where it goes on. */

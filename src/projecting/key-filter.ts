@@ -10,45 +10,52 @@ export interface KeyFilter {
 const WORDS = 1 << 20;
 const PROBES = 4;
 
-/** Two hashes of a text in one go (FNV-1a and a multiplicative one). */
-const hashInto = (hashes: Uint32Array, text: string): void => {
+/** Two hashes of a text in one go (FNV-1a and a multiplicative one), as the two halves of what is kept. */
+const hashInto = (hashes: Int32Array, text: string): void => {
   let a = hashes[0] as number;
   let b = hashes[1] as number;
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
     a = Math.imul(a ^ code, 16_777_619);
-    b = Math.imul(b, 31) + code;
+    b = (Math.imul(b, 31) + code) | 0;
   }
   hashes[0] = a;
   hashes[1] = b;
 };
 
+/** A power of two words. */
 export const keyFilter = (words = WORDS): KeyFilter => {
-  const bits = new Uint32Array(words);
-  const hashes = new Uint32Array(2);
+  const bits = new Int32Array(words);
+  const hashes = new Int32Array(2);
 
-  /** Calls back with each bit of a key until it gets false. */
-  const probe = ({ tenantId, collection, key }: DocumentKey, at: (word: number, bit: number) => boolean) => {
-    hashes[0] = 2_166_136_261;
+  const hash = ({ tenantId, collection, key }: DocumentKey): void => {
+    hashes[0] = 0x811c9dc5 | 0;
     hashes[1] = 0;
     hashInto(hashes, tenantId);
     hashInto(hashes, collection);
     hashInto(hashes, key);
-    const first = hashes[0];
-    const step = hashes[1] | 1;
-    for (let i = 0; i < PROBES; i += 1) {
-      const bit = Math.imul(first + i * step, 2_654_435_761) >>> 0;
-      if (!at((bit >>> 5) % words, 1 << (bit & 31))) return false;
-    }
-    return true;
   };
 
+  /** The number of the bit that the i-th probe of the hashed key looks at. */
+  const bitAt = (i: number): number =>
+    Math.imul((hashes[0] as number) + Math.imul(i, (hashes[1] as number) | 1), 0x9e3779b1) >>> 0;
+
   return {
-    add: (key) =>
-      void probe(key, (word, bit) => {
-        bits[word] = (bits[word] as number) | bit;
-        return true;
-      }),
-    mayHave: (key) => probe(key, (word, bit) => ((bits[word] as number) & bit) !== 0),
+    add: (key) => {
+      hash(key);
+      for (let i = 0; i < PROBES; i += 1) {
+        const bit = bitAt(i);
+        const word = (bit >>> 5) & (words - 1);
+        bits[word] = (bits[word] as number) | (1 << (bit & 31));
+      }
+    },
+    mayHave: (key) => {
+      hash(key);
+      for (let i = 0; i < PROBES; i += 1) {
+        const bit = bitAt(i);
+        if (((bits[(bit >>> 5) & (words - 1)] as number) & (1 << (bit & 31))) === 0) return false;
+      }
+      return true;
+    },
   };
 };

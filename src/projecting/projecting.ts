@@ -3,15 +3,17 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
-import { PARKED, type Generation, type ReadModels } from '../read-models/read-models';
-import { eventsUpTo, liveFeed } from './feed';
+import { PARKED, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
+import { together } from '../together';
+import { liveFeed } from './feed';
 import { PARKED_KEY } from './fold-batch';
 import { projectingLease } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
-import { project, retryAllParked, type ProjectionRun } from './projection-run';
-import { projectionRuns } from './projection-runs';
-import { readSetAside } from './set-aside';
+import { sharedPages } from './pages';
+import { project, retryDue, type ProjectionRun } from './projection-run';
+import { projectionRuns, type AskedFor } from './projection-runs';
+import { runInto } from './run-into';
 import { openTracks } from './tracks';
 
 export interface Projecting {
@@ -29,8 +31,8 @@ export interface Projecting {
   isParked(tenantId: string): Promise<boolean>;
   /** Who projects now, as far as anybody can say. */
   holder(): Promise<string | undefined>;
-  /** Tries parked tenants again: by itself if nobody projects, else by asking whoever does. */
-  retryParked(): Promise<'done' | 'asked'>;
+  /** Tries one parked tenant or all of them again: by itself if nobody projects, else by asking whoever does. */
+  retryParked(tenantId?: string): Promise<'done' | 'asked'>;
   stop(): Promise<void>;
 }
 
@@ -48,24 +50,26 @@ export interface ProjectingParts {
 const RETRY = 'retry';
 const RENEW_MS = 250;
 
+/** The empty text stands for all of them. */
+const isAskedFor =
+  (wanted: string): AskedFor =>
+  (tenantId) =>
+    wanted === '' || wanted === tenantId;
+
+/** Of several askings since then only the last one's tenant is known: all are tried. */
+const askedSince = (known: Asked, now: Asked): AskedFor | undefined =>
+  now.times === known.times ? undefined : isAskedFor(now.times === known.times + 1 ? now.note : '');
+
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
-  const { log, streams, readModels, program, onTrouble } = parts;
+  const { log, streams, readModels, onTrouble } = parts;
   const tracks = await openTracks(parts.projectors, readModels, log);
   const steps = progress();
   const lease = projectingLease(readModels, onTrouble);
   const ending = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 
-  const runOf = async ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => ({
-    projector,
-    generation,
-    log,
-    streams,
-    program,
-    isSetAside: await readSetAside(log, streams),
-    now: () => new Date().toISOString(),
-    moved: (position) => steps.moved(generation, position),
-  });
+  const runOf = ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> =>
+    runInto(parts, projector, generation, (position) => steps.moved(generation, position));
 
   const look = async (): Promise<void> => {
     try {
@@ -81,11 +85,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       onTrouble('The live feed broke and is tried again.', error),
     );
     const runs = projectionRuns({ runOf, feed, onTrouble });
-    let asked = await readModels.asked(RETRY);
+    let known = await readModels.asked(RETRY);
     while (!ending.signal.aborted && (await lease.hold())) {
-      const askings = await readModels.asked(RETRY).catch(() => asked);
-      await runs.keep(tracks.projected(), askings !== asked);
-      asked = askings;
+      const asked = await readModels.asked(RETRY).catch(() => known);
+      await runs.keep(tracks.projected(), askedSince(known, asked));
+      known = asked;
       await pause(RENEW_MS, ending.signal);
       await look();
     }
@@ -105,14 +109,16 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const projectUpTo = async (position: Position, tell: (done: Position) => void): Promise<void> => {
     const renewing = setInterval(() => void lease.hold(), RENEW_MS);
     try {
-      for (const one of tracks.live()) {
+      const events = sharedPages(log, streams).upTo(position);
+      const fill = async (one: LiveGeneration): Promise<void> => {
         const run = await runOf(one);
         const moved = (done: Position): void => {
           run.moved(done);
           tell(done);
         };
-        await project({ ...run, moved }, eventsUpTo(log, streams, position));
-      }
+        await project({ ...run, moved }, events);
+      };
+      await together(tracks.live().map(fill));
     } finally {
       clearInterval(renewing);
       await lease.release();
@@ -156,13 +162,13 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       return found.some((document) => document !== undefined);
     },
     holder: () => lease.holder(),
-    retryParked: async () => {
+    retryParked: async (tenantId = '') => {
       if (!(await lease.hold())) {
-        await readModels.ask(RETRY);
+        await readModels.ask(RETRY, tenantId);
         return 'asked';
       }
       try {
-        for (const one of tracks.projected()) await retryAllParked(await runOf(one), true);
+        for (const one of tracks.projected()) await retryDue(await runOf(one), isAskedFor(tenantId));
       } finally {
         await lease.release();
       }

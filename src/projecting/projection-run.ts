@@ -9,7 +9,7 @@ import {
   type Scanned,
   type Write,
 } from '../read-models/read-models';
-import { fedBatch, type FedBatch } from './feed';
+import { fedBatch, type FedBatch } from './pages';
 import {
   foldBatch,
   foldWaiting,
@@ -165,11 +165,14 @@ export const retryParked = async (run: ProjectionRun, tenantId: string): Promise
 
 /**
  * A newer program may be able to read what an older one could not, an event may have been set aside since then, and the
- * operator may ask for another try.
+ * operator may ask for another try of one tenant or of all.
  */
-export const retryAllParked = async (run: ProjectionRun, also: boolean): Promise<void> => {
-  const isDue = ({ program, event_id }: ParkedTenant): boolean =>
-    also || program !== run.program || run.isSetAside(run.projector.name, event_id);
+export const retryDue = async (
+  run: ProjectionRun,
+  isAskedFor: (tenantId: string) => boolean = () => false,
+): Promise<void> => {
+  const isDue = ({ program, event_id, tenant_id }: ParkedTenant): boolean =>
+    isAskedFor(tenant_id) || program !== run.program || run.isSetAside(run.projector.name, event_id);
   for await (const tenant of parkedTenants(run.generation))
     if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
 };

@@ -2,14 +2,20 @@ import { pause } from '../clock';
 import { generationName } from '../read-models/read-models';
 import type { Feed } from './feed';
 import type { LiveGeneration } from './live-generations';
-import { project, retryAllParked, type ProjectionRun } from './projection-run';
+import { project, retryDue, type ProjectionRun } from './projection-run';
 
 /** The runs of this process: one for each generation that is to be projected, started and stopped as those change. */
 export interface ProjectionRuns {
-  /** Starts what is missing, stops what is not wanted any more; `retry`: all begin anew, with their parked tenants. */
-  keep(wanted: readonly LiveGeneration[], retry: boolean): Promise<void>;
+  /**
+   * Starts what is missing and stops what is not wanted any more. With `retry` all begin anew, with the parked tenants
+   * for which it holds.
+   */
+  keep(wanted: readonly LiveGeneration[], retry?: AskedFor): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** Is another try of this tenant asked for? */
+export type AskedFor = (tenantId: string) => boolean;
 
 interface Running {
   readonly ending: AbortController;
@@ -27,13 +33,17 @@ export const projectionRuns = (parts: {
   const running = new Map<string, Running>();
 
   /** Projects one generation until it is told to stop, through whatever goes wrong. */
-  const keepProjecting = async (one: LiveGeneration, retry: boolean, signal: AbortSignal): Promise<void> => {
-    let alsoOwn = retry;
+  const keepProjecting = async (
+    one: LiveGeneration,
+    retry: AskedFor | undefined,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    let asked = retry;
     while (!signal.aborted)
       try {
         const run = await runOf(one);
-        await retryAllParked(run, alsoOwn);
-        alsoOwn = false;
+        await retryDue(run, asked);
+        asked = undefined;
         await project(run, feed.from, signal);
       } catch (error) {
         onTrouble(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
@@ -41,7 +51,7 @@ export const projectionRuns = (parts: {
       }
   };
 
-  const start = (one: LiveGeneration, retry: boolean): void => {
+  const start = (one: LiveGeneration, retry?: AskedFor): void => {
     const ending = new AbortController();
     const done = keepProjecting(one, retry, ending.signal);
     running.set(generationName(one.generation.id), { ending, done });
@@ -57,7 +67,7 @@ export const projectionRuns = (parts: {
   return {
     keep: async (wanted, retry) => {
       const names = new Set(wanted.map(({ generation }) => generationName(generation.id)));
-      await end([...running.keys()].filter((name) => retry || !names.has(name)));
+      await end([...running.keys()].filter((name) => retry !== undefined || !names.has(name)));
       for (const one of wanted) if (!running.has(generationName(one.generation.id))) start(one, retry);
     },
     stop: () => end([...running.keys()]),

@@ -9,11 +9,12 @@ import {
   type ReadModels,
 } from '../read-models/read-models';
 import { compare, type Comparison } from './compare';
-import { eventsUpTo } from './feed';
 import { leaseOn } from './lease';
 import { mustMatchLog } from './live-generations';
-import { parkedTenants, project, retryAllParked, type ProjectionRun } from './projection-run';
-import { readSetAside } from './set-aside';
+import { sharedPages, type Pages } from './pages';
+import { parkedTenants, project, retryDue } from './projection-run';
+import { leftByRebuild } from './rebuild-plan';
+import { runInto } from './run-into';
 
 export interface ReplayParts {
   readonly log: EventLog;
@@ -21,6 +22,8 @@ export interface ReplayParts {
   readonly readModels: ReadModels;
   readonly program: string;
   readonly onTrouble: (what: string, error: unknown) => void;
+  /** Shared by those who replay at the same time, so that the log is read once. */
+  readonly pages?: Pages;
 }
 
 export interface RebuildOptions {
@@ -52,40 +55,19 @@ const LEASE_MS = 120_000;
 /** Writers may never stop: what is left then is projected after the switch, before anybody reads it. */
 const NEARLY_ALL = 1_000;
 
-export const runInto = async (
-  { log, streams, program }: Omit<ReplayParts, 'readModels' | 'onTrouble'>,
-  projector: Projector,
-  generation: Generation,
-  moved: (position: Position) => void = () => undefined,
-): Promise<ProjectionRun> => ({
-  projector,
-  generation,
-  log,
-  streams,
-  program,
-  isSetAside: await readSetAside(log, streams),
-  now: () => new Date().toISOString(),
-  moved,
-});
-
 /** A number is never given twice: somebody may still have the files of a removed generation open. */
-const freshNumber = async (readModels: ReadModels, name: string, numbers: readonly number[]) => {
-  const given = `numbers ${name}`;
+const freshNumber = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
+  const given = `numbers ${name}_v${version}`;
   await readModels.ask(given);
-  return Math.max(await readModels.asked(given), ...numbers) + 1;
+  const numbers = (await readModels.generations())
+    .filter((id) => id.projection === name && id.version === version)
+    .map((id) => id.generation);
+  return Math.max((await readModels.asked(given)).times, ...numbers) + 1;
 };
 
 /** The number of a generation that a killed rebuild has left, to go on with, or a fresh one. */
-const numberToFill = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
-  const all = (await readModels.generations()).filter(
-    (id) => id.projection === name && id.version === version,
-  );
-  const pointer = await readModels.pointer(name, version);
-  const numbers = all.map((id) => id.generation);
-  const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
-  const left = numbers.filter((number) => number > last);
-  return left.length > 0 ? Math.max(...left) : freshNumber(readModels, `${name}_v${version}`, numbers);
-};
+const numberToFill = async (readModels: ReadModels, projector: Projector): Promise<number> =>
+  (await leftByRebuild(readModels, projector)) ?? freshNumber(readModels, projector);
 
 const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
   const generation = await numberToFill(readModels, projector);
@@ -120,7 +102,7 @@ export const rebuild = async (
   projector: Projector,
   options: RebuildOptions,
 ): Promise<Rebuilt> => {
-  const { log, streams, readModels } = parts;
+  const { log, readModels, pages = sharedPages(log, parts.streams) } = parts;
   const { name, version, collections } = projector;
   const lease = leaseOn(readModels, `rebuild ${name}`, parts.onTrouble, LEASE_MS);
   let note = '';
@@ -147,13 +129,13 @@ export const rebuild = async (
         void log.distance(undefined, position).then((done) => tell({ step: 'filling', done, total }));
       };
       const run = await runInto(parts, projector, generation, moved);
-      await retryAllParked(run, false);
-      await project(run, eventsUpTo(log, streams, head.position));
+      await retryDue(run);
+      await project(run, pages.upTo(head.position));
     }
   };
 
   const follow = (generation: Generation) => async (position: Position) =>
-    project(await runInto(parts, projector, generation), eventsUpTo(log, streams, position));
+    project(await runInto(parts, projector, generation), pages.upTo(position));
 
   /** A new version is pointed at before anybody has filled it: there is nothing to compare with or to go back to. */
   const filledLive = async (number: number | undefined): Promise<Generation | undefined> => {
@@ -219,6 +201,18 @@ export const rebuild = async (
     clearInterval(renewing);
     await lease.release();
   }
+};
+
+/** Rebuilds several at the same time: the log is read once for all of them. One that fails does not stop the others. */
+export const rebuildTogether = (
+  parts: ReplayParts,
+  projectors: readonly Projector[],
+  optionsFor: (projector: Projector) => RebuildOptions,
+): Promise<PromiseSettledResult<Rebuilt>[]> => {
+  const pages = sharedPages(parts.log, parts.streams);
+  return Promise.allSettled(
+    projectors.map((projector) => rebuild({ ...parts, pages }, projector, optionsFor(projector))),
+  );
 };
 
 /** Back to the generation before the last switch. */

@@ -1,9 +1,10 @@
 import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import { eventsUpTo, fedBatch, type FedBatch } from './feed';
 import type { LiveGeneration } from './live-generations';
-import { parkedTenants, project, retryAllParked } from './projection-run';
-import { runInto, type ReplayParts } from './rebuild';
+import { fedBatch, sharedPages, type FedBatch } from './pages';
+import { parkedTenants, project, retryDue } from './projection-run';
+import type { ReplayParts } from './rebuild';
+import { runInto } from './run-into';
 
 export interface VerifyOptions {
   readonly tenantId?: string;
@@ -17,8 +18,9 @@ export interface Verified extends Comparison {
 }
 
 /** Up to a position: the whole log, or one tenant's events only. */
-const eventsOf = ({ log, streams }: ReplayParts, tenantId: string | undefined, last: string) => {
-  if (tenantId === undefined) return eventsUpTo(log, streams, last);
+const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string) => {
+  const { log, streams, pages = sharedPages(log, streams) } = parts;
+  if (tenantId === undefined) return pages.upTo(last);
   return async function* (after: string | undefined): AsyncGenerator<FedBatch> {
     for await (const batch of log.readTenant(tenantId, { after })) {
       const due = batch.filter((event) => event.position <= last);
@@ -43,7 +45,7 @@ export const verify = async (
     const moved = (done: string): void =>
       options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
     const run = await runInto(parts, projector, replayed, moved);
-    await retryAllParked(run, false);
+    await retryDue(run);
     await project(run, eventsOf(parts, options.tenantId, position));
   };
 

@@ -19,7 +19,7 @@ export const write = (slot: Slot, document: Document | undefined): void => {
 type Shelf = Map<string, Map<string, Map<string, Slot>>>;
 
 /** So many documents are remembered, more or less: the next batch often needs those of the last ones. */
-const MOST_KEPT = 40_000;
+const MOST_KEPT = 20_000;
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
   const known = map.get(key);
@@ -35,7 +35,7 @@ const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
  * must be thrown away. Documents of the last batch are always kept, so the next one may be folded while that is still
  * being written. `isNew`: nothing is in the generation yet, so what the run has not written need not be looked for.
  */
-export const workspace = (generation: Generation, isNew = false) => {
+export const workspace = (generation: Generation, isNew = false, mostKept = MOST_KEPT) => {
   const written = isNew ? keyFilter() : undefined;
   let shelf: Shelf = new Map();
   let kept = 0;
@@ -58,7 +58,7 @@ export const workspace = (generation: Generation, isNew = false) => {
   return {
     /** The next batch begins. */
     begin: (): void => {
-      if (kept > MOST_KEPT) {
+      if (kept > mostKept) {
         shelf = new Map();
         kept = 0;
         for (const slot of touched) place(slot);

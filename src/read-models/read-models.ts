@@ -39,11 +39,17 @@ export interface ReadModels {
   /** What the holder of a lease last said about its work, if anybody holds it. */
   leaseNote(what: string): Promise<string | undefined>;
 
-  /** Asks for something: another try of whoever projects, another number. Askings are only counted, for ever. */
-  ask(what: string): Promise<void>;
-  asked(what: string): Promise<number>;
+  /** Asks for something: another try of whoever projects, another number. */
+  ask(what: string, note?: string): Promise<void>;
+  asked(what: string): Promise<Asked>;
 
   close(): Promise<void>;
+}
+
+/** Askings are counted, for ever; the note is that of the last one. */
+export interface Asked {
+  readonly times: number;
+  readonly note: string;
 }
 
 export interface GenerationId {
@@ -90,6 +96,16 @@ export interface Generation extends Reader {
     limit: number,
     after?: { tenantId: string; key?: string },
   ): Promise<readonly Scanned[]>;
+
+  /**
+   * The same stretch as a digest: two stretches with the same one hold the same documents. Those with another may still
+   * be equal, since the order of a document's members may count.
+   */
+  digest(
+    collection: string,
+    limit: number,
+    after?: { tenantId: string; key?: string },
+  ): Promise<StretchDigest>;
 }
 
 /** The position up to which events are in, and the id of the event there. */
@@ -128,6 +144,13 @@ export interface Scanned {
   readonly tenantId: string;
   readonly key: string;
   readonly document: Document;
+}
+
+export interface StretchDigest {
+  readonly documents: number;
+  readonly digest: string;
+  /** The last of them. */
+  readonly last?: { readonly tenantId: string; readonly key: string };
 }
 
 /** Every generation has this collection besides its projector's own: one document per parked tenant. */

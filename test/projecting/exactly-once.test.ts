@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import type { Position } from '../../src/event-log/event-log';
-import { fedBatch, type FedBatch } from '../../src/projecting/feed';
+import { fedBatch, type FedBatch } from '../../src/projecting/pages';
 import type { ParkedTenant } from '../../src/projecting/fold-batch';
-import { parkedTenants, project, retryAllParked } from '../../src/projecting/projection-run';
+import { parkedTenants, project, retryDue } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { inThreadWriter } from '../read-models/in-thread-writer';
@@ -154,7 +154,7 @@ const live = async ({ log, folder, random, program, told, kills }: Life): Promis
     try {
       const generation = await readModels.open(ID, projector.collections, 'log');
       const run = runOf(projector, shaky(generation, random), log, program);
-      await retryAllParked(run, false);
+      await retryDue(run);
       for (let done = false; !done; await turn()) {
         done = told();
         await project(run, cutAtRandom(log, random));

@@ -7,9 +7,9 @@ import type { Position } from '../../src/event-log/event-log';
 import { cachedFolds } from '../../src/ledger/folds';
 import { ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
-import { fedBatch } from '../../src/projecting/feed';
+import { fedBatch } from '../../src/projecting/pages';
 import type { ParkedTenant } from '../../src/projecting/fold-batch';
-import { parkedTenants, project, retryAllParked, retryParked } from '../../src/projecting/projection-run';
+import { parkedTenants, project, retryDue, retryParked } from '../../src/projecting/projection-run';
 import { PARKED, type Generation } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/status';
 import { inThreadWriter } from '../read-models/in-thread-writer';
@@ -256,7 +256,7 @@ describe('a parked tenant', () => {
       await openReadModels(join(log.folder, 'read-models'), inThreadWriter({}))
     ).open(ID, old.collections, 'log');
     const run = { ...by(fixed, '1'), generation: again };
-    await retryAllParked(run, false);
+    await retryDue(run);
     await project(run, allOf(log));
     expect(await parkedIn(again)).toEqual(parked);
     expect(parked).toHaveLength(1);
@@ -295,7 +295,7 @@ describe('a parked tenant', () => {
     await project(by(old, '1', '2026-01-01T00:00:00.000Z'), allOf(log));
     const [first] = await parkedIn(generation);
     const documents = await documentsOf(generation, lineCollections);
-    await retryAllParked(by(old, '2', '2026-02-02T00:00:00.000Z'), false);
+    await retryDue(by(old, '2', '2026-02-02T00:00:00.000Z'));
     expect(await parkedIn(generation)).toEqual([{ ...first, program: '2' }]);
     expect(first?.since).toBe('2026-01-01T00:00:00.000Z');
     expect(await documentsOf(generation, lineCollections)).toEqual(documents);
@@ -324,7 +324,7 @@ describe('a parked tenant', () => {
     await project(by(old, '1'), allOf(log));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 1 });
     const to = (await generation.control()).to;
-    await retryAllParked(by(fixed, '2'), false);
+    await retryDue(by(fixed, '2'));
     expect(await parkedIn(generation)).toEqual([]);
     expect((await generation.control()).to).toEqual(to);
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
@@ -344,14 +344,14 @@ describe('a parked tenant', () => {
         return generation.commit(n, to, writes);
       },
     };
-    await expect(retryAllParked({ ...by(fixed, '2'), generation: dying }, false)).rejects.toThrow('killed');
+    await expect(retryDue({ ...by(fixed, '2'), generation: dying })).rejects.toThrow('killed');
     const [halfway] = await parkedIn(generation);
     expect(halfway).toMatchObject({ tenant_id: bad, program: '1' });
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
     await log.tell(streams.tenant(bad), updated('later'));
     await project(by(fixed, '2'), allOf(log));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
-    await retryAllParked(by(fixed, '2'), false);
+    await retryDue(by(fixed, '2'));
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
   });
 
@@ -361,7 +361,7 @@ describe('a parked tenant', () => {
     await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
     await project(by(old, '1'), allOf(log));
     await log.tell(streams.tenant(bad), updated('not yet projected'));
-    await retryAllParked(by(fixed, '2'), false);
+    await retryDue(by(fixed, '2'));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
     await project(by(fixed, '2'), allOf(log));
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
@@ -373,7 +373,7 @@ describe('a parked tenant', () => {
     for (const tenantId of many) await log.tell(streams.tenant(tenantId), updated('strange'));
     await project(by(old, '1'), allOf(log));
     expect((await parkedIn(generation)).map((tenant) => tenant.tenant_id)).toEqual(many.toSorted());
-    await retryAllParked(by(fixed, '2'), false);
+    await retryDue(by(fixed, '2'));
     expect(await parkedIn(generation)).toEqual([]);
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
   });

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
-import { eventsUpTo } from '../../src/projecting/feed';
 import { openLiveGenerations, type LiveGeneration } from '../../src/projecting/live-generations';
 import { project } from '../../src/projecting/projection-run';
-import { rebuild, runInto, type RebuildOptions, type ReplayParts } from '../../src/projecting/rebuild';
+import { sharedPages } from '../../src/projecting/pages';
+import { rebuild, type RebuildOptions, type ReplayParts } from '../../src/projecting/rebuild';
+import { runInto } from '../../src/projecting/run-into';
 import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
 import { linesProjector, type Happened } from './lines';
 import { created, openLog, openReadModels, streams, updated, type TestLog, type Told } from './world';
@@ -76,7 +77,10 @@ export const projectInto = async (
 ): Promise<void> => {
   const head = (await parts.log.head())?.position;
   if (head === undefined) return;
-  await project(await runInto(parts, projector, generation), eventsUpTo(parts.log, parts.streams, head));
+  await project(
+    await runInto(parts, projector, generation),
+    sharedPages(parts.log, parts.streams).upTo(head),
+  );
 };
 
 /** Changes a document behind the engine's back; undefined removes it. */

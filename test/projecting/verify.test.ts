@@ -306,9 +306,13 @@ describe('verify', () => {
       await world.tell(busy, updated('moves on'));
       await projectInto(world, live);
     };
-    const { scan, snapshot } = live.generation;
+    const { digest, scan, snapshot } = live.generation;
     const moving = {
       ...live.generation,
+      digest: async (...parts: Parameters<typeof digest>) => {
+        await moveOn();
+        return digest(...parts);
+      },
       scan: async (...parts: Parameters<typeof scan>) => {
         await moveOn();
         return scan(...parts);

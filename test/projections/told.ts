@@ -4,7 +4,7 @@ import type { Projector } from '../../projections/projector';
 import { isFactType } from '../../src/domain/facts';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fedBatch } from '../../src/projecting/feed';
+import { fedBatch } from '../../src/projecting/pages';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';

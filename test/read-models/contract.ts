@@ -5,6 +5,7 @@ import {
   type Generation,
   type GenerationId,
   type ReadModels,
+  type StretchDigest,
   type Write,
 } from '../../src/read-models/read-models';
 
@@ -553,6 +554,48 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
       });
     });
 
+    describe('a key or an indexed value', () => {
+      const odd = [
+        'a',
+        'a\u0000',
+        'a\u0000b',
+        'a\u0000c',
+        '\u0000',
+        '\u0001',
+        '\u0001\u0001',
+        '\u0001\u0002',
+        'a\ud800',
+        'a\ud801',
+        'a\udc00b',
+        '\ufffd',
+        '😀',
+      ];
+
+      it('is any text, and each one is another', async () => {
+        const generation = await filled(...odd.map((text) => note(ONE, text, { text, shelf: text })));
+        const keys = odd.map((key) => ({ tenantId: ONE, collection: 'notes', key }));
+        expect((await generation.load(keys)).map((document) => document?.['text'])).toEqual(odd);
+        for (const text of odd) {
+          expect(await generation.get(ONE, 'notes', text)).toEqual({ text, shelf: text });
+          const query = { index: 'by_shelf', equal: [text] };
+          expect(await generation.find(ONE, 'notes', { ...query, limit: 9 })).toEqual([
+            { text, shelf: text },
+          ]);
+          expect(await generation.count(ONE, 'notes', query)).toBe(1);
+        }
+        const rows = [];
+        for (let page = await generation.scan('notes', 2); page.length > 0;) {
+          rows.push(...page);
+          page = await generation.scan('notes', 2, page.at(-1));
+        }
+        expect(new Set(rows.map(({ key }) => key))).toEqual(new Set(odd));
+        expect(rows).toHaveLength(odd.length);
+        await generation.commit(1, at(2), [gone(ONE, 'notes', 'a\u0000b')]);
+        expect(await generation.get(ONE, 'notes', 'a\u0000b')).toBeUndefined();
+        expect(await generation.get(ONE, 'notes', 'a')).toBeDefined();
+      });
+    });
+
     describe('scanning', () => {
       it('pages over all tenants in the order of tenant and key', async () => {
         const keys = ['b', 'a', 'ä', 'Z', '10', '9', 'a b', '😀', '％'];
@@ -606,6 +649,62 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         expect(await generation.scan(PARKED, 9)).toEqual([
           { tenantId: TWO, key: 'tenant', document: { reason: 'r' } },
         ]);
+      });
+    });
+
+    describe('a digest', () => {
+      const keys = ['b', 'a', 'ä', '', 'a\u0000b', 'a"', '😀', 'a b'];
+      const writes = [ONE, TWO].flatMap((tenant) =>
+        keys.map((key) => note(tenant, key, { of: tenant, key })),
+      );
+
+      it('is the same for the same documents, however they came there', async () => {
+        const generation = await filled(...writes);
+        const other = await store.readModels.open({ ...generation.id, generation: 2 }, collections, LOG);
+        let n = 0;
+        const commit = async (...some: Write[]) => other.commit(n++, at(n), some);
+        await commit(note(ONE, 'a', { of: 'nobody' }), note(ONE, 'too many', {}));
+        for (const write of writes.toReversed()) await commit(write);
+        await commit(gone(ONE, 'notes', 'too many'));
+        for (const limit of [1, 3, 8, 16, 99]) {
+          let after: StretchDigest['last'];
+          let documents = 0;
+          do {
+            const is = await generation.digest('notes', limit, after);
+            expect(is).toEqual(await other.digest('notes', limit, after));
+            const page = await generation.scan('notes', limit, after);
+            const last = page.at(-1);
+            expect(is.documents).toBe(page.length);
+            expect(is.last).toEqual(last && { tenantId: last.tenantId, key: last.key });
+            documents += is.documents;
+            after = is.last;
+          } while (after !== undefined);
+          expect(documents).toBe(writes.length);
+        }
+      });
+
+      it.each<[string, Write[]]>([
+        ['a changed document', [note(TWO, '😀', { of: TWO, key: 'x' })]],
+        ['one more', [note(TWO, '😀😀', {})]],
+        ['one less', [gone(ONE, 'notes', '')]],
+        ['another key', [gone(ONE, 'notes', 'b'), note(ONE, 'c', { of: ONE, key: 'b' })]],
+        [
+          'another key behind a NUL',
+          [gone(ONE, 'notes', 'a\u0000b'), note(ONE, 'a\u0000c', { of: ONE, key: 'a\u0000b' })],
+        ],
+        [
+          'another tenant',
+          [gone(TWO, 'notes', 'b'), note('0198c0de-0000-7000-8000-00000000000f', 'b', { of: TWO, key: 'b' })],
+        ],
+      ])('tells %s', async (_, changes) => {
+        const generation = await filled(...writes);
+        const { digest } = await generation.digest('notes', 99);
+        await generation.commit(1, at(2), changes);
+        expect((await generation.digest('notes', 99)).digest).not.toBe(digest);
+      });
+
+      it('refuses a collection that is not declared', async () => {
+        await expect((await fresh()).digest('nowhere', 1)).rejects.toThrow(/nowhere/);
       });
     });
 
@@ -757,13 +856,22 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
     describe('asking', () => {
       it('is counted for each thing, and seen by others', async () => {
         const other = await again();
-        expect(await store.readModels.asked('retry')).toBe(0);
+        expect(await store.readModels.asked('retry')).toEqual({ times: 0, note: '' });
         await store.readModels.ask('retry');
         await Promise.all([store.readModels.ask('retry'), other.ask('retry'), other.ask('more')]);
         for (const one of [store.readModels, other, await again()]) {
-          expect(await one.asked('retry')).toBe(3);
-          expect(await one.asked('more')).toBe(1);
+          expect(await one.asked('retry')).toEqual({ times: 3, note: '' });
+          expect(await one.asked('more')).toEqual({ times: 1, note: '' });
         }
+      });
+
+      it('keeps the note of the last one', async () => {
+        const other = await again();
+        await store.readModels.ask('retry', 'first');
+        await other.ask('retry', 'second');
+        expect(await store.readModels.asked('retry')).toEqual({ times: 2, note: 'second' });
+        await store.readModels.ask('retry');
+        expect(await other.asked('retry')).toEqual({ times: 3, note: '' });
       });
     });
 

@@ -7,7 +7,7 @@ export interface IndexWriter {
   point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): boolean;
   lease(what: string, holder: string, forMs: number, note: string): boolean;
   release(what: string, holder: string): void;
-  ask(what: string): void;
+  ask(what: string, note: string): void;
   close(): void;
 }
 
@@ -26,6 +26,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
          what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
        ) WITHOUT ROWID;
        CREATE TABLE askings (what TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID;`,
+      `ALTER TABLE askings ADD COLUMN note TEXT NOT NULL DEFAULT '';`,
     ],
     `The index of the read models ${path}`,
   );
@@ -35,7 +36,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
   const held = db.prepare('SELECT holder, until FROM leases WHERE what = ?');
   const take = db.prepare('INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)');
   const ask = db.prepare(
-    'INSERT INTO askings VALUES (?, 1) ON CONFLICT (what) DO UPDATE SET times = times + 1',
+    'INSERT INTO askings VALUES (?, 1, ?) ON CONFLICT (what) DO UPDATE SET times = times + 1, note = excluded.note',
   );
   const free = db.prepare('DELETE FROM leases WHERE what = ? AND holder = ?');
 
@@ -60,7 +61,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
         return isFree;
       }),
     release: (what, holder) => void free.run(what, holder),
-    ask: (what) => void ask.run(what),
+    ask: (what, note) => void ask.run(what, note),
     close: () => db.close(),
   };
 };

@@ -1,8 +1,18 @@
+import { createHash } from 'node:crypto';
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
-import type { Control, DocumentKey, Generation, GenerationId, Scanned, Write } from '../read-models';
+import type {
+  Control,
+  DocumentKey,
+  Generation,
+  GenerationId,
+  Scanned,
+  StretchDigest,
+  Write,
+} from '../read-models';
 import type { CollectionWrites } from './generation-writer';
+import { storedText, textOf } from './stored-text';
 import { countIn, fieldsOf, findIn, tableOf } from './tables';
 import type { WriteRequest } from './writer';
 
@@ -10,7 +20,8 @@ type Field = string | number | null;
 
 const MOST_NUMBERS = 100_000;
 
-const isPlain = (key: string): boolean => key.isWellFormed() && !key.includes('\0');
+const stored = (value: unknown): Field =>
+  typeof value === 'string' ? storedText(value) : ((value ?? null) as Field);
 
 /** Grouped by collection, in the order in which the writer expects the values of a row. */
 const flatten = (
@@ -21,8 +32,8 @@ const flatten = (
   for (const { tenantId, collection, key, document } of writes) {
     const flat = groups.get(collection) ?? [];
     groups.set(collection, flat);
-    flat.push(tenantId, key, document === undefined ? null : JSON.stringify(document));
-    for (const field of fields.get(collection) ?? []) flat.push((document?.[field] ?? null) as Field);
+    flat.push(tenantId, storedText(key), document === undefined ? null : JSON.stringify(document));
+    for (const field of fields.get(collection) ?? []) flat.push(stored(document?.[field]));
   }
   return [...groups].map(([collection, flat]) => ({ collection, flat }));
 };
@@ -67,7 +78,7 @@ export const sqliteGeneration = (
 
   const getOne = (tenant: number, collection: string, key: string): Document | undefined => {
     const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const row = prepared(sql).get(tenant, key);
+    const row = prepared(sql).get(tenant, storedText(key));
     return row === undefined ? undefined : parsed(row);
   };
 
@@ -77,20 +88,13 @@ export const sqliteGeneration = (
     return tenant === undefined ? undefined : getOne(tenant, name, key);
   };
 
-  /**
-   * Many documents of one tenant and collection are asked for in one go: most of the cost of one is the call. The keys
-   * go as JSON, in which not every text comes out as it went in.
-   */
+  /** Many documents of one tenant and collection are asked for in one go: most of the cost of one is the call. */
   const getMany = (tenant: number, collection: string, keys: readonly string[]): Map<string, Document> => {
-    if (!keys.every(isPlain)) {
-      const found = keys.map((key) => [key, getOne(tenant, collection, key)] as const);
-      return new Map(found.filter((pair): pair is [string, Document] => pair[1] !== undefined));
-    }
     const table = tableOf(collectionOf(collection).name);
     const sql = `SELECT key, document FROM ${table}
       WHERE tenant = ? AND key IN (SELECT value FROM json_each(?))`;
-    const rows = prepared(sql).all(tenant, JSON.stringify(keys)) as { key: string }[];
-    return new Map(rows.map((row) => [row.key, parsed(row)]));
+    const rows = prepared(sql).all(tenant, JSON.stringify(keys.map(storedText))) as { key: string }[];
+    return new Map(rows.map((row) => [textOf(row.key), parsed(row)]));
   };
 
   const load = (keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
@@ -123,14 +127,14 @@ export const sqliteGeneration = (
     return tenant === undefined
       ? []
       : prepared(sql)
-          .all(tenant, ...values)
+          .all(tenant, ...values.map(stored))
           .map(parsed);
   };
 
   const count = (tenantId: string, name: string, selection: Selection): number => {
     const { sql, values } = countIn(collectionOf(name), selection);
     const tenant = numberOf(tenantId);
-    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values) as { n: number }).n;
+    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values.map(stored)) as { n: number }).n;
   };
 
   const nextTenant = (after: string): string | undefined => {
@@ -138,29 +142,68 @@ export const sqliteGeneration = (
     return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
   };
 
-  /** Tenant after tenant in the order of their ids, each from its own stretch of the index. */
+  /** Walks a stretch tenant after tenant in the order of their ids; `take` says how many it has taken of one. */
+  const walk = (
+    limit: number,
+    after: { tenantId: string; key?: string },
+    take: (tenantId: string, most: number, from: string | undefined) => number,
+  ): void => {
+    let left = limit;
+    let { key } = after;
+    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
+    while (tenantId !== undefined && left > 0) {
+      left -= take(tenantId, left, key);
+      tenantId = nextTenant(tenantId);
+      key = undefined;
+    }
+  };
+
+  /** The rows of a tenant from its first key on, or from just after one. */
+  const stretchOf = (collection: string, from: string | undefined): string =>
+    `SELECT key, document FROM ${tableOf(collectionOf(collection).name)}
+      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
+
   const scan = (
     collection: string,
     limit: number,
     after: { tenantId: string; key?: string },
   ): readonly Scanned[] => {
-    const table = tableOf(collectionOf(collection).name);
-    const rowsOf = (tenant: number, most: number, from: string | undefined) => {
-      const sql = `SELECT key, document FROM ${table}
-        WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-      return prepared(sql).all(tenant, from ?? '', most) as { key: string }[];
-    };
     const found: Scanned[] = [];
-    let { key } = after;
-    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
-    while (tenantId !== undefined && found.length < limit) {
-      const owner: string = tenantId;
-      const rows = rowsOf(numberOf(owner) ?? -1, limit - found.length, key);
-      found.push(...rows.map((row) => ({ tenantId: owner, key: row.key, document: parsed(row) })));
-      tenantId = nextTenant(owner);
-      key = undefined;
-    }
+    collectionOf(collection);
+    walk(limit, after, (tenantId, most, from) => {
+      const statement = prepared(stretchOf(collection, from));
+      const rows = statement.all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as { key: string }[];
+      for (const row of rows) found.push({ tenantId, key: textOf(row.key), document: parsed(row) });
+      return rows.length;
+    });
     return found;
+  };
+
+  /** One text for many rows: most of the cost of a row is its way from SQLite to here. */
+  const digest = (
+    collection: string,
+    limit: number,
+    after: { tenantId: string; key?: string },
+  ): StretchDigest => {
+    collectionOf(collection);
+    const hash = createHash('sha256');
+    let documents = 0;
+    let last: { tenantId: string; key: string } | undefined;
+    walk(limit, after, (tenantId, most, from) => {
+      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(json_quote(key) || document) AS text
+        FROM (${stretchOf(collection, from)})`;
+      const row = prepared(sql).get(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
+        n: number;
+        last: string;
+        text: string;
+      };
+      if (row.n === 0) return 0;
+      hash.update(`${tenantId} ${row.text}`);
+      documents += row.n;
+      last = { tenantId, key: textOf(row.last) };
+      return row.n;
+    });
+    return { documents, digest: hash.digest('base64'), ...(last === undefined ? {} : { last }) };
   };
 
   const control = (): Control => {
@@ -196,6 +239,7 @@ export const sqliteGeneration = (
     control: () => reading(control),
     commit: (n, to, writes) => send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, fields) }),
     scan: (collection, limit, after = { tenantId: '' }) => reading(() => scan(collection, limit, after)),
+    digest: (collection, limit, after = { tenantId: '' }) => reading(() => digest(collection, limit, after)),
     snapshot: (keys) =>
       reading(() => {
         db.exec('BEGIN');

@@ -4,7 +4,14 @@ import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { openForReading } from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
-import { generationName, PARKED, type Generation, type GenerationId, type ReadModels } from '../read-models';
+import {
+  generationName,
+  PARKED,
+  type Asked,
+  type Generation,
+  type GenerationId,
+  type ReadModels,
+} from '../read-models';
 import { isGone } from './lease-holder';
 import { sqliteGeneration } from './sqlite-generation';
 import { generationPath, indexPath, type WriteRequest } from './writer';
@@ -41,7 +48,7 @@ export const sqliteReadModels = async (
   const index = openForReading(indexPath(folder));
   const pointer = index.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
   const holder = index.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
-  const askings = index.prepare('SELECT times FROM askings WHERE what = ?');
+  const askings = index.prepare('SELECT times, note FROM askings WHERE what = ?');
   const open = new Map<string, ReturnType<typeof sqliteGeneration>>();
 
   const openGeneration = async (
@@ -103,8 +110,8 @@ export const sqliteReadModels = async (
     release: (what, who) => send({ do: 'release', what, holder: who }),
     leaseHolder: async (what) => heldNow(what)?.holder,
     leaseNote: async (what) => heldNow(what)?.note,
-    ask: (what) => send({ do: 'ask', what }),
-    asked: async (what) => (askings.get(what) as { times: number } | undefined)?.times ?? 0,
+    ask: (what, note = '') => send({ do: 'ask', what, note }),
+    asked: async (what) => (askings.get(what) as Asked | undefined) ?? { times: 0, note: '' },
     close: async () => {
       for (const generation of open.values()) generation.close();
       index.close();

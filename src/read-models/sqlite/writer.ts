@@ -22,7 +22,7 @@ export type WriteRequest =
       readonly inBulk: boolean;
     }
   | { readonly do: 'finish' | 'shut' | 'drop'; readonly id: GenerationId }
-  | { readonly do: 'ask'; readonly what: string }
+  | { readonly do: 'ask'; readonly what: string; readonly note: string }
   | {
       readonly do: 'commit';
       readonly id: GenerationId;
@@ -94,7 +94,7 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
           rmSync(`${generationPath(folder, request.id)}${ending}`, { force: true });
         return true;
       case 'ask':
-        return index.ask(request.what);
+        return index.ask(request.what, request.note);
       case 'commit':
         return generation(request.id).commit(request.n, request.to, request.writes);
       case 'point':

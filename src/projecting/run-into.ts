@@ -1,0 +1,23 @@
+import type { Projector } from '../../projections/projector';
+import type { EventLog, Position } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import type { Generation } from '../read-models/read-models';
+import type { ProjectionRun } from './projection-run';
+import { readSetAside } from './set-aside';
+
+/** A run of a projector into a generation, with what the operator has set aside until now. */
+export const runInto = async (
+  { log, streams, program }: { log: EventLog; streams: Streams; program: string },
+  projector: Projector,
+  generation: Generation,
+  moved: (position: Position) => void = () => undefined,
+): Promise<ProjectionRun> => ({
+  projector,
+  generation,
+  log,
+  streams,
+  program,
+  isSetAside: await readSetAside(log, streams),
+  now: () => new Date().toISOString(),
+  moved,
+});

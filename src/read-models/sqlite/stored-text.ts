@@ -1,0 +1,34 @@
+/**
+ * Keys and indexed values are any text, but the driver cuts a text at its first NUL and makes one and the same character
+ * of all halves of a surrogate pair that stand alone. So these are written with U+0001 before them, and so is U+0001
+ * itself. The order of texts stays what it was, as far as they have one.
+ */
+const MARK = '\u0001';
+
+const isPlain = (text: string): boolean =>
+  !text.includes('\0') && !text.includes(MARK) && text.isWellFormed();
+
+const storedUnit = (unit: string): string => {
+  if (unit === '\0') return `${MARK}\u0001`;
+  if (unit === MARK) return `${MARK}\u0002`;
+  return unit.isWellFormed() ? unit : `${MARK}\u0003${unit.charCodeAt(0).toString(16)}`;
+};
+
+export const storedText = (text: string): string =>
+  isPlain(text) ? text : Array.from(text, storedUnit).join('');
+
+export const textOf = (stored: string): string => {
+  if (!stored.includes(MARK)) return stored;
+  let text = '';
+  for (let at = 0; at < stored.length; at += 1) {
+    if (stored[at] !== MARK) text += stored[at];
+    else if (stored[at + 1] === '\u0003') {
+      text += String.fromCharCode(Number.parseInt(stored.slice(at + 2, at + 6), 16));
+      at += 5;
+    } else {
+      text += stored[at + 1] === '\u0001' ? '\0' : MARK;
+      at += 1;
+    }
+  }
+  return text;
+};

@@ -1,0 +1,35 @@
+import { randomUUID } from 'node:crypto';
+import { keyFilter } from '../../src/projecting/key-filter';
+
+const KEYS = 20_000;
+
+/** As full as it is meant to be: 16 bits for each key. */
+const words = (KEYS * 16) / 32;
+
+describe('the key filter', () => {
+  it.each<[string, (i: number) => string]>([
+    ['random keys', () => randomUUID()],
+    ['keys that are counted up', (i) => `token:entity-${i}`],
+  ])('never denies what was added and seldom claims what was not: %s', (_, keyOf) => {
+    const filter = keyFilter(2 ** Math.ceil(Math.log2(words)));
+    const tenantId = randomUUID();
+    const all = Array.from({ length: 2 * KEYS }, (__, i) => ({
+      tenantId,
+      collection: 'rows',
+      key: keyOf(i),
+    }));
+    const [added, others] = [all.slice(0, KEYS), all.slice(KEYS)];
+    for (const key of added) filter.add(key);
+    expect(added.filter((key) => !filter.mayHave(key))).toEqual([]);
+    expect(others.filter((key) => filter.mayHave(key)).length).toBeLessThan(KEYS / 50);
+  });
+
+  it('tells tenants and collections apart', () => {
+    const filter = keyFilter(1_024);
+    const key = { tenantId: 'a', collection: 'rows', key: '1' };
+    filter.add(key);
+    expect(filter.mayHave(key)).toBe(true);
+    for (const other of [{ tenantId: 'b' }, { collection: 'heads' }, { key: '2' }])
+      expect(filter.mayHave({ ...key, ...other })).toBe(false);
+  });
+});
