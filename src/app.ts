@@ -4,17 +4,18 @@ import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
-import type { EventLog } from './event-log/event-log';
+import type { EventLog, Position } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
-import { openProjecting, type Projecting } from './projecting/projecting';
+import { openProjecting, type Elsewhere, type Projecting } from './projecting/projecting';
 import type { ReplayParts } from './projecting/rebuild';
 import type { ReadModels } from './read-models/read-models';
 import { isGone } from './read-models/sqlite/lease-holder';
 import { sqliteReadModels } from './read-models/sqlite/sqlite-read-models';
+import { writerInPlace } from './read-models/sqlite/writer-in-place';
 
 /** The parts that every door works with. This file alone knows which adapters are plugged in. */
 export interface App {
@@ -66,49 +67,79 @@ const openScratch = async (folder: string): Promise<Scratch> => {
   };
 };
 
-export const openApp = async (
-  configuration: Configuration,
-  onTrouble: (what: string, error: unknown) => void,
-): Promise<App> => {
-  const folder = configuration.DATA_DIR;
-  mustBeUsable(folder);
+type OnTrouble = (what: string, error: unknown) => void;
+
+/** What was opened is closed in the opposite order, also when opening the rest fails. */
+const openingAll = async <T>(
+  open: (closing: <P extends { close(): Promise<void> }>(part: P) => P) => Promise<T>,
+): Promise<T & { close(): Promise<void> }> => {
   const opened: { close(): Promise<void> }[] = [];
-  const closing = <T extends { close(): Promise<void> }>(part: T): T => {
-    opened.unshift(part);
-    return part;
-  };
   const close = async (): Promise<void> => {
     for (const part of opened) await part.close();
   };
-
   try {
-    const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await sqliteEventLog(folder, streams));
-    const snapshots = closing(sqliteSnapshots(folder));
-    const readModels = closing(await sqliteReadModels(join(folder, 'read-models')));
-    const projecting = await openProjecting({
-      log,
-      streams,
-      readModels,
-      projectors: projections,
-      program: programVersion(),
-      onTrouble,
+    const all = await open((part) => {
+      opened.unshift(part);
+      return part;
     });
-    closing({ close: projecting.stop });
-    return {
-      log,
-      ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
-      projecting,
-      streams,
-      replay: { log, streams, readModels, program: programVersion(), onTrouble },
-      scratch: () => openScratch(folder),
-      secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
-      mustHaveRoom: () => mustHaveRoom(folder),
-      close,
-    };
+    return { ...all, close };
   } catch (error) {
     await close();
+    throw error;
+  }
+};
+
+const readModelsIn = (folder: string): string => join(folder, 'read-models');
+
+/** `elsewhere`: another thread of this process projects when this app is told to. */
+export const openApp = async (
+  configuration: Configuration,
+  onTrouble: OnTrouble,
+  elsewhere?: Elsewhere,
+): Promise<App> => {
+  const folder = configuration.DATA_DIR;
+  mustBeUsable(folder);
+  try {
+    return await openingAll(async (closing) => {
+      const streams = streamNames(configuration.STREAM_PREFIX);
+      const log = closing(await sqliteEventLog(folder, streams));
+      const snapshots = closing(sqliteSnapshots(folder));
+      const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
+      const program = programVersion();
+      const parts = { log, streams, readModels, program, onTrouble };
+      const projecting = await openProjecting({ ...parts, projectors: projections, elsewhere });
+      closing({ close: projecting.stop });
+      return {
+        log,
+        ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
+        projecting,
+        streams,
+        replay: parts,
+        scratch: () => openScratch(folder),
+        secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
+        mustHaveRoom: () => mustHaveRoom(folder),
+      };
+    });
+  } catch (error) {
     mustHaveRoom(folder, error);
     throw error;
   }
 };
+
+/** Projects until it is closed, in this thread, which does nothing else: it writes the read models by itself. */
+export const openProjector = (
+  configuration: Configuration,
+  onTrouble: OnTrouble,
+  onMoved: (generation: string, position: Position) => void,
+): Promise<{ close(): Promise<void> }> =>
+  openingAll(async (closing) => {
+    const folder = configuration.DATA_DIR;
+    const streams = streamNames(configuration.STREAM_PREFIX);
+    const log = closing(await sqliteEventLog(folder, streams, true));
+    const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
+    const parts = { log, streams, readModels, program: programVersion(), onTrouble, onMoved };
+    const projecting = await openProjecting({ ...parts, projectors: projections });
+    closing({ close: projecting.stop });
+    await projecting.start();
+    return {};
+  });

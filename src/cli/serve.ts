@@ -6,6 +6,7 @@ import { headerNames } from '../http/header-names';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
 import { makeLogger } from '../logger';
+import { projectingThread } from '../projecting-thread';
 import { ledgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
@@ -74,7 +75,8 @@ const caughtUp = async (app: App, stopped: () => boolean): Promise<void> => {
 export const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await makeLogger(configuration.LOG_LEVEL);
-  const app = await openApp(configuration, (what, error) => logger.warn({ err: error }, what));
+  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what);
+  const app = await openApp(configuration, onTrouble, projectingThread(configuration, onTrouble));
   const life: Life = { phase: 'starting', wasReady: false };
   const listeners: Listener[] = [];
 

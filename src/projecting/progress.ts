@@ -1,11 +1,11 @@
 import { monotonicMs } from '../clock';
 import type { Position } from '../event-log/event-log';
-import type { Generation } from '../read-models/read-models';
+import { generationName, type Generation } from '../read-models/read-models';
 
 /** Knows how far generations are, whoever projects them. */
 export interface Progress {
-  /** This process has just moved this generation. */
-  moved(generation: Generation, position: Position): void;
+  /** This process has just moved the generation of this name. */
+  moved(generation: string, position: Position): void;
   /**
    * Waits until all of them show everything up to a position. False: not within the time. Which ones is asked again and
    * again: after a switch nobody may project what was waited for.
@@ -17,7 +17,7 @@ export interface Progress {
 const POLL_MS = 15;
 
 export const progress = (): Progress => {
-  const known = new WeakMap<Generation, Position>();
+  const known = new Map<string, Position>();
   const waiting = new Set<() => void>();
 
   const movement = (withinMs: number): Promise<void> =>
@@ -32,7 +32,7 @@ export const progress = (): Progress => {
     });
 
   const shows = async (generation: Generation, position: Position, asking: boolean): Promise<boolean> => {
-    if ((known.get(generation) ?? '') >= position) return true;
+    if ((known.get(generationName(generation.id)) ?? '') >= position) return true;
     return asking && ((await generation.control()).applied ?? '') >= position;
   };
 

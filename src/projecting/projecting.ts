@@ -3,7 +3,13 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
-import { PARKED, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
+import {
+  generationName,
+  PARKED,
+  type Asked,
+  type Generation,
+  type ReadModels,
+} from '../read-models/read-models';
 import { together } from '../together';
 import { liveFeed } from './feed';
 import { PARKED_KEY } from './fold-batch';
@@ -44,7 +50,16 @@ export interface ProjectingParts {
   readonly program: string;
   /** What went wrong and is tried again. */
   readonly onTrouble: (what: string, error: unknown) => void;
+  /** Called after every commit of this process with what it shows now. */
+  readonly onMoved?: Moved;
+  /** Projects instead of this thread. */
+  readonly elsewhere?: Elsewhere | undefined;
 }
+
+type Moved = (generation: string, position: Position) => void;
+
+/** Begins to project, tells what has moved, and gives back how to end it. */
+export type Elsewhere = (moved: Moved) => () => Promise<void>;
 
 /** What the operator may ask of whoever projects. */
 const RETRY = 'retry';
@@ -68,8 +83,13 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const ending = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 
-  const runOf = ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> =>
-    runInto(parts, projector, generation, (position) => steps.moved(generation, position));
+  const runOf = ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
+    const name = generationName(generation.id);
+    return runInto(parts, projector, generation, (position) => {
+      steps.moved(name, position);
+      parts.onMoved?.(name, position);
+    });
+  };
 
   const look = async (): Promise<void> => {
     try {
@@ -106,6 +126,16 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     await lease.release();
   };
 
+  /** Follows the pointers, while another thread does the rest. */
+  const serveElsewhere = async (elsewhere: Elsewhere): Promise<void> => {
+    const end = elsewhere(steps.moved);
+    while (!ending.signal.aborted) {
+      await pause(RENEW_MS / 2, ending.signal);
+      await look();
+    }
+    await end();
+  };
+
   const projectUpTo = async (position: Position, tell: (done: Position) => void): Promise<void> => {
     const renewing = setInterval(() => void lease.hold(), RENEW_MS);
     try {
@@ -139,7 +169,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       return found.generation;
     },
     start: async () => {
-      running = serve();
+      running = parts.elsewhere === undefined ? serve() : serveElsewhere(parts.elsewhere);
       running.catch((error: unknown) => onTrouble('Projecting ended.', error));
     },
     reached,

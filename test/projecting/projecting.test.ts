@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { progress } from '../../src/projecting/progress';
-import type { Generation } from '../../src/read-models/read-models';
+import { generationName, type Generation } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { inThreadWriter } from '../read-models/in-thread-writer';
 import { freshFolder } from '../support/folders';
@@ -206,21 +206,24 @@ describe('catching up', () => {
 });
 
 describe('progress', () => {
-  const generationAt = (position: () => string | undefined): Generation =>
-    ({ control: async () => ({ n: 1, log: 'log', applied: position() }) }) as unknown as Generation;
+  const generationAt = (position: () => string | undefined, generation = 1): Generation =>
+    ({
+      id: { projection: 'lines', version: 1, generation },
+      control: async () => ({ n: 1, log: 'log', applied: position() }),
+    }) as unknown as Generation;
 
   it('waits for all generations', async () => {
     const at = ['3', '1'];
     const steps = progress();
-    const generations = at.map((_, i) => generationAt(() => at[i]));
+    const generations = at.map((_, i) => generationAt(() => at[i], i));
     let done: boolean | undefined;
     const waiting = steps.reached(() => generations, '3', LONG).then((reached) => (done = reached));
     at[1] = '2';
-    steps.moved(generations[1] as Generation, '2');
+    steps.moved(generationName((generations[1] as Generation).id), '2');
     await turn();
     expect(done).toBeUndefined();
     at[1] = '3';
-    steps.moved(generations[1] as Generation, '3');
+    steps.moved(generationName((generations[1] as Generation).id), '3');
     expect(await waiting).toBe(true);
   });
 

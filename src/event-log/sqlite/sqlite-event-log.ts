@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { codeOf, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import { tail } from '../../sqlite/tail';
@@ -28,18 +28,35 @@ const serialised = (event: NewEvent) => ({
   metadata: JSON.stringify(event.metadata),
 });
 
-/** The event log in one SQLite file: `events.db` in a folder that several processes may share. */
-export const sqliteEventLog = async (folder: string, streams: Streams): Promise<EventLog> => {
+/** Other threads of this process that have the same file open hear at once of what is appended here. */
+const otherThreads = (path: string, onNews: () => void) => {
+  const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
+  channel.onmessage = onNews;
+  (channel as unknown as { unref(): void }).unref();
+  return { tell: (): void => channel.postMessage(''), close: (): void => channel.close() };
+};
+
+/**
+ * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads what
+ * another thread has opened needs no appending thread until it appends.
+ */
+export const sqliteEventLog = async (
+  folder: string,
+  streams: Streams,
+  onlyReads = false,
+): Promise<EventLog> => {
   mkdirSync(folder, { recursive: true });
   const path = join(folder, 'events.db');
   const thread = startThread(join(__dirname, 'appender-thread.js'), { path });
-  await thread.call('ready', OPEN_MS).catch(async (error: unknown) => {
+  const ready = onlyReads ? Promise.resolve() : thread.call('ready', OPEN_MS);
+  await ready.catch(async (error: unknown) => {
     await thread.close();
     throw logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
   });
 
   const db = openForReading(path);
   const news = tail(dataVersion(db));
+  const others = otherThreads(path, news.wake);
   const read = eventReader(db, news);
   const identity = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
   const head = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
@@ -58,6 +75,7 @@ export const sqliteEventLog = async (folder: string, streams: Streams): Promise<
       mustBeAppendable(events);
       const appended = await settled(attempt({ stream, expected, events: events.map(serialised) }), withinMs);
       news.wake();
+      others.tell();
       return appended;
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
@@ -71,6 +89,7 @@ export const sqliteEventLog = async (folder: string, streams: Streams): Promise<
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
+      others.close();
       news.close();
       if (db.isOpen) db.close();
       await thread.close();

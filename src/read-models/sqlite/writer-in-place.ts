@@ -1,0 +1,27 @@
+import { monotonicMs, pause } from '../../clock';
+import { SQLITE_BUSY } from '../../sqlite/database';
+import type { Thread } from '../../sqlite/thread';
+import { openWriter, type WriteRequest } from './writer';
+
+const RETRY_MS = 5;
+
+const isBusy = (error: unknown): boolean =>
+  (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
+/** The writer without a thread of its own, for a thread that answers nobody meanwhile: nothing has to be sent. */
+export const writerInPlace = (folder: string): Thread => {
+  const writer = openWriter(folder);
+  return {
+    call: async <T>(request: unknown, withinMs: number): Promise<T> => {
+      const end = monotonicMs() + withinMs;
+      for (;;)
+        try {
+          return writer.write(request as WriteRequest) as T;
+        } catch (error) {
+          if (!isBusy(error) || monotonicMs() > end) throw error;
+          await pause(RETRY_MS);
+        }
+    },
+    close: async () => writer.close(),
+  };
+};
