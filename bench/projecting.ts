@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { openApp, type App } from '../src/app';
 import { readConfiguration } from '../src/configuration';
 import { factTypes } from '../src/domain/facts';
+import { projectingThread } from '../src/projecting-thread';
 
 /**
  * How fast are log rows projected live, with all indexes, and all projections with them?
@@ -46,9 +47,9 @@ const seconds = async (work: () => Promise<unknown>): Promise<number> => {
 };
 
 const main = async (): Promise<void> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), (what, error) =>
-    console.error(what, error),
-  );
+  const configuration = readConfiguration({ DATA_DIR: folder });
+  const onTrouble = (what: string, error: unknown): void => console.error(what, error);
+  const app = await openApp(configuration, onTrouble, projectingThread(configuration, onTrouble));
   console.log(`append: ${Math.round(EVENTS / (await seconds(() => fill(app))))} events/s`);
   let read = 0;
   const reading = await seconds(async () => {

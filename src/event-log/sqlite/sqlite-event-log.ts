@@ -31,7 +31,7 @@ const serialised = (event: NewEvent) => ({
 /** Other threads of this process that have the same file open hear at once of what is appended here. */
 const otherThreads = (path: string, onNews: () => void) => {
   const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
-  channel.onmessage = onNews;
+  channel.addEventListener('message', onNews);
   (channel as unknown as { unref(): void }).unref();
   return { tell: (): void => channel.postMessage(''), close: (): void => channel.close() };
 };
