@@ -1,4 +1,5 @@
 import type { Projector } from '../../projections/projector';
+import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import {
@@ -9,7 +10,7 @@ import {
   type Scanned,
   type Write,
 } from '../read-models/read-models';
-import { fedBatch, type FedBatch } from './pages';
+import { BATCH_EVENTS, fedBatch, type FedBatch } from './pages';
 import {
   foldBatch,
   foldWaiting,
@@ -52,6 +53,8 @@ const checkpointOf = (batch: FedBatch): Checkpoint | undefined => {
 interface Folded {
   readonly to: Checkpoint;
   readonly writes: readonly Write[];
+  /** It was cut: there is more, or will be soon. */
+  readonly full: boolean;
 }
 
 /** The batches of a run as what they do to the documents, one after the other, on top of a control state. */
@@ -65,24 +68,65 @@ async function* folded(
   for await (const batch of events) {
     const end = checkpointOf(batch);
     if (end === undefined) continue;
-    yield { to: end, writes: await foldBatch(run.projector, space, batch, after, around(run)) };
+    const writes = await foldBatch(run.projector, space, batch, after, around(run));
+    yield { to: end, writes, full: batch.length >= BATCH_EVENTS };
     after = end.position;
   }
 }
 
-/** Commits what is folded, and lets the next batch be read and folded meanwhile. False: somebody else was faster. */
+/** So many documents, for so long, may wait to be shown while more comes in. */
+const MOST_PUT_OFF = 65_536;
+const LONGEST_PUT_OFF_MS = 500;
+const AT_HAND_MS = 10;
+
+const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
+  const soon = new AbortController();
+  const first = await Promise.race([next.then(() => true), pause(AT_HAND_MS, soon.signal).then(() => false)]);
+  soon.abort();
+  return first;
+};
+
+/** Says of each commit whether it may be put off. */
+const puttingOff = () => {
+  let waiting = 0;
+  let since = monotonicMs();
+  return ({ full, writes }: Folded): boolean => {
+    waiting += writes.length;
+    if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < LONGEST_PUT_OFF_MS) return true;
+    waiting = 0;
+    since = monotonicMs();
+    return false;
+  };
+};
+
+/**
+ * Commits what is folded, and lets the next batch be read and folded meanwhile; while more is at hand, commits are put
+ * off. False: somebody else was faster.
+ */
 const commitAll = async (run: ProjectionRun, start: Control, batches: AsyncIterator<Folded>) => {
+  const { generation } = run;
+  const mayPutOff = puttingOff();
   let { n } = start;
+  let unseen: Position | undefined;
+  const show = async (): Promise<void> => {
+    if (unseen === undefined) return;
+    await generation.settle();
+    run.moved(unseen);
+    unseen = undefined;
+  };
   let next = batches.next();
   for (let batch = await next; batch.done !== true; batch = await next) {
     const { to, writes } = batch.value;
-    const committing = run.generation.commit(n, to, writes);
+    const isPutOff = mayPutOff(batch.value);
+    const committing = generation.commit(n, to, writes, isPutOff);
     next = batches.next();
     next.catch(() => undefined);
     if (!(await committing)) return false;
     n += 1;
-    run.moved(to.position);
+    unseen = to.position;
+    if (!isPutOff || !(await isAtHand(next))) await show();
   }
+  await show();
   return true;
 };
 

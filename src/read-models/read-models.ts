@@ -78,8 +78,20 @@ export interface Generation extends Reader {
    * Writes all the documents and moves the control state to `n + 1`, wholly or not at all, and only if `n` is still the
    * current one: false if it is not. So whoever wins has read exactly state `n`; a redelivered batch, a crash at any
    * instruction and a second or stale projector do no harm.
+   *
+   * With `more` the caller has more at hand: showing it to others, and keeping it should this process die, may be put off
+   * until the next commit without `more`, or until `settle`; `control` and `load` of this process see it at once. If the
+   * next commit fails, what was put off is lost with it: the control state says so.
    */
-  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
+  commit(
+    n: number,
+    to: Checkpoint | undefined,
+    writes: readonly Write[],
+    more?: boolean,
+  ): Promise<boolean>;
+
+  /** Shows and keeps what commits have put off. */
+  settle(): Promise<void>;
 
   /** The control state and documents of one and the same moment, in the order asked for. */
   snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;

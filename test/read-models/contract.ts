@@ -652,6 +652,81 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
       });
     });
 
+    describe('a commit that is put off', () => {
+      const keyOf = (key: string) => ({ tenantId: ONE, collection: 'notes', key });
+
+      it('is seen at once by who made it, and by others when it is settled', async () => {
+        const generation = await filled(note(ONE, 'a', { v: 1 }));
+        const other = await openIn(await again());
+        expect(await generation.commit(1, at(2), [note(ONE, 'a', { v: 2 })], true)).toBe(true);
+        expect(
+          await generation.commit(2, at(3), [note(ONE, 'b', { v: 3 }), note(TWO, 'a', { v: 3 })], true),
+        ).toBe(true);
+        expect(await generation.load([keyOf('a'), keyOf('b'), keyOf('c')])).toEqual([
+          { v: 2 },
+          { v: 3 },
+          undefined,
+        ]);
+        await generation.settle();
+        expect(await other.load([keyOf('a'), keyOf('b')])).toEqual([{ v: 2 }, { v: 3 }]);
+        expect(await other.control()).toMatchObject({ n: 3, to: at(3), applied: at(3).position });
+        expect(await generation.get(TWO, 'notes', 'a')).toEqual({ v: 3 });
+      });
+
+      it('is settled by the next one that is not, and by asking for the control state', async () => {
+        const generation = await fresh();
+        const other = await openIn(await again());
+        await generation.commit(0, at(1), [note(ONE, 'a', { v: 1 })], true);
+        const settling = generation.commit(1, at(2), [note(ONE, 'b', { v: 2 })]);
+        expect(await generation.load([keyOf('a')])).toEqual([{ v: 1 }]);
+        expect(await settling).toBe(true);
+        expect((await other.control()).n).toBe(2);
+        await generation.commit(2, at(3), [], true);
+        expect((await generation.control()).n).toBe(3);
+        expect((await other.control()).n).toBe(3);
+        await generation.settle();
+      });
+
+      it('is never half of one: all of them or none, whatever fails', async () => {
+        const generation = await filled(note(ONE, 'a', { v: 1 }));
+        for (let k = 1; ; k += 1) {
+          const { n } = await generation.control();
+          const before = await stateOf(generation);
+          store.failAt(k);
+          const outcome = await (async () => {
+            await generation.commit(n, at(n + 1), [note(TWO, `k${k}`, { v: n })], true);
+            await generation.commit(n + 1, at(n + 2), [note(ONE, 'a', { v: n })]);
+            return 'done';
+          })().catch(() => 'failed');
+          const reached = store.reached();
+          store.failAt(0);
+          if (outcome === 'done') {
+            expect(reached).toBeLessThan(k);
+            expect((await generation.control()).n).toBe(n + 2);
+            return;
+          }
+          expect(await stateOf(generation)).toEqual(before);
+        }
+      });
+
+      it('does not give a tenant the documents of another when it is undone', async () => {
+        const generation = await fresh();
+        const [three, four] = [
+          '33333333-3333-4333-8333-333333333333',
+          '44444444-4444-4444-8444-444444444444',
+        ];
+        await generation.commit(0, at(1), [note(three, 'a', { of: 'three' })], true);
+        expect(await generation.load([{ ...keyOf('a'), tenantId: three }])).toEqual([{ of: 'three' }]);
+        store.failAt(1);
+        await expect(generation.commit(1, at(2), [note(ONE, 'a', {})], true)).rejects.toThrow();
+        store.failAt(0);
+        await generation.commit(0, at(1), [note(four, 'a', { of: 'four' })], true);
+        expect(await generation.load([three, four].map((tenantId) => ({ ...keyOf('a'), tenantId })))).toEqual(
+          [undefined, { of: 'four' }],
+        );
+      });
+    });
+
     describe('a digest', () => {
       const keys = ['b', 'a', 'ä', '', 'a\u0000b', 'a"', '😀', 'a b'];
       const writes = [ONE, TWO].flatMap((tenant) =>

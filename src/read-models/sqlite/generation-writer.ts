@@ -1,9 +1,9 @@
-import type { Collection } from '../../../projections/projector';
+import type { Collection, Document } from '../../../projections/projector';
 import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
-import type { Checkpoint } from '../read-models';
+import type { Checkpoint, DocumentKey } from '../read-models';
+import { generationReader } from './generation-reader';
+import type { Field } from './stored-text';
 import { createIndexes, createTable, createTenants, fieldsOf, tableOf, upsertInto } from './tables';
-
-type Field = string | number | null;
 
 /**
  * The writes of one collection as they travel to the writing thread. One flat list costs a fraction of an object per
@@ -17,7 +17,11 @@ export interface CollectionWrites {
 export interface GenerationWriter {
   /** Creates the indexes that are missing. */
   finish(): void;
-  commit(n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[]): boolean;
+  /** With everything that is put off. */
+  load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
+  /** Ends what is put off. */
+  settle(): void;
+  commit(n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[], more: boolean): boolean;
   close(): void;
 }
 
@@ -62,7 +66,10 @@ const index = (db: Database, collections: readonly Collection[]): void => {
   for (const collection of collections) for (const statement of createIndexes(collection)) db.exec(statement);
 };
 
-/** The writing side of one generation's file. One transaction is the commit. */
+/**
+ * The writing side of one generation's file. One transaction is the commit; it stays open while commits are put off, since
+ * most of a commit's cost is the pages that it touches, and many rows touch the same ones.
+ */
 export const openGenerationWriter = (
   path: string,
   collections: readonly Collection[],
@@ -86,6 +93,7 @@ export const openGenerationWriter = (
     ]),
   );
   const tenants = tenantNumbers(db);
+  const reader = generationReader(db, collections);
   const current = db.prepare('SELECT n FROM control');
   const stay = db.prepare('UPDATE control SET n = n + 1');
   const move = db.prepare('UPDATE control SET n = n + 1, position = ?, event_id = ?');
@@ -113,16 +121,37 @@ export const openGenerationWriter = (
     return true;
   };
 
+  const settle = (): void => {
+    if (db.isTransaction) db.exec('COMMIT');
+  };
+
+  const undo = (): void => {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    tenants.forget();
+    reader.forget();
+  };
+
   return {
-    finish: () => index(db, collections),
-    commit: (n, to, writes) => {
+    finish: () => {
+      settle();
+      index(db, collections);
+    },
+    load: reader.load,
+    settle,
+    commit: (n, to, writes, more) => {
       try {
-        return inTransaction(db, () => commitAll(n, to, writes));
+        if (!db.isTransaction) db.exec('BEGIN IMMEDIATE');
+        const isDone = commitAll(n, to, writes);
+        if (!isDone || !more) settle();
+        return isDone;
       } catch (error) {
-        tenants.forget();
+        undo();
         throw error;
       }
     },
-    close: () => db.close(),
+    close: () => {
+      settle();
+      db.close();
+    },
   };
 };

@@ -1,27 +1,12 @@
-import { createHash } from 'node:crypto';
-import type { Collection, Document, Query, Selection } from '../../../projections/projector';
+import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import { openForReading } from '../../sqlite/database';
-import type {
-  Control,
-  DocumentKey,
-  Generation,
-  GenerationId,
-  Scanned,
-  StretchDigest,
-  Write,
-} from '../read-models';
+import type { Generation, GenerationId, Write } from '../read-models';
+import { generationReader } from './generation-reader';
 import type { CollectionWrites } from './generation-writer';
-import { storedText, textOf } from './stored-text';
-import { countIn, fieldsOf, findIn, tableOf } from './tables';
+import { stored, storedText, type Field } from './stored-text';
+import { fieldsOf } from './tables';
 import type { WriteRequest } from './writer';
-
-type Field = string | number | null;
-
-const MOST_NUMBERS = 100_000;
-
-const stored = (value: unknown): Field =>
-  typeof value === 'string' ? storedText(value) : ((value ?? null) as Field);
 
 /** Grouped by collection, in the order in which the writer expects the values of a row. */
 const flatten = (
@@ -38,9 +23,10 @@ const flatten = (
   return [...groups].map(([collection, flat]) => ({ collection, flat }));
 };
 
-const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
-
-/** A generation as this process reads it; what it writes goes through `send`. */
+/**
+ * A generation as this process reads it; what it writes goes through `send`. While a commit is put off, only the writing
+ * connection sees it.
+ */
 export const sqliteGeneration = (
   path: string,
   id: GenerationId,
@@ -48,175 +34,9 @@ export const sqliteGeneration = (
   send: <T>(request: WriteRequest) => Promise<T>,
 ): Generation & { close(): void } => {
   const db = openForReading(path);
-  const declared = new Map(collections.map((collection) => [collection.name, collection]));
-  const statements = new Map<string, ReturnType<typeof db.prepare>>();
-
-  const prepared = (sql: string): ReturnType<typeof db.prepare> => {
-    const statement = statements.get(sql) ?? db.prepare(sql);
-    statements.set(sql, statement);
-    return statement;
-  };
-
-  const collectionOf = (name: string): Collection => {
-    const collection = declared.get(name);
-    if (collection === undefined) throw new Error(`There is no collection ${name} in ${path}.`);
-    return collection;
-  };
-
-  /** Numbers are never changed, so those that were seen are remembered; a tenant without one has no documents yet. */
-  const numbers = new Map<string, number>();
-  const numberOf = (tenantId: string): number | undefined => {
-    const known = numbers.get(tenantId);
-    if (known !== undefined) return known;
-    const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
-      { number: number } | undefined;
-    if (row === undefined) return undefined;
-    if (numbers.size >= MOST_NUMBERS) numbers.clear();
-    numbers.set(tenantId, row.number);
-    return row.number;
-  };
-
-  const getOne = (tenant: number, collection: string, key: string): Document | undefined => {
-    const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const row = prepared(sql).get(tenant, storedText(key));
-    return row === undefined ? undefined : parsed(row);
-  };
-
-  const get = (tenantId: string, collection: string, key: string): Document | undefined => {
-    const { name } = collectionOf(collection);
-    const tenant = numberOf(tenantId);
-    return tenant === undefined ? undefined : getOne(tenant, name, key);
-  };
-
-  /** Many documents of one tenant and collection are asked for in one go: most of the cost of one is the call. */
-  const getMany = (tenant: number, collection: string, keys: readonly string[]): Map<string, Document> => {
-    const table = tableOf(collectionOf(collection).name);
-    const sql = `SELECT key, document FROM ${table}
-      WHERE tenant = ? AND key IN (SELECT value FROM json_each(?))`;
-    const rows = prepared(sql).all(tenant, JSON.stringify(keys.map(storedText))) as { key: string }[];
-    return new Map(rows.map((row) => [textOf(row.key), parsed(row)]));
-  };
-
-  const load = (keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
-    const groups = new Map<string, number[]>();
-    keys.forEach(({ tenantId, collection }, at) => {
-      const name = `${tenantId} ${collection}`;
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, [at]);
-      else group.push(at);
-    });
-    const found: (Document | undefined)[] = Array.from({ length: keys.length });
-    for (const group of groups.values()) {
-      const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
-      collectionOf(collection);
-      const tenant = numberOf(tenantId);
-      if (tenant === undefined) continue;
-      const documents = getMany(
-        tenant,
-        collection,
-        group.map((at) => (keys[at] as DocumentKey).key),
-      );
-      for (const at of group) found[at] = documents.get((keys[at] as DocumentKey).key);
-    }
-    return found;
-  };
-
-  const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
-    const { sql, values } = findIn(collectionOf(name), query);
-    const tenant = numberOf(tenantId);
-    return tenant === undefined
-      ? []
-      : prepared(sql)
-          .all(tenant, ...values.map(stored))
-          .map(parsed);
-  };
-
-  const count = (tenantId: string, name: string, selection: Selection): number => {
-    const { sql, values } = countIn(collectionOf(name), selection);
-    const tenant = numberOf(tenantId);
-    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values.map(stored)) as { n: number }).n;
-  };
-
-  const nextTenant = (after: string): string | undefined => {
-    const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
-    return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
-  };
-
-  /** Walks a stretch tenant after tenant in the order of their ids; `take` says how many it has taken of one. */
-  const walk = (
-    limit: number,
-    after: { tenantId: string; key?: string },
-    take: (tenantId: string, most: number, from: string | undefined) => number,
-  ): void => {
-    let left = limit;
-    let { key } = after;
-    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
-    while (tenantId !== undefined && left > 0) {
-      left -= take(tenantId, left, key);
-      tenantId = nextTenant(tenantId);
-      key = undefined;
-    }
-  };
-
-  /** The rows of a tenant from its first key on, or from just after one. */
-  const stretchOf = (collection: string, from: string | undefined): string =>
-    `SELECT key, document FROM ${tableOf(collectionOf(collection).name)}
-      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-
-  const scan = (
-    collection: string,
-    limit: number,
-    after: { tenantId: string; key?: string },
-  ): readonly Scanned[] => {
-    const found: Scanned[] = [];
-    collectionOf(collection);
-    walk(limit, after, (tenantId, most, from) => {
-      const statement = prepared(stretchOf(collection, from));
-      const rows = statement.all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as { key: string }[];
-      for (const row of rows) found.push({ tenantId, key: textOf(row.key), document: parsed(row) });
-      return rows.length;
-    });
-    return found;
-  };
-
-  /** One text for many rows: most of the cost of a row is its way from SQLite to here. */
-  const digest = (
-    collection: string,
-    limit: number,
-    after: { tenantId: string; key?: string },
-  ): StretchDigest => {
-    collectionOf(collection);
-    const hash = createHash('sha256');
-    let documents = 0;
-    let last: { tenantId: string; key: string } | undefined;
-    walk(limit, after, (tenantId, most, from) => {
-      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(json_quote(key) || document) AS text
-        FROM (${stretchOf(collection, from)})`;
-      const row = prepared(sql).get(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
-        n: number;
-        last: string;
-        text: string;
-      };
-      if (row.n === 0) return 0;
-      hash.update(`${tenantId} ${row.text}`);
-      documents += row.n;
-      last = { tenantId, key: textOf(row.last) };
-      return row.n;
-    });
-    return { documents, digest: hash.digest('base64'), ...(last === undefined ? {} : { last }) };
-  };
-
-  const control = (): Control => {
-    const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
-      n: number;
-      position: string | null;
-      event_id: string | null;
-      log: string;
-    };
-    if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
-    const to = { position: row.position, eventId: row.event_id };
-    return { n: row.n, log: row.log, to, applied: to.position };
-  };
+  const reader = generationReader(db, collections);
+  const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
+  let isPutOff = false;
 
   /** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
   const reading = async <T>(read: () => T): Promise<T> => {
@@ -228,28 +48,59 @@ export const sqliteGeneration = (
     }
   };
 
-  const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
+  const settle = async (): Promise<void> => {
+    if (isPutOff) await send<void>({ do: 'settle', id });
+    isPutOff = false;
+  };
 
   return {
     id,
-    get: (tenantId, collection, key) => reading(() => get(tenantId, collection, key)),
-    find: (tenantId, collection, query) => reading(() => find(tenantId, collection, query)),
-    count: (tenantId, collection, selection) => reading(() => count(tenantId, collection, selection)),
-    load: (keys) => reading(() => load(keys)),
-    control: () => reading(control),
-    commit: (n, to, writes) => send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, fields) }),
-    scan: (collection, limit, after = { tenantId: '' }) => reading(() => scan(collection, limit, after)),
-    digest: (collection, limit, after = { tenantId: '' }) => reading(() => digest(collection, limit, after)),
+    get: (tenantId, collection, key) => reading(() => reader.get(tenantId, collection, key)),
+    find: (tenantId, collection, query) => reading(() => reader.find(tenantId, collection, query)),
+    count: (tenantId, collection, selection) => reading(() => reader.count(tenantId, collection, selection)),
+    scan: (collection, limit, after = { tenantId: '' }) =>
+      reading(() => reader.scan(collection, limit, after)),
+    digest: (collection, limit, after = { tenantId: '' }) =>
+      reading(() => reader.digest(collection, limit, after)),
+    load: (keys) =>
+      isPutOff
+        ? send({
+            do: 'load',
+            id,
+            keys: keys.map(({ tenantId, collection, key }) => ({ tenantId, collection, key })),
+          })
+        : reading(() => reader.load(keys)),
+    control: async () => {
+      await settle();
+      return reading(reader.control);
+    },
+    /** What was put off before is seen by the reading connection only when this one is done. */
+    commit: async (n, to, writes, more = false) => {
+      isPutOff ||= more;
+      try {
+        const request = { do: 'commit', id, n, to, writes: flatten(writes, fields), more } as const;
+        const isDone = await send<boolean>(request);
+        isPutOff = more && isDone;
+        return isDone;
+      } catch (error) {
+        isPutOff = false;
+        throw error;
+      }
+    },
+    settle,
     snapshot: (keys) =>
       reading(() => {
         db.exec('BEGIN');
         try {
-          return { control: control(), documents: load(keys) };
+          return { control: reader.control(), documents: reader.load(keys) };
         } finally {
           db.exec('COMMIT');
         }
       }),
-    finish: () => send<void>({ do: 'finish', id }),
+    finish: async () => {
+      await send<void>({ do: 'finish', id });
+      isPutOff = false;
+    },
     close: () => db.close(),
   };
 };

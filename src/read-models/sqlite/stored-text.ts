@@ -32,3 +32,9 @@ export const textOf = (stored: string): string => {
   }
   return text;
 };
+
+/** A value as a column takes it. */
+export type Field = string | number | null;
+
+export const stored = (value: unknown): Field =>
+  typeof value === 'string' ? storedText(value) : ((value ?? null) as Field);

@@ -2,7 +2,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
-import { generationName, type Checkpoint, type GenerationId, type Pointer } from '../read-models';
+import {
+  generationName,
+  type Checkpoint,
+  type DocumentKey,
+  type GenerationId,
+  type Pointer,
+} from '../read-models';
 import {
   openGenerationWriter,
   type CollectionWrites,
@@ -21,7 +27,7 @@ export type WriteRequest =
       readonly log: string;
       readonly inBulk: boolean;
     }
-  | { readonly do: 'finish' | 'shut' | 'drop'; readonly id: GenerationId }
+  | { readonly do: 'finish' | 'settle' | 'shut' | 'drop'; readonly id: GenerationId }
   | { readonly do: 'ask'; readonly what: string; readonly note: string }
   | {
       readonly do: 'commit';
@@ -29,7 +35,9 @@ export type WriteRequest =
       readonly n: number;
       readonly to: Checkpoint | undefined;
       readonly writes: readonly CollectionWrites[];
+      readonly more: boolean;
     }
+  | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] }
   | {
       readonly do: 'point';
       readonly projection: string;
@@ -96,7 +104,11 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
       case 'ask':
         return index.ask(request.what, request.note);
       case 'commit':
-        return generation(request.id).commit(request.n, request.to, request.writes);
+        return generation(request.id).commit(request.n, request.to, request.writes, request.more);
+      case 'load':
+        return generation(request.id).load(request.keys);
+      case 'settle':
+        return generation(request.id).settle();
       case 'point':
         return index.point(request.projection, request.version, request.to, request.believed);
       case 'lease':

@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto';
+import type { Collection, Document, Query, Selection } from '../../../projections/projector';
+import type { Database } from '../../sqlite/database';
+import type { Control, DocumentKey, Scanned, StretchDigest } from '../read-models';
+import { stored, storedText, textOf } from './stored-text';
+import { countIn, findIn, tableOf } from './tables';
+
+const MOST_NUMBERS = 100_000;
+
+const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
+
+/** What one connection sees of a generation's file. */
+export const generationReader = (db: Database, collections: readonly Collection[]) => {
+  const declared = new Map(collections.map((collection) => [collection.name, collection]));
+  const statements = new Map<string, ReturnType<typeof db.prepare>>();
+
+  const prepared = (sql: string): ReturnType<typeof db.prepare> => {
+    const statement = statements.get(sql) ?? db.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  };
+
+  const collectionOf = (name: string): Collection => {
+    const collection = declared.get(name);
+    if (collection === undefined) throw new Error(`There is no collection ${name}.`);
+    return collection;
+  };
+
+  /** Numbers are never changed, so those that were seen are remembered; a tenant without one has no documents yet. */
+  const numbers = new Map<string, number>();
+  const numberOf = (tenantId: string): number | undefined => {
+    const known = numbers.get(tenantId);
+    if (known !== undefined) return known;
+    const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
+      { number: number } | undefined;
+    if (row === undefined) return undefined;
+    if (numbers.size >= MOST_NUMBERS) numbers.clear();
+    numbers.set(tenantId, row.number);
+    return row.number;
+  };
+
+  const getOne = (tenant: number, collection: string, key: string): Document | undefined => {
+    const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
+    const row = prepared(sql).get(tenant, storedText(key));
+    return row === undefined ? undefined : parsed(row);
+  };
+
+  const get = (tenantId: string, collection: string, key: string): Document | undefined => {
+    const { name } = collectionOf(collection);
+    const tenant = numberOf(tenantId);
+    return tenant === undefined ? undefined : getOne(tenant, name, key);
+  };
+
+  /** Many documents of one tenant and collection are asked for in one go: most of the cost of one is the call. */
+  const getMany = (tenant: number, collection: string, keys: readonly string[]): Map<string, Document> => {
+    const table = tableOf(collectionOf(collection).name);
+    const sql = `SELECT key, document FROM ${table}
+      WHERE tenant = ? AND key IN (SELECT value FROM json_each(?))`;
+    const rows = prepared(sql).all(tenant, JSON.stringify(keys.map(storedText))) as { key: string }[];
+    return new Map(rows.map((row) => [textOf(row.key), parsed(row)]));
+  };
+
+  const load = (keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
+    const groups = new Map<string, number[]>();
+    keys.forEach(({ tenantId, collection }, at) => {
+      const name = `${tenantId} ${collection}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, [at]);
+      else group.push(at);
+    });
+    const found: (Document | undefined)[] = Array.from({ length: keys.length });
+    for (const group of groups.values()) {
+      const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
+      collectionOf(collection);
+      const tenant = numberOf(tenantId);
+      if (tenant === undefined) continue;
+      const documents = getMany(
+        tenant,
+        collection,
+        group.map((at) => (keys[at] as DocumentKey).key),
+      );
+      for (const at of group) found[at] = documents.get((keys[at] as DocumentKey).key);
+    }
+    return found;
+  };
+
+  const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
+    const { sql, values } = findIn(collectionOf(name), query);
+    const tenant = numberOf(tenantId);
+    return tenant === undefined
+      ? []
+      : prepared(sql)
+          .all(tenant, ...values.map(stored))
+          .map(parsed);
+  };
+
+  const count = (tenantId: string, name: string, selection: Selection): number => {
+    const { sql, values } = countIn(collectionOf(name), selection);
+    const tenant = numberOf(tenantId);
+    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values.map(stored)) as { n: number }).n;
+  };
+
+  const nextTenant = (after: string): string | undefined => {
+    const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
+    return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
+  };
+
+  /** Walks a stretch tenant after tenant in the order of their ids; `take` says how many it has taken of one. */
+  const walk = (
+    limit: number,
+    after: { tenantId: string; key?: string },
+    take: (tenantId: string, most: number, from: string | undefined) => number,
+  ): void => {
+    let left = limit;
+    let { key } = after;
+    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
+    while (tenantId !== undefined && left > 0) {
+      left -= take(tenantId, left, key);
+      tenantId = nextTenant(tenantId);
+      key = undefined;
+    }
+  };
+
+  /** The rows of a tenant from its first key on, or from just after one. */
+  const stretchOf = (collection: string, from: string | undefined): string =>
+    `SELECT key, document FROM ${tableOf(collectionOf(collection).name)}
+      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
+
+  const scan = (
+    collection: string,
+    limit: number,
+    after: { tenantId: string; key?: string },
+  ): readonly Scanned[] => {
+    const found: Scanned[] = [];
+    collectionOf(collection);
+    walk(limit, after, (tenantId, most, from) => {
+      const statement = prepared(stretchOf(collection, from));
+      const rows = statement.all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as { key: string }[];
+      for (const row of rows) found.push({ tenantId, key: textOf(row.key), document: parsed(row) });
+      return rows.length;
+    });
+    return found;
+  };
+
+  /** One text for many rows: most of the cost of a row is its way from SQLite to here. */
+  const digest = (
+    collection: string,
+    limit: number,
+    after: { tenantId: string; key?: string },
+  ): StretchDigest => {
+    collectionOf(collection);
+    const hash = createHash('sha256');
+    let documents = 0;
+    let last: { tenantId: string; key: string } | undefined;
+    walk(limit, after, (tenantId, most, from) => {
+      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(json_quote(key) || document) AS text
+        FROM (${stretchOf(collection, from)})`;
+      const row = prepared(sql).get(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
+        n: number;
+        last: string;
+        text: string;
+      };
+      if (row.n === 0) return 0;
+      hash.update(`${tenantId} ${row.text}`);
+      documents += row.n;
+      last = { tenantId, key: textOf(row.last) };
+      return row.n;
+    });
+    return { documents, digest: hash.digest('base64'), ...(last === undefined ? {} : { last }) };
+  };
+
+  const control = (): Control => {
+    const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
+      n: number;
+      position: string | null;
+      event_id: string | null;
+      log: string;
+    };
+    if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
+    const to = { position: row.position, eventId: row.event_id };
+    return { n: row.n, log: row.log, to, applied: to.position };
+  };
+
+  return {
+    get,
+    find,
+    count,
+    load,
+    scan,
+    digest,
+    control,
+    /** What was seen in a transaction that was undone is not so. */
+    forget: (): void => numbers.clear(),
+  };
+};
+
+export type GenerationReader = ReturnType<typeof generationReader>;
