@@ -95,6 +95,17 @@ describe('read models in SQLite files', () => {
     expect(reached()).toBe(3 + 2);
   });
 
+  it('show who made it what was put off, also while the commit that settles it is under way', async () => {
+    const readModels = await openIn(freshFolder());
+    const generation = await readModels.open(id, collections, 'log');
+    const many = (from: number) => Array.from({ length: 5_000 }, (_, i) => count(`k${from + i}`, i));
+    expect(await generation.commit(0, undefined, many(0), true)).toBe(true);
+    const settling = generation.commit(1, undefined, many(5_000));
+    const [first] = await generation.load([count('k0', 0)]);
+    expect(first).toEqual(count('k0', 0).document);
+    expect(await settling).toBe(true);
+  });
+
   it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {
     const writes = [count('a', 2), count('b', 2)];
     const points = writes.length + 2;
