@@ -30,71 +30,55 @@ export interface LogQuestion {
 }
 
 /** A numbered line of rows: all of a tenant's, or those of one entity type. */
-interface Line {
+interface LogLine {
   readonly last: number;
-  readonly at: (number: number) => Promise<LogRow>;
   readonly range: (from: number, upTo: number) => Promise<readonly LogRow[]>;
+  /** How many of its rows come before a moment, or before a position. */
+  readonly countBefore: (border: 'created_at' | 'position', value: string) => Promise<number>;
 }
 
-const lineOf = async (reader: Reader, tenantId: string, entityType: string | undefined): Promise<Line> => {
+const lineOf = async (reader: Reader, tenantId: string, entityType: string | undefined): Promise<LogLine> => {
   const selection =
     entityType === undefined ? { index: 'by_number' } : { index: 'by_type', equal: [entityType] };
   const head =
     entityType === undefined
       ? await reader.get(tenantId, 'heads', TENANT)
       : await reader.get(tenantId, 'types', entityType);
-  const range = async (from: number, upTo: number): Promise<readonly LogRow[]> =>
-    (await reader.find(tenantId, 'rows', {
-      ...selection,
-      from,
-      upTo,
-      descending: true,
-      limit: upTo - from + 1,
-    })) as unknown as LogRow[];
+  const last = (head as { count: number } | undefined)?.count ?? 0;
   return {
-    last: (head as { count: number } | undefined)?.count ?? 0,
-    range,
-    at: async (number) => {
-      const [row] = await range(number, number);
-      if (row === undefined) throw new Error(`Log row ${number} of tenant ${tenantId} is missing.`);
-      return row;
-    },
+    last,
+    range: async (from, upTo) =>
+      (await reader.find(tenantId, 'rows', {
+        ...selection,
+        from,
+        upTo,
+        descending: true,
+        limit: upTo - from + 1,
+      })) as unknown as LogRow[],
+    countBefore: (border, value) =>
+      reader.countBefore(tenantId, 'rows', { ...selection, last, border }, value),
   };
-};
-
-/** How many rows of a line come before the first one for which `isLater` holds: by halving. */
-const countBefore = async (line: Line, isLater: (row: LogRow) => boolean): Promise<number> => {
-  let low = 0;
-  let high = line.last;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2) + 1;
-    if (isLater(await line.at(middle))) high = middle - 1;
-    else low = middle;
-  }
-  return low;
 };
 
 /** The numbers of a line that a filter of dates selects, first and last. */
 const numbersOf = async (
-  line: Line,
+  line: LogLine,
   { start, end }: LogFilter,
 ): Promise<{ first: number; last: number }> => ({
-  first: start === undefined ? 1 : (await countBefore(line, (row) => row.created_at >= start)) + 1,
-  last: end === undefined ? line.last : await countBefore(line, (row) => row.created_at >= end),
+  first: start === undefined ? 1 : (await line.countBefore('created_at', start)) + 1,
+  last: end === undefined ? line.last : await line.countBefore('created_at', end),
 });
 
 /** The last number of a line whose row is older than the one that a question names. */
 const olderLimit = async (
-  line: Line,
+  line: LogLine,
   last: number,
   { olderThan, olderNumber = 0 }: LogQuestion,
 ): Promise<number> => {
   if (olderThan === undefined) return last;
   const [seen] = await line.range(olderNumber, olderNumber);
   const older =
-    seen?.position === olderThan
-      ? olderNumber - 1
-      : await countBefore(line, (row) => row.position >= olderThan);
+    seen?.position === olderThan ? olderNumber - 1 : await line.countBefore('position', olderThan);
   return Math.min(last, older);
 };
 

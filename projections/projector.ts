@@ -68,6 +68,16 @@ export interface Reader {
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /** How many documents a selection has. It costs in proportion to them. */
   count(tenantId: string, collection: string, selection: Selection): Promise<number>;
+  /** How many documents of a line come before the first one whose border is not before a value: a matter of halving. */
+  countBefore(tenantId: string, collection: string, line: Line, value: string): Promise<number>;
+}
+
+/** Documents that an index numbers from 1 on without a gap, and a field of theirs that never goes down along it. */
+export interface Line {
+  readonly index: string;
+  readonly equal?: readonly Value[];
+  readonly last: number;
+  readonly border: string;
 }
 
 export type Value = string | number;

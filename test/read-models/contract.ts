@@ -652,6 +652,41 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
       });
     });
 
+    describe('counting what comes before a border', () => {
+      const borders = ['1', '3', '3', '3', '5', '8', '8'];
+      const line = (last: number, equal?: readonly string[]) => ({
+        index: 'by_shelf',
+        equal: equal ?? ['x'],
+        last,
+        border: 'moment',
+      });
+
+      it('is what looking at each one would say', async () => {
+        const on = (tenant: string, shelf: string) =>
+          borders.map((moment, i) => note(tenant, `${shelf}${i}`, { shelf, place: i + 1, moment }));
+        const later = borders.map((moment, i) =>
+          note(TWO, `x${i}`, { shelf: 'x', place: i + 1, moment: `9${moment}` }),
+        );
+        const generation = await filled(...on(ONE, 'x'), ...on(ONE, 'y').slice(0, 2), ...later);
+        for (const value of ['', '0', '1', '2', '3', '4', '5', '6', '8', '9'])
+          for (let last = 0; last <= borders.length; last += 1) {
+            const expected = borders.slice(0, last).filter((moment) => moment < value).length;
+            expect(await generation.countBefore(ONE, 'notes', line(last), value)).toBe(expected);
+          }
+        expect(await generation.countBefore(ONE, 'notes', line(2, ['y']), '9')).toBe(2);
+        expect(await generation.countBefore(TWO, 'notes', line(7), '9')).toBe(0);
+        expect(await generation.countBefore('nobody', 'notes', line(7), '9')).toBe(0);
+      });
+
+      it('refuses a line with a gap, and an index that is not declared', async () => {
+        const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 2, moment: '1' }));
+        await expect(generation.countBefore(ONE, 'notes', line(2), '1')).rejects.toThrow(/missing/);
+        await expect(
+          generation.countBefore(ONE, 'notes', { ...line(1), index: 'by_nothing' }, '1'),
+        ).rejects.toThrow();
+      });
+    });
+
     describe('a commit that is put off', () => {
       const keyOf = (key: string) => ({ tenantId: ONE, collection: 'notes', key });
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader, Selection } from '../../projections/projector';
-import { countIn, findIn } from '../../src/read-models/sqlite/tables';
+import { borderIn, countIn, findIn } from '../../src/read-models/sqlite/tables';
 import { openForReading } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
 import { filledLog, TENANT } from '../support/log-rows';
@@ -46,6 +46,11 @@ describe('the questions about logs', () => {
         plans.add(planOf(countIn(collectionOf(name), selection)).join('; '));
         return generation.count(tenantId, name, selection);
       },
+      countBefore: (tenantId, name, line, value) => {
+        const sql = borderIn(collectionOf(name), line);
+        plans.add(planOf({ sql, values: [...(line.equal ?? []), 1] }).join('; '));
+        return generation.countBefore(tenantId, name, line, value);
+      },
     };
     await ask(reader);
     return [...plans];
@@ -63,6 +68,9 @@ describe('the questions about logs', () => {
 
   const BY_NUMBER =
     'SEARCH docs_rows USING INDEX rows_by_number (tenant=? AND field_number>? AND field_number<?)';
+  const ONE_BY_NUMBER = 'SEARCH docs_rows USING INDEX rows_by_number (tenant=? AND field_number=?)';
+  const ONE_BY_TYPE =
+    'SEARCH docs_rows USING INDEX rows_by_type (tenant=? AND field_entity_type=? AND field_type_number=?)';
   const BY_TYPE =
     'SEARCH docs_rows USING INDEX rows_by_type (tenant=? AND field_entity_type=? AND field_type_number>? AND field_type_number<?)';
   const BY_ENTITY =
@@ -73,18 +81,18 @@ describe('the questions about logs', () => {
 
   it.each<[string, (reader: Reader) => Promise<unknown>, readonly string[]]>([
     ['a plain page', page({}), [BY_NUMBER]],
-    ['a page after a cursor', page({}, 1, cursor), [BY_NUMBER]],
-    ['a page by dates', page(dates), [BY_NUMBER]],
+    ['a page after a cursor', page({}, 1, cursor), [BY_NUMBER, ONE_BY_NUMBER]],
+    ['a page by dates', page(dates), [ONE_BY_NUMBER, BY_NUMBER]],
     ['a page by type', page({ entityType: 'token' }), [BY_TYPE]],
-    ['a page by type after a cursor', page({ entityType: 'token' }, 1, cursor), [BY_TYPE]],
-    ['a page by type and dates', page({ entityType: 'token', ...dates }), [BY_TYPE]],
+    ['a page by type after a cursor', page({ entityType: 'token' }, 1, cursor), [BY_TYPE, ONE_BY_TYPE]],
+    ['a page by type and dates', page({ entityType: 'token', ...dates }), [ONE_BY_TYPE, BY_TYPE]],
     ['a page by entity', page({ entityId: 'e4' }, 2), [COUNT_ENTITY, BY_ENTITY]],
     [
       'a page by entity, type and dates after a cursor',
       page({ entityId: 'e4', entityType: 'token', ...dates }, 1, cursor),
-      [BY_NUMBER, COUNT_ENTITY, BY_ENTITY],
+      [ONE_BY_NUMBER, COUNT_ENTITY, BY_NUMBER, BY_ENTITY],
     ],
-    ['a walk', (reader) => walkLogs(reader, TENANT, dates, SIZE), [BY_NUMBER]],
+    ['a walk', (reader) => walkLogs(reader, TENANT, dates, SIZE), [ONE_BY_NUMBER, BY_NUMBER]],
     ['a walk by type', (reader) => walkLogs(reader, TENANT, { entityType: 'card' }, SIZE), [BY_TYPE]],
     ['a walk by entity', (reader) => walkLogs(reader, TENANT, { entityId: 'e4' }, SIZE), [BY_ENTITY]],
     [

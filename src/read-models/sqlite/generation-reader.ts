@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { Collection, Document, Query, Selection } from '../../../projections/projector';
+import type { Collection, Document, Line, Query, Selection } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import type { Control, DocumentKey, Scanned, StretchDigest } from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
-import { countIn, findIn, tableOf } from './tables';
+import { borderIn, countIn, findIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -100,6 +100,22 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values.map(stored)) as { n: number }).n;
   };
 
+  const countBefore = (tenantId: string, collection: string, line: Line, value: string): number => {
+    const statement = prepared(borderIn(collectionOf(collection), line));
+    const equal = (line.equal ?? []).map(stored);
+    const tenant = numberOf(tenantId);
+    let low = 0;
+    let high = line.last;
+    while (tenant !== undefined && low < high) {
+      const middle = Math.floor((low + high) / 2) + 1;
+      const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
+      if (row === undefined) throw new Error(`${collection} ${middle} of tenant ${tenantId} is missing.`);
+      if (row.border >= value) high = middle - 1;
+      else low = middle;
+    }
+    return low;
+  };
+
   const nextTenant = (after: string): string | undefined => {
     const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
     return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
@@ -185,6 +201,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     get,
     find,
     count,
+    countBefore,
     load,
     scan,
     digest,

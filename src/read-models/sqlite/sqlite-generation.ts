@@ -58,6 +58,8 @@ export const sqliteGeneration = (
     get: (tenantId, collection, key) => reading(() => reader.get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => reader.find(tenantId, collection, query)),
     count: (tenantId, collection, selection) => reading(() => reader.count(tenantId, collection, selection)),
+    countBefore: (tenantId, collection, line, value) =>
+      reading(() => reader.countBefore(tenantId, collection, line, value)),
     scan: (collection, limit, after = { tenantId: '' }) =>
       reading(() => reader.scan(collection, limit, after)),
     digest: (collection, limit, after = { tenantId: '' }) =>

@@ -1,4 +1,4 @@
-import type { Collection, Query, Selection, Value } from '../../../projections/projector';
+import type { Collection, Line, Query, Selection, Value } from '../../../projections/projector';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -91,4 +91,11 @@ export const countIn = (collection: Collection, selection: Selection) => {
   const { tests, values } = selected(collection, selection);
   const table = tableBy(collection, selection.index);
   return { sql: `SELECT count(*) AS n FROM ${table} WHERE tenant = ?${tests}`, values };
+};
+
+/** The border of one document of a line, by its number. */
+export const borderIn = (collection: Collection, { index, equal = [], border }: Line): string => {
+  const columns = columnsOf(collection, index).slice(0, equal.length + 1);
+  const tests = columns.map((column) => ` AND ${column} = ?`).join('');
+  return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, index)} WHERE tenant = ?${tests}`;
 };
