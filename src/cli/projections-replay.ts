@@ -63,11 +63,7 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
   differences: comparison?.differences ?? null,
 });
 
-export const rebuildAll = async (
-  { app, ...desk }: Desk,
-  names: readonly string[],
-  options: RebuildArguments,
-) => {
+export const rebuildAll = async ({ app }: Desk, names: readonly string[], options: RebuildArguments) => {
   const wanted = chosen(names);
   if (names.length === 0 && options.all !== true)
     throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
@@ -79,7 +75,6 @@ export const rebuildAll = async (
       '',
     );
   }
-  await desk.upToDate();
   const line = progressLine('Rebuilding');
   const tellOf = progressOf(line);
   const done = await rebuildTogether(app.replay, wanted, ({ name }) => ({

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { Projector } from '../../projections/projector';
 import type { ReadModels } from '../read-models/read-models';
 
 /** A lease that this process takes, renews and gives back. */
@@ -22,8 +23,8 @@ export const leaseOn = (
   what: string,
   onTrouble: (what: string, error: unknown) => void,
   forMs = LEASE_MS,
+  me = holderName(),
 ): Lease => {
-  const me = holderName();
   return {
     hold: async (note) => {
       try {
@@ -39,7 +40,41 @@ export const leaseOn = (
   };
 };
 
-export const projectingLease = (
+/**
+ * The right to project, each projection and version by itself: a newer program beside an older one projects what only it
+ * knows, and leaves the rest to that one.
+ */
+export interface ProjectingLeases {
+  /** Takes and renews what can be had: the names of the projections that this process may project now. */
+  hold(): Promise<ReadonlySet<string>>;
+  release(): Promise<void>;
+  /** Who projects, as far as anybody can say. */
+  holder(): Promise<string | undefined>;
+}
+
+export const projectingLease = (projection: string, version: number): string =>
+  `projecting ${projection}_v${version}`;
+
+export const projectingLeases = (
   readModels: ReadModels,
+  projectors: readonly Projector[],
   onTrouble: (what: string, error: unknown) => void,
-): Lease => leaseOn(readModels, 'projecting', onTrouble);
+): ProjectingLeases => {
+  const me = holderName();
+  const leases = projectors.map(({ name, version }) => ({
+    name,
+    lease: leaseOn(readModels, projectingLease(name, version), onTrouble, LEASE_MS, me),
+  }));
+  return {
+    hold: async () => {
+      const held = await Promise.all(leases.map(({ lease }) => lease.hold()));
+      return new Set(leases.filter((_, i) => held[i]).map(({ name }) => name));
+    },
+    release: async () => void (await Promise.all(leases.map(({ lease }) => lease.release()))),
+    holder: async () => {
+      const holders = await Promise.all(leases.map(({ lease }) => lease.holder()));
+      const known = [...new Set(holders.filter((holder) => holder !== undefined))];
+      return known.length === 0 ? undefined : known.join(', ');
+    },
+  };
+};

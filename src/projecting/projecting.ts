@@ -13,7 +13,7 @@ import {
 import { together } from '../together';
 import { liveFeed } from './feed';
 import { PARKED_KEY } from './fold-batch';
-import { projectingLease } from './lease';
+import { projectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
 import { sharedPages } from './pages';
@@ -27,7 +27,7 @@ export interface Projecting {
   readonly live: readonly LiveGeneration[];
   /** The generation of this projection that answers questions. */
   reader(projection: string): Generation;
-  /** Projects for ever, while this process holds the lease; waits for the lease while another one does. */
+  /** Projects for ever what no other process projects, and takes over from those that end. */
   start(): Promise<void>;
   /** Do the live read models show everything up to this position? Waits for it. */
   reached(position: Position, withinMs: number): Promise<boolean>;
@@ -65,6 +65,9 @@ export type Elsewhere = (moved: Moved) => () => Promise<void>;
 const RETRY = 'retry';
 const RENEW_MS = 250;
 
+const among = (all: readonly LiveGeneration[], names: ReadonlySet<string>): readonly LiveGeneration[] =>
+  all.filter(({ projector }) => names.has(projector.name));
+
 /** The empty text stands for all of them. */
 const isAskedFor =
   (wanted: string): AskedFor =>
@@ -79,7 +82,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const { log, streams, readModels, onTrouble } = parts;
   const tracks = await openTracks(parts.projectors, readModels, log);
   const steps = progress();
-  const lease = projectingLease(readModels, onTrouble);
+  const leases = projectingLeases(readModels, parts.projectors, onTrouble);
   const ending = new AbortController();
   let running: Promise<unknown> = Promise.resolve();
 
@@ -99,19 +102,20 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     }
   };
 
-  /** While this process holds the lease: every generation that is to be projected has its run. */
+  /** While this process may project anything: every generation of that has its run. */
   const leaseTerm = async (): Promise<void> => {
     const feed = liveFeed(log, streams, (error) =>
       onTrouble('The live feed broke and is tried again.', error),
     );
     const runs = projectionRuns({ runOf, feed, onTrouble });
     let known = await readModels.asked(RETRY);
-    while (!ending.signal.aborted && (await lease.hold())) {
+    for (let held = await leases.hold(); held.size > 0 && !ending.signal.aborted;) {
       const asked = await readModels.asked(RETRY).catch(() => known);
-      await runs.keep(tracks.projected(), askedSince(known, asked));
+      await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
       known = asked;
       await pause(RENEW_MS, ending.signal);
       await look();
+      held = await leases.hold();
     }
     await runs.stop();
     await feed.close();
@@ -119,11 +123,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
 
   const serve = async (): Promise<void> => {
     while (!ending.signal.aborted) {
-      if (await lease.hold()) await leaseTerm();
+      if ((await leases.hold()).size > 0) await leaseTerm();
       else await pause(RENEW_MS / 2, ending.signal);
       await look();
     }
-    await lease.release();
+    await leases.release();
   };
 
   /** Follows the pointers, while another thread does the rest. */
@@ -136,8 +140,12 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     await end();
   };
 
-  const projectUpTo = async (position: Position, tell: (done: Position) => void): Promise<void> => {
-    const renewing = setInterval(() => void lease.hold(), RENEW_MS);
+  const projectUpTo = async (
+    position: Position,
+    held: ReadonlySet<string>,
+    tell: (done: Position) => void,
+  ): Promise<void> => {
+    const renewing = setInterval(() => void leases.hold(), RENEW_MS);
     try {
       const events = sharedPages(log, streams).upTo(position);
       const fill = async (one: LiveGeneration): Promise<void> => {
@@ -148,10 +156,10 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
         };
         await project({ ...run, moved }, events);
       };
-      await together(tracks.live().map(fill));
+      await together(among(tracks.live(), held).map(fill));
     } finally {
       clearInterval(renewing);
-      await lease.release();
+      await leases.release();
     }
   };
 
@@ -177,10 +185,9 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       const end = monotonicMs() + withinMs;
       for (;;) {
         if (await reached(position, 0)) return true;
-        if (await lease.hold()) {
-          await projectUpTo(position, tell);
-          return true;
-        }
+        const held = await leases.hold();
+        if (held.size > 0) await projectUpTo(position, held, tell);
+        if (held.size === parts.projectors.length) return true;
         const left = end - monotonicMs();
         if (left <= 0) return false;
         if (await reached(position, Math.min(RENEW_MS, left))) return true;
@@ -191,18 +198,18 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       const found = await Promise.all(live.map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
       return found.some((document) => document !== undefined);
     },
-    holder: () => lease.holder(),
+    holder: () => leases.holder(),
     retryParked: async (tenantId = '') => {
-      if (!(await lease.hold())) {
-        await readModels.ask(RETRY, tenantId);
-        return 'asked';
-      }
+      const held = await leases.hold();
       try {
-        for (const one of tracks.projected()) await retryDue(await runOf(one), isAskedFor(tenantId));
+        for (const one of among(tracks.projected(), held))
+          await retryDue(await runOf(one), isAskedFor(tenantId));
       } finally {
-        await lease.release();
+        await leases.release();
       }
-      return 'done';
+      if (held.size === parts.projectors.length) return 'done';
+      await readModels.ask(RETRY, tenantId);
+      return 'asked';
     },
     stop: async () => {
       ending.abort();

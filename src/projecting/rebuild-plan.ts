@@ -1,6 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog } from '../event-log/event-log';
 import { generationName, type ReadModels } from '../read-models/read-models';
+import { isBeingRemoved } from './prune';
 
 /** The number of the generation that a killed rebuild has left, to go on with. */
 export const leftByRebuild = async (
@@ -12,8 +13,9 @@ export const leftByRebuild = async (
   );
   const pointer = await readModels.pointer(name, version);
   const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
-  const left = all.map((id) => id.generation).filter((number) => number > last);
-  return left.length > 0 ? Math.max(...left) : undefined;
+  for (const id of all.toSorted((a, b) => b.generation - a.generation))
+    if (id.generation > last && !(await isBeingRemoved(readModels, id))) return id.generation;
+  return undefined;
 };
 
 /** What a rebuild would do, as far as it can be known before. */

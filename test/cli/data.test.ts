@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { projections } from '../../projections/projections';
+import { projectingLease } from '../../src/projecting/lease';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
 import { filesWith } from '../support/found-text';
@@ -47,11 +49,13 @@ describe('a command that writes', () => {
   });
 
   it('waits at most 2 s for another process that projects, and has written all the same', async () => {
+    const leases = projections.map(({ name, version }) => projectingLease(name, version));
     const operator = operatorAt(freshFolder());
     const { tenant_id: id } = await operator.json('tenant create --name A');
     const readModels = await sqliteReadModels(join(operator.folder, 'read-models'));
     try {
-      expect(await readModels.lease('projecting', `${hostname()} test ${process.pid}`, 60_000)).toBe(true);
+      for (const lease of leases)
+        expect(await readModels.lease(lease, `${hostname()} test ${process.pid}`, 60_000)).toBe(true);
       const begun = performance.now();
       const changed = await operator.run(`tenant set-plan ${id} --included-tokens 9 --json`);
       const took = performance.now() - begun;
@@ -65,7 +69,7 @@ describe('a command that writes', () => {
       expect(renamed.code).toBe(0);
       expect(JSON.parse(renamed.stdout)).toMatchObject({ name: 'B', created_at: null });
     } finally {
-      await readModels.release('projecting', `${hostname()} test ${process.pid}`);
+      for (const lease of leases) await readModels.release(lease, `${hostname()} test ${process.pid}`);
       await readModels.close();
     }
     expect(await operator.json(`tenant show ${id}`)).toMatchObject({ included_monthly_active_tokens: 9 });

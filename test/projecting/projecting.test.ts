@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
+import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
 import { generationName, type Generation } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
@@ -179,10 +180,38 @@ describe('catching up', () => {
     const { position } = await log.tell(STREAM, created('first'));
     const lazy = await sqliteReadModels(folder);
     closeAfterwards(() => lazy.close());
-    await lazy.lease('projecting', 'somebody', 600_000);
+    for (const { name, version } of projections)
+      await lazy.lease(projectingLease(name, version), 'somebody', 600_000);
     const one = await process();
     expect(await one.catchUp(position, 30)).toBe(false);
     expect(await one.holder()).toBe('somebody');
+  });
+
+  it('projects what only it knows beside another program, and all when that one ends', async () => {
+    const log = await openLog();
+    const folder = join(log.folder, 'read-models');
+    const lines = linesProjector();
+    const other = { ...linesProjector(), name: 'others' };
+    const old = await openProcess(log, await openReadModels(folder), [lines, other]);
+    await old.start();
+    await until(async () => (await old.holder()) !== undefined);
+    const oldHolder = await old.holder();
+    const newer = await openProcess(
+      log,
+      await openReadModels(folder),
+      [{ ...lines, version: 2 }, other],
+      '2',
+    );
+    await newer.start();
+    const { position } = await log.tell(STREAM, created('first'));
+    expect(await newer.reached(position, LONG)).toBe(true);
+    expect(await old.reached(position, LONG)).toBe(true);
+    expect((await newer.holder())?.split(', ')).toContain(oldHolder);
+    expect(await old.holder()).toBe(oldHolder);
+    await old.stop();
+    await until(async () => (await newer.holder())?.includes(oldHolder ?? '') === false);
+    const later = await log.tell(STREAM, updated('later'));
+    expect(await newer.reached(later.position, LONG)).toBe(true);
   });
 
   it('does no harm beside a process that projects', async () => {

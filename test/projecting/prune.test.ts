@@ -1,3 +1,4 @@
+import { projectingLease } from '../../src/projecting/lease';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rollback } from '../../src/projecting/rebuild';
 import { generationName } from '../../src/read-models/read-models';
@@ -64,6 +65,26 @@ describe('prune', () => {
     expect(await namesIn(world)).toEqual([]);
     await world.readModels.release('rebuild lines', 'somebody');
     expect(await namesIn(world)).toEqual(['lines_v1_1', 'lines_v1_3']);
+  });
+
+  it('leaves the versions that an older program projects beside this one', async () => {
+    const world = await withTwo();
+    const newer = { ...lines, version: 2 };
+    await world.readModels.lease(projectingLease('lines', 1), 'somebody', 60_000);
+    expect(await unusedGenerations(world.readModels, [newer])).toEqual([]);
+    await world.readModels.release(projectingLease('lines', 1), 'somebody');
+    expect(await unusedGenerations(world.readModels, [newer])).toHaveLength(2);
+  });
+
+  it('killed in the middle leaves nothing that a rebuild would go on with', async () => {
+    const world = await withTwo();
+    await rollback(world.readModels, lines);
+    const killed = { ...world.readModels, drop: () => Promise.reject(new Error('killed')) };
+    await expect(prune(killed, [lines], await unusedIn(world))).rejects.toThrow('killed');
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1 });
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+    expect((await world.rebuild()).generation).toBe('lines_v1_3');
+    expect([...(await pruneAll(world))].toSorted()).toEqual(['lines_v1_1', 'lines_v1_2']);
   });
 
   it('leaves what became live while the operator was asked', async () => {
