@@ -12,9 +12,9 @@ export interface Pace {
 type Reached = (position: Position, withinMs: number) => Promise<boolean>;
 
 /** What is appended should be shown within this time. Events ahead are allowed by how well that goes. */
-const SHOWN_MS = 250;
+const SHOWN_MS = 500;
 const FEWEST_AHEAD = 500;
-const MOST_AHEAD = 4_000;
+const MOST_AHEAD = 10_000;
 
 /** Whoever projects may be away; facts are taken all the same. */
 const PATIENCE_MS = 30_000;

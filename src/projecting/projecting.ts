@@ -65,6 +65,9 @@ export type Elsewhere = (moved: Moved) => () => Promise<void>;
 const RETRY = 'retry';
 const RENEW_MS = 250;
 
+/** Under a flood of events what is projected is shown a few times a second. */
+const SHOW_MS = 150;
+
 const among = (all: readonly LiveGeneration[], names: ReadonlySet<string>): readonly LiveGeneration[] =>
   all.filter(({ projector }) => names.has(projector.name));
 
@@ -88,10 +91,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
 
   const runOf = ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
     const name = generationName(generation.id);
-    return runInto(parts, projector, generation, (position) => {
+    const moved = (position: Position): void => {
       steps.moved(name, position);
       parts.onMoved?.(name, position);
-    });
+    };
+    return runInto(parts, projector, generation, moved, SHOW_MS);
   };
 
   const look = async (): Promise<void> => {

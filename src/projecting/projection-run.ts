@@ -35,8 +35,10 @@ export interface ProjectionRun {
   readonly now: () => string;
   /** What the operator has set aside, as of the start of the run. */
   readonly isSetAside: SetAside;
-  /** Called after every commit with what is visible now. */
+  /** Called with what is visible now, whenever that has moved. */
   readonly moved: (position: Position) => void;
+  /** While more is at hand, what is projected may stay invisible for so long: that makes it cheaper. */
+  readonly showWithinMs: number;
 }
 
 const around = ({ now, program, projector, isSetAside }: ProjectionRun): Surroundings => ({
@@ -74,9 +76,8 @@ async function* folded(
   }
 }
 
-/** So many documents, for so long, may wait to be shown while more comes in. */
+/** So many documents may wait to be shown while more comes in. */
 const MOST_PUT_OFF = 65_536;
-const LONGEST_PUT_OFF_MS = 500;
 const AT_HAND_MS = 10;
 
 const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
@@ -87,12 +88,12 @@ const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
 };
 
 /** Says of each commit whether it may be put off. */
-const puttingOff = () => {
+const puttingOff = (longestMs: number) => {
   let waiting = 0;
   let since = monotonicMs();
   return ({ full, writes }: Folded): boolean => {
     waiting += writes.length;
-    if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < LONGEST_PUT_OFF_MS) return true;
+    if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < longestMs) return true;
     waiting = 0;
     since = monotonicMs();
     return false;
@@ -105,7 +106,7 @@ const puttingOff = () => {
  */
 const commitAll = async (run: ProjectionRun, start: Control, batches: AsyncIterator<Folded>) => {
   const { generation } = run;
-  const mayPutOff = puttingOff();
+  const mayPutOff = puttingOff(run.showWithinMs);
   let { n } = start;
   let unseen: Position | undefined;
   const show = async (): Promise<void> => {

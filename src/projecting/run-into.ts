@@ -5,12 +5,16 @@ import type { Generation } from '../read-models/read-models';
 import type { ProjectionRun } from './projection-run';
 import { readSetAside } from './set-aside';
 
+/** Nobody looks at what is being replayed but the progress bar. */
+const REPLAY_MS = 1_000;
+
 /** A run of a projector into a generation, with what the operator has set aside until now. */
 export const runInto = async (
   { log, streams, program }: { log: EventLog; streams: Streams; program: string },
   projector: Projector,
   generation: Generation,
   moved: (position: Position) => void = () => undefined,
+  showWithinMs = REPLAY_MS,
 ): Promise<ProjectionRun> => ({
   projector,
   generation,
@@ -20,4 +24,5 @@ export const runInto = async (
   isSetAside: await readSetAside(log, streams),
   now: () => new Date().toISOString(),
   moved,
+  showWithinMs,
 });

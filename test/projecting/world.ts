@@ -122,6 +122,7 @@ export const runOf = (
   now: () => now,
   isSetAside: () => false,
   moved: () => undefined,
+  showWithinMs: 1_000,
 });
 
 /** Every document of a generation, under `<tenant> <collection> <key>`. */

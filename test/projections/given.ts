@@ -93,6 +93,7 @@ export const given = async (projector: Projector, ...events: Given[]): Promise<T
     now: () => time(0),
     isSetAside: () => false,
     moved: () => undefined,
+    showWithinMs: 1_000,
   };
   await project(run, async function* () {
     yield fedBatch(logged(events), streams);

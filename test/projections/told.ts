@@ -73,6 +73,7 @@ export const projected = async (
     now: () => iso(0),
     isSetAside: () => false,
     moved: () => undefined,
+    showWithinMs: 1_000,
   };
   await project(run, async function* () {
     for (const batch of cut(events, sizes)) yield fedBatch(batch, streams);
