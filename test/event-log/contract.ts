@@ -139,6 +139,29 @@ export const eventLogContract = (name: string, open: Open): void => {
         expect(new Date(stored!.recordedAt).toISOString()).toBe(stored!.recordedAt);
       });
 
+      it('keeps when another log has recorded an event, and looks at its own clock for the others', async () => {
+        const stream = aStream();
+        const metadata = { at: '2020-02-03T04:05:06.789Z', deep: { x: [] } };
+        const copied = anEvent({ a: 1 }, { metadata, recordedAt: '2021-02-03T04:05:06.789Z' });
+        await log.append(stream, [copied, anEvent({}, { metadata })], 'no_stream');
+        const stored = await eventsOf(log.readStream(stream));
+        expect(stored[0]).toMatchObject({ recordedAt: copied.recordedAt, data: { a: 1 } });
+        expect(stored.map((event) => event.metadata)).toEqual([metadata, metadata]);
+        expect(Math.abs(Date.parse(stored[1]!.recordedAt) - Date.now())).toBeLessThan(60_000);
+        expect(await log.append(stream, [copied], 'no_stream')).toMatchObject({ revision: 0 });
+      });
+
+      it.each(['yesterday', '2021-02-03', '2021-02-03T04:05:06Z', ''])(
+        'refuses %j as the moment of an event of another log',
+        async (recordedAt) => {
+          const stream = aStream();
+          await expect(log.append(stream, [anEvent({}, { recordedAt })], 'no_stream')).rejects.toThrow(
+            'no moment',
+          );
+          expect(await eventsOf(log.readStream(stream))).toEqual([]);
+        },
+      );
+
       it('refuses no_stream when there is one, and says where the stream is', async () => {
         const stream = aStream();
         await log.append(stream, someEvents(2), 'no_stream');

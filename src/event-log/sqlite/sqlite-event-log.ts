@@ -26,6 +26,7 @@ const serialised = (event: NewEvent) => ({
   type: event.type,
   data: JSON.stringify(event.data),
   metadata: JSON.stringify(event.metadata),
+  ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
 
 /** The event log in one SQLite file: `events.db` in a folder that several processes may share. */
