@@ -66,6 +66,21 @@ const openScratch = async (folder: string): Promise<Scratch> => {
   };
 };
 
+/** The client of the event store is heavy, and loaded only by those who use it. */
+const openLog = (
+  { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
+  streams: Streams,
+  onTrouble: (what: string, error: unknown) => void,
+): Promise<EventLog> => {
+  if (EVENTSTORE_URL === '') return sqliteEventLog(DATA_DIR, streams);
+  const { eventStoreDbEventLog } =
+    require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
+  return eventStoreDbEventLog(EVENTSTORE_URL, streams, {
+    waitMs: EVENTSTORE_WAIT_SECONDS * 1_000,
+    onTrouble,
+  });
+};
+
 export const openApp = async (
   configuration: Configuration,
   onTrouble: (what: string, error: unknown) => void,
@@ -83,7 +98,7 @@ export const openApp = async (
 
   try {
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await sqliteEventLog(folder, streams));
+    const log = closing(await openLog(configuration, streams, onTrouble));
     const snapshots = closing(sqliteSnapshots(folder));
     const readModels = closing(await sqliteReadModels(join(folder, 'read-models')));
     const projecting = await openProjecting({
