@@ -69,6 +69,22 @@ const openScratch = async (folder: string): Promise<Scratch> => {
 
 type OnTrouble = (what: string, error: unknown) => void;
 
+/** The client of the event store is heavy, and loaded only by those who use it. */
+const openLog = (
+  { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
+  streams: Streams,
+  onTrouble: OnTrouble,
+  onlyReads = false,
+): Promise<EventLog> => {
+  if (EVENTSTORE_URL === '') return sqliteEventLog(DATA_DIR, streams, onlyReads);
+  const { eventStoreDbEventLog } =
+    require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
+  return eventStoreDbEventLog(EVENTSTORE_URL, streams, {
+    waitMs: EVENTSTORE_WAIT_SECONDS * 1_000,
+    onTrouble,
+  });
+};
+
 /** What was opened is closed in the opposite order, also when opening the rest fails. */
 const openingAll = async <T>(
   open: (closing: <P extends { close(): Promise<void> }>(part: P) => P) => Promise<T>,
@@ -102,7 +118,7 @@ export const openApp = async (
   try {
     return await openingAll(async (closing) => {
       const streams = streamNames(configuration.STREAM_PREFIX);
-      const log = closing(await sqliteEventLog(folder, streams));
+      const log = closing(await openLog(configuration, streams, onTrouble));
       const snapshots = closing(sqliteSnapshots(folder));
       const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
       const program = programVersion();
@@ -135,7 +151,7 @@ export const openProjector = (
   openingAll(async (closing) => {
     const folder = configuration.DATA_DIR;
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await sqliteEventLog(folder, streams, true));
+    const log = closing(await openLog(configuration, streams, onTrouble, true));
     const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
     const parts = { log, streams, readModels, program: programVersion(), onTrouble, onMoved };
     const projecting = await openProjecting({ ...parts, projectors: projections });

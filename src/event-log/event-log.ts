@@ -76,6 +76,8 @@ export interface NewEvent {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Only of an event that another log has recorded before, as `LoggedEvent` gives it. Without it, the log looks at its clock. */
+  readonly recordedAt?: string;
 }
 
 /** As it lies in the log. What is not JSON comes as the Buffer of its bytes: a reader decides what that means. */
@@ -108,9 +110,17 @@ export type LogFaultCode = 'stream_changed' | 'event_too_large' | 'log_unavailab
 export const logFault = (code: LogFaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
   fault(code, sentence, more);
 
+const isMoment = (text: string): boolean => {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString() === text;
+};
+
 /** What every adapter asks of an append before it does anything. */
 export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
+  for (const { recordedAt } of events)
+    if (recordedAt !== undefined && !isMoment(recordedAt))
+      throw new TypeError(`${recordedAt} is no moment as a log gives it.`);
   const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
   if (size > LARGEST_APPEND)
     throw logFault(

@@ -9,6 +9,12 @@ export interface Streams {
   activity(tenantId: string): string;
   /** The operator's own acts. */
   operator(): string;
+  /** What the log says about itself. It is neither copied nor projected. */
+  log(): string;
+  /** Is it one of ours that holds history? */
+  holds(stream: string): boolean;
+  /** All names that `holds` accepts begin with one of these; others may as well. */
+  beginnings(): readonly string[];
   /** Whose stream it is, or undefined when it is none of ours. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
 }
@@ -23,22 +29,28 @@ const MOST_KNOWN = 10_000;
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
   const known = new Map<string, Owner>();
+  const operator = `${prefix}operator`;
 
-  const parse = (stream: string): Owner => {
+  const ownerOf = (stream: string): Owner => {
     const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
     return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+  };
+
+  const parse = (stream: string): Owner => {
+    if (known.has(stream)) return known.get(stream);
+    if (known.size >= MOST_KNOWN) known.clear();
+    const owner = ownerOf(stream);
+    known.set(stream, owner);
+    return owner;
   };
 
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
-    operator: () => `${prefix}operator`,
-    parse: (stream) => {
-      if (known.has(stream)) return known.get(stream);
-      if (known.size >= MOST_KNOWN) known.clear();
-      const owner = parse(stream);
-      known.set(stream, owner);
-      return owner;
-    },
+    operator: () => operator,
+    log: () => `${prefix}log`,
+    holds: (stream) => stream === operator || parse(stream) !== undefined,
+    beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, operator],
+    parse,
   };
 };

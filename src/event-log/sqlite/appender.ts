@@ -16,6 +16,7 @@ export interface AppendedRow {
   readonly type: string;
   readonly data: string;
   readonly metadata: string;
+  readonly recordedAt?: number;
 }
 
 const schema = [
@@ -75,8 +76,8 @@ export const openAppender = (path: string): Appender => {
     const actual = (last.get(request.stream) as { revision: number } | undefined)?.revision ?? -1;
     if (actual !== expected) return answerAgain(request, expected, actual);
     let position = 0;
-    request.events.forEach(({ id, type, data, metadata }, i) => {
-      const done = insert.run(request.stream, expected + 1 + i, id, type, data, metadata, now);
+    request.events.forEach(({ id, type, data, metadata, recordedAt = now }, i) => {
+      const done = insert.run(request.stream, expected + 1 + i, id, type, data, metadata, recordedAt);
       position = Number(done.lastInsertRowid);
     });
     return { value: { revision: expected + request.events.length, position: positionOf(position) } };

@@ -26,6 +26,7 @@ const serialised = (event: NewEvent) => ({
   type: event.type,
   data: JSON.stringify(event.data),
   metadata: JSON.stringify(event.metadata),
+  ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
 
 /** Other threads of this process that have the same file open hear at once of what is appended here. */
