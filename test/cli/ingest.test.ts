@@ -12,7 +12,7 @@ import { eventsIn, operatorAt, type Operator } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { readingsOf } from '../support/readings';
 import { spawnProgram, startService, type Finished, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 interface Done {
   readonly accepted: number;

@@ -3,7 +3,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { spawnProgram, startService } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 

@@ -11,7 +11,7 @@ import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { fewAtOnce, operatorAt, type Operator } from '../support/operator';
 import { spawnProgram, startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 const NAMES = ['tenants', 'applications', 'logs', 'usage'];

@@ -6,7 +6,7 @@ import { ask, type Answered, type Asking } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 describe('authentication', () => {
   let service: Service;

@@ -5,7 +5,7 @@ import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 /** What no decent client sends: written on the socket by hand. */
 describe('bad HTTP', () => {

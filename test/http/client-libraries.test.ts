@@ -4,7 +4,7 @@ import { beside, type Beside } from '../support/beside';
 import { fact, reportFacts } from '../support/reported-facts';
 import { ask } from '../support/http';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 /** The unmodified public client libraries of this API family drive the server. */
 describe('client libraries', () => {

@@ -5,7 +5,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import type { Answered } from '../support/http';
 import { seed, seeded } from '../support/property';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 const randomFrom = (start: number) => {
   let state = start >>> 0;

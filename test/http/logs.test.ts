@@ -5,7 +5,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { ask, type Answered } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 describe('audit logs', () => {
   let service: Service;

@@ -8,7 +8,7 @@ import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { command, startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 const PATH = '/tenants/self/reports/usage';
 

@@ -3,7 +3,7 @@ import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { answersIn, converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 /** A PUT whose body is still coming. */
 const slowPut = async (service: Service) => {

@@ -9,7 +9,7 @@ import { expectProblem } from '../support/problem';
 import { converse } from '../support/raw';
 import { spawnProgram, startService } from '../support/service';
 import { stuckReadModel } from '../support/stuck';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 const freePort = async (): Promise<string> => {
   const server = createServer().listen(0, '127.0.0.1');

@@ -5,7 +5,7 @@ import { beside, type Beside } from '../support/beside';
 import { ask, type Asking } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 /** The files of the stores, held or spoilt by somebody else while the server runs. */
 describe('stores', () => {

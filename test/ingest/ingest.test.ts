@@ -5,7 +5,7 @@ import { freshFolder } from '../support/folders';
 import { eventsOf } from '../support/events';
 import { readingsOf, type Readings } from '../support/readings';
 import { seed, seeded } from '../support/property';
-import { until } from '../support/until';
+import { until } from '../support/waiting';
 
 interface Outcome extends Ingested {
   readonly errors: readonly (readonly [number, string])[];

@@ -9,7 +9,7 @@ import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
 import { openAppIn } from './log-under-test';
 import { commandJson, type Service } from './service';
-import { until } from './until';
+import { until } from './waiting';
 
 export interface NewApplication {
   readonly id: string;

@@ -3,7 +3,7 @@ import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';
 import { ask, type Answered, type Asking } from './http';
 import type { Service } from './service';
-import { until } from './until';
+import { until } from './waiting';
 
 /** A tenant with a key that may read its logs and its usage. */
 export interface Customer {

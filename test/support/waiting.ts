@@ -5,10 +5,11 @@ import { codeOf } from '../../src/fault';
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   withinMs = 10_000,
+  what = String(condition),
 ): Promise<void> => {
   const end = Date.now() + withinMs;
   while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`It did not come true within ${withinMs} ms: ${String(condition)}`);
+    if (Date.now() > end) throw new Error(`It did not come true within ${withinMs} ms: ${what}`);
     await pause(5);
   }
 };
