@@ -14,6 +14,14 @@ export const arrived = (ctx: ApiContext): void => {
   ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
 };
 
+const hasPath = (ctx: ApiContext): boolean => {
+  try {
+    return typeof ctx.path === 'string';
+  } catch {
+    return false;
+  }
+};
+
 /** First of all: when it came, and under which trace id it is known from here on. */
 export const arrival =
   ({ headers, isOpen }: ApiParts): Step =>
@@ -21,6 +29,10 @@ export const arrival =
     const sent = headerOf(ctx, headers.traceId) ?? '';
     ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
     arrived(ctx);
+    if (!hasPath(ctx)) {
+      ctx.req.url = '/';
+      ctx.state.pathless = true;
+    }
     ctx.set(headers.traceId, ctx.state.traceId);
     if (!isOpen()) ctx.set('Connection', 'close');
     await next();
@@ -33,19 +45,8 @@ export const requireHost: Step = async (ctx, next) => {
   await next();
 };
 
-const hasPath = (ctx: ApiContext): boolean => {
-  try {
-    return typeof ctx.path === 'string';
-  } catch {
-    return false;
-  }
-};
-
 /** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
 export const requirePath: Step = async (ctx, next) => {
-  if (!hasPath(ctx)) {
-    ctx.req.url = '/';
-    throw fault('malformed_request', 'The target of the request has no path.');
-  }
+  if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   await next();
 };
