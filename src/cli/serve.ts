@@ -9,6 +9,7 @@ import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
 import { makeLogger } from '../logger';
+import { remembering } from '../read-models/remembering';
 import { ledgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
@@ -52,7 +53,7 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
     ledger,
     cursors: signedCursors(app.secret),
-    reader: projecting.reader,
+    reader: remembering(projecting.reader),
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => life.wasReady,

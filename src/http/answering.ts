@@ -63,8 +63,9 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
     }
   }
   if (answer.body === undefined) return;
+  // Before the body: else Koa would look for a type by itself.
+  ctx.set('Content-Type', 'application/json; charset=utf-8');
   ctx.body = JSON.stringify(answer.body);
-  ctx.type = 'application/json; charset=utf-8';
 };
 
 /** The innermost step: asks the handler and sends its answer. */

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
-import type { Generation } from '../read-models/read-models';
 import type { HeaderNames } from './header-names';
 import type { RouteParts } from './route';
 
@@ -14,7 +13,6 @@ export interface ApiParts extends RouteParts {
   readonly bodyLimit: number;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
-  readonly reader: (projection: string) => Generation;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
   /** False as soon as the process is stopping: connections are then not kept alive. */

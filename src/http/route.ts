@@ -28,6 +28,7 @@ export const route = <Body = undefined>(declaration: Route<Body>): Route => decl
 /** What a handler may use. */
 export interface RouteParts {
   readonly ledger: Ledger;
+  /** Up to date when it is asked for: ask for it anew for every question. */
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
   readonly limits: RateLimits;

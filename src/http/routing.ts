@@ -50,10 +50,15 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   }
   const dispatch = router.routes() as unknown as Step;
 
+  /** Of declared paths only: what else is asked for is not worth remembering, and never ends. */
+  const known = new Map<string, readonly string[]>();
   const allowedAt = (path: string): readonly string[] => {
+    const found = known.get(path);
+    if (found !== undefined) return found;
     const methods = new Set(router.match(path, '').path.flatMap((layer) => layer.methods));
     return methods.size === 0 ? [] : [...methods, 'OPTIONS'].toSorted();
   };
+  for (const { path } of routes) known.set(path, allowedAt(path));
 
   return async (ctx, next) => {
     const path = pathOf(ctx);

@@ -63,6 +63,12 @@ export interface Pointer {
 export interface Generation extends Reader {
   readonly id: GenerationId;
 
+  /**
+   * Another number after every change of what this generation shows, whoever made it; the same number while there was
+   * none. Left out by a store that cannot tell at a fraction of the cost of a read.
+   */
+  readonly version?: () => number;
+
   control(): Promise<Control>;
 
   /** The documents as of the control state or later, in the order asked for. */

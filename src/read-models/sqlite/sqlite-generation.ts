@@ -1,6 +1,6 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
-import { openForReading } from '../../sqlite/database';
+import { dataVersion, openForReading } from '../../sqlite/database';
 import type { Control, DocumentKey, Generation, GenerationId, Scanned, Write } from '../read-models';
 import type { RowWrite } from './generation-writer';
 import { countIn, fieldsOf, findIn, tableOf } from './tables';
@@ -170,7 +170,7 @@ export const sqliteGeneration = (
   };
 
   /** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
-  const reading = async <T>(read: () => T): Promise<T> => {
+  const readNow = <T>(read: () => T): T => {
     try {
       return read();
     } catch (error) {
@@ -178,11 +178,15 @@ export const sqliteGeneration = (
       throw fault('read_models_unavailable', `The read model ${path} cannot be read: ${messageOf(error)}`);
     }
   };
+  const reading = async <T>(read: () => T): Promise<T> => readNow(read);
+  // Nothing is written through this connection, so it sees every change as another's.
+  const version = dataVersion(db);
 
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
 
   return {
     id,
+    version: () => readNow(version),
     get: (tenantId, collection, key) => reading(() => get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => find(tenantId, collection, query)),
     count: (tenantId, collection, selection) => reading(() => count(tenantId, collection, selection)),
