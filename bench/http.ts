@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { loadavg, tmpdir } from 'node:os';
@@ -117,50 +117,73 @@ const start = async (
   return { name, child, url, path, key };
 };
 
-const measure = async ({ url, path, key }: Running): Promise<number> => {
+/** What the server's process has used of the processors, in seconds; unknown where there is no such file. */
+const processorSeconds = ({ child }: Running): number => {
+  const file = `/proc/${child.pid}/stat`;
+  if (!existsSync(file)) return NaN;
+  const fields = readFileSync(file, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+};
+
+interface Measured {
+  /** Answers a second, and what the server's process used for one of them, in microseconds. */
+  readonly rate: number;
+  readonly cost: number;
+}
+
+const measure = async (server: Running): Promise<Measured> => {
+  const { url, path, key } = server;
+  const before = processorSeconds(server);
   const client = spawn(
     process.execPath,
     [__filename, String(ROUNDS), String(SECONDS), 'client', url, path, key],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   let told = '';
   client.stdout.on('data', (chunk: Buffer) => (told += chunk.toString()));
   await once(client, 'close');
-  return Number(told);
+  const rate = Number(told);
+  return { rate, cost: ((processorSeconds(server) - before) * 1e6) / (rate * SECONDS) };
 };
 
 const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
 
-const main = async (): Promise<void> => {
-  const hello = await start('bare Koa hello', [__filename, '0', '0', 'hello'], '/');
-  const env = { DEMO: 'false', RATE_LIMITS: NEVER };
-  const profiling = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
-  const serve = [...profiling, MAIN, 'serve'];
-  const servers = [
-    hello,
-    await start('with the access log', serve, '/tenants/self', env),
-    await start('without', serve, '/tenants/self', { ...env, LOG_LEVEL: 'warn' }),
-  ];
-  for (const server of servers) await measure(server); // warm
-  const rates = new Map(servers.map(({ name }) => [name, [] as number[]]));
-  for (let round = 0; round < ROUNDS; round += 1)
-    for (const server of servers) rates.get(server.name)?.push(await measure(server));
+const report = (servers: readonly Running[], measured: ReadonlyMap<string, readonly Measured[]>): void => {
   console.log(
     `${ROUNDS} rounds of ${SECONDS} s, ${CONNECTIONS} connections; load average ${loadavg()[0]?.toFixed(2)}`,
   );
-  const bare = rates.get(hello.name) ?? [];
-  for (const [name, each] of rates) {
-    const ratio = median(each.map((rate, round) => rate / (bare[round] ?? NaN)));
+  const bare = measured.get(servers[0]?.name ?? '') ?? [];
+  for (const [name, each] of measured) {
+    const ratio = median(each.map(({ rate }, round) => rate / (bare[round]?.rate ?? NaN)));
+    const byCost = median(each.map(({ cost }, round) => (bare[round]?.cost ?? NaN) / cost));
+    const rate = median(each.map((one) => one.rate)).toFixed(0);
+    const cost = median(each.map((one) => one.cost)).toFixed(1);
     console.log(
-      `${name.padEnd(20)} ${median(each).toFixed(0).padStart(7)} answers/s   ${ratio.toFixed(2)} of bare Koa`,
+      `${name.padEnd(20)} ${rate.padStart(6)} answers/s, ${ratio.toFixed(2)} of bare Koa; ${cost} µs of processor each, ${byCost.toFixed(2)}`,
     );
   }
-  for (const { child } of servers) {
-    child.kill('SIGTERM');
-    await once(child, 'close');
+};
+
+const main = async (): Promise<void> => {
+  const env = { DEMO: 'false', RATE_LIMITS: NEVER };
+  const profiling = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
+  const serve = [...profiling, MAIN, 'serve'];
+  const servers: Running[] = [];
+  try {
+    servers.push(await start('bare Koa hello', [__filename, '0', '0', 'hello'], '/'));
+    servers.push(await start('with the access log', serve, '/tenants/self', env));
+    servers.push(await start('without', serve, '/tenants/self', { ...env, LOG_LEVEL: 'warn' }));
+    for (const server of servers) await measure(server); // warm
+    const measured = new Map(servers.map(({ name }) => [name, [] as Measured[]]));
+    for (let round = 0; round < ROUNDS; round += 1)
+      for (const server of servers) measured.get(server.name)?.push(await measure(server));
+    report(servers, measured);
+  } finally {
+    for (const { child } of servers) {
+      child.kill('SIGTERM');
+      await once(child, 'close');
+    }
   }
 };
 

@@ -53,7 +53,7 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
     ledger,
     cursors: signedCursors(app.secret),
-    reader: remembering(projecting.reader),
+    ...remembering(projecting.reader),
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => life.wasReady,

@@ -13,6 +13,8 @@ export interface ApiParts extends RouteParts {
   readonly bodyLimit: number;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
+  /** To be awaited before the first use of `reader`: what it shows is then not older than this. */
+  readonly upToDate: () => Promise<void>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
   /** False as soon as the process is stopping: connections are then not kept alive. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../clock';
 import { fault } from '../fault';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 
@@ -7,16 +7,6 @@ import { headerOf, type ApiContext, type ApiParts, type Step } from './api-conte
 const ANSWER_WITHIN_MS = 1_900;
 
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
-
-/** Many requests arrive in one millisecond. */
-const isoNow = (() => {
-  let [last, text] = [NaN, ''];
-  return (): string => {
-    const now = Date.now();
-    if (now !== last) [last, text] = [now, new Date(now).toISOString()];
-    return text;
-  };
-})();
 
 /** The request is here now: the time that its event will bear, and until when it is to be answered. */
 export const arrived = (ctx: ApiContext): void => {
@@ -43,7 +33,7 @@ export const arrival =
       ctx.req.url = '/';
       ctx.state.pathless = true;
     }
-    ctx.set(headers.traceId, ctx.state.traceId);
+    ctx.res.setHeader(headers.traceId, ctx.state.traceId);
     if (!isOpen()) ctx.set('Connection', 'close');
     await next();
   };

@@ -26,9 +26,9 @@ export const limiting =
   (parts: ApiParts): Step =>
   async (ctx, next) => {
     const { clientAddress } = ctx.state;
-    const counted = await parts.limits.count(ctx.method, pathOf(ctx), clientAddress);
-    if (counted.policyField !== undefined) ctx.set('RateLimit-Policy', counted.policyField);
-    if (counted.stateField !== undefined) ctx.set('RateLimit', counted.stateField);
+    const counted = await parts.limits.count(ctx.req.method ?? '', pathOf(ctx), clientAddress);
+    if (counted.policyField !== undefined) ctx.res.setHeader('RateLimit-Policy', counted.policyField);
+    if (counted.stateField !== undefined) ctx.res.setHeader('RateLimit', counted.stateField);
     const { refused } = counted;
     if (refused?.blockStarted === true) tell(ctx, refused, parts);
     if (refused !== undefined) throw limited(refused);

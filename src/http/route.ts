@@ -28,7 +28,6 @@ export const route = <Body = undefined>(declaration: Route<Body>): Route => decl
 /** What a handler may use. */
 export interface RouteParts {
   readonly ledger: Ledger;
-  /** Up to date when it is asked for: ask for it anew for every question. */
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
   readonly limits: RateLimits;
@@ -53,6 +52,8 @@ export interface Asked<Body> {
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
+  /** The body as JSON, where it was made before. */
+  readonly text?: string;
   /** The revision that the body shows. */
   readonly etag?: number;
   /** A write: answered when the read models show this position. */

@@ -1,4 +1,3 @@
-import Router from '@koa/router';
 import { keyStanding, mustHold } from '../domain/authority';
 import { fault } from '../fault';
 import type { Fold } from '../ledger/fold';
@@ -6,13 +5,6 @@ import { answering } from './answering';
 import { pathOf, type ApiParts, type ApiState, type Step } from './api-context';
 import { requestBody } from './request-body';
 import type { Route } from './route';
-
-const knownAs =
-  (route: Route): Step =>
-  async (ctx, next) => {
-    ctx.state.route = route.path;
-    await next();
-  };
 
 type Key = NonNullable<ApiState['key']>;
 
@@ -30,52 +22,70 @@ const mustHoldToWrite = (
   return ledger.ask(tenantId, mustHoldIn, deadline);
 };
 
-const permission =
-  ({ method, permission: needed }: Route, parts: ApiParts): Step =>
-  async (ctx, next) => {
-    const { key } = ctx.state;
-    if (key === undefined) throw new Error('A route was reached without a key.');
-    if (needed !== undefined && method === 'get') mustHold(key.application, needed);
-    else if (needed !== undefined) await mustHoldToWrite(key, needed, ctx.state, parts);
-    await next();
-  };
+const mustBePermitted = async (
+  { method, permission: needed }: Route,
+  state: ApiState,
+  parts: ApiParts,
+): Promise<void> => {
+  const { key } = state;
+  if (key === undefined) throw new Error('A route was reached without a key.');
+  if (needed === undefined) return;
+  if (method === 'get') mustHold(key.application, needed);
+  else await mustHoldToWrite(key, needed, state, parts);
+};
 
-/** Declared routes, each with its checks in order; then what is left is 404 or 405. */
+/** What every route goes through: permission, body, then its handler. */
+const going = (route: Route, parts: ApiParts): Step => {
+  const answer = answering(route, parts);
+  const parse = route.body === undefined ? undefined : requestBody(parts);
+  return async (ctx, next) => {
+    ctx.state.route = route.path;
+    await mustBePermitted(route, ctx.state, parts);
+    await (parse === undefined ? answer(ctx, next) : parse(ctx, () => answer(ctx, next)));
+  };
+};
+
+/** What there is at one path. */
+interface Place {
+  readonly allow: string;
+  readonly steps: ReadonlyMap<string, Step>;
+}
+
+/** HEAD is a GET whose body is not sent. */
+const methodsOf = ({ method }: Route): readonly string[] =>
+  method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()];
+
+const placesOf = (routes: readonly Route[], parts: ApiParts): ReadonlyMap<string, Place> => {
+  const paths = [...new Set(routes.map(({ path }) => path))];
+  return new Map(
+    paths.map((path) => {
+      const here = routes.filter((route) => route.path === path);
+      const steps = new Map(
+        here.flatMap((route) => {
+          const step = going(route, parts);
+          return methodsOf(route).map((method) => [method, step] as const);
+        }),
+      );
+      return [path, { allow: [...steps.keys(), 'OPTIONS'].toSorted().join(', '), steps }];
+    }),
+  );
+};
+
+/** Declared routes; what is left is 404 or 405. No path of ours has parameters, so a map finds them. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
-  const router = new Router({ sensitive: true, strict: true });
-  for (const route of routes) {
-    const body = route.body === undefined ? [] : [requestBody(parts)];
-    const steps = [knownAs(route), permission(route, parts), ...body, answering(route, parts)];
-    router.register(route.path, [route.method], steps as never[]);
-  }
-  const dispatch = router.routes() as unknown as Step;
-
-  /** Of declared paths only: what else is asked for is not worth remembering, and never ends. */
-  const known = new Map<string, readonly string[]>();
-  const allowedAt = (path: string): readonly string[] => {
-    const found = known.get(path);
-    if (found !== undefined) return found;
-    const methods = new Set(router.match(path, '').path.flatMap((layer) => layer.methods));
-    return methods.size === 0 ? [] : [...methods, 'OPTIONS'].toSorted();
-  };
-  for (const { path } of routes) known.set(path, allowedAt(path));
+  const places = placesOf(routes, parts);
 
   return async (ctx, next) => {
     const path = pathOf(ctx);
-    const allowed = allowedAt(path);
-    if (allowed.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
-    if (ctx.method === 'OPTIONS') {
-      ctx.state.route = path;
-      ctx.set('Allow', allowed.join(', '));
-      ctx.status = 204;
-      return;
-    }
-    if (!allowed.includes(ctx.method)) {
-      const allow = allowed.join(', ');
+    const place = places.get(path);
+    if (place === undefined) throw fault('not_found', `There is nothing at ${path}.`);
+    const { allow, steps } = place;
+    const step = steps.get(ctx.method);
+    if (step !== undefined) return step(ctx, next);
+    if (ctx.method !== 'OPTIONS')
       throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
-    }
-    // The router takes this path instead of its own reading of the URL.
-    Object.assign(ctx, { newRouterPath: path });
-    await dispatch(ctx, next);
+    ctx.state.route = path;
+    ctx.set('Allow', allow);
+    ctx.status = 204;
   };
 };

@@ -32,22 +32,52 @@ const remembered = (generation: Generation): Reader => {
   return { get, find, count: generation.count };
 };
 
-/**
- * A reader that asks the store only whether anything has changed, as long as nothing has. It is asked for anew for every
- * question, and then looks: so it never shows an older state than the store would, in whichever process that changed.
- */
-export const remembering = (
-  readerOf: (projection: string) => Generation,
-): ((projection: string) => Reader) => {
-  const known = new Map<string, { generation: Generation; version: number; reader: Reader }>();
-  return (projection) => {
-    const generation = readerOf(projection);
-    const version = generation.version?.();
-    if (version === undefined) return generation;
-    const last = known.get(projection);
-    if (last?.generation === generation && last.version === version) return last.reader;
-    const reader = remembered(generation);
-    known.set(projection, { generation, version, reader });
-    return reader;
+/** Another one at every turn, so that nobody keeps anything by it for longer. */
+const forgetful = ({ get, find, count }: Generation): Reader => ({ get, find, count });
+
+/** Readers that ask the store only whether anything has changed, as long as nothing has. */
+export interface RememberingReaders {
+  /**
+   * To be awaited when a question arrives, before a reader is asked for. What the reader then shows is not older than
+   * that, in whichever process it changed: all the questions that arrive in one turn of the event loop share one look.
+   */
+  upToDate(): Promise<void>;
+  reader(projection: string): Reader;
+}
+
+interface Known {
+  readonly generation: Generation;
+  readonly version: number;
+  readonly turn: number;
+  readonly reader: Reader;
+}
+
+export const remembering = (readerOf: (projection: string) => Generation): RememberingReaders => {
+  const known = new Map<string, Known>();
+  let turn = 0;
+  let next: Promise<void> | undefined;
+
+  const nextTurn = (): Promise<void> =>
+    new Promise((resolve) => {
+      setImmediate(() => {
+        turn += 1;
+        next = undefined;
+        resolve();
+      });
+    });
+
+  return {
+    upToDate: () => (next ??= nextTurn()),
+    reader: (projection) => {
+      const generation = readerOf(projection);
+      const last = known.get(projection);
+      if (last?.generation === generation && last.turn === turn) return last.reader;
+      const version = generation.version?.();
+      if (version === undefined) return forgetful(generation);
+      const isSame = last?.generation === generation && last.version === version;
+      const reader = isSame ? last.reader : remembered(generation);
+      known.set(projection, { generation, version, turn, reader });
+      return reader;
+    },
   };
 };
