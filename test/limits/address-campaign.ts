@@ -14,7 +14,7 @@ const ADDRESSES = Number(process.argv[2] ?? 1_000_000);
 const MOST_KEPT = 200_000;
 const MOST_MEGABYTES = 150;
 const CONNECTIONS = 8;
-const AT_ONCE = 250;
+const AT_ONCE = 20;
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-limits-'));

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import RateLimiterRes = require('rate-limiter-flexible/lib/RateLimiterRes');
 import { boundedCounters, type Counters } from '../../src/limits/counters';
 import { MemoryLimiter } from '../../src/limits/memory-limiter';
 import { readPolicies, specifiedPolicies, type Policy } from '../../src/limits/policies';
@@ -114,14 +115,14 @@ describe('rate limits', () => {
       policyField: '"global";q=1000;w=10',
       stateField: '"global";r=999;t=10',
     });
-    clock.now += 9_000.5;
+    clock.now += 7_500;
     expect((await count('POST', '/tokens/search', A)).stateField).toBe(
-      '"global";r=998;t=1, "tokens-search";r=49;t=10',
+      '"global";r=998;t=3, "tokens-search";r=49;t=10',
     );
     const refused = await many(50, 'POST', '/tokens/search');
     expect(refused).toEqual({
       policyField: '"global";q=1000;w=10, "tokens-search";q=50;w=10',
-      stateField: '"global";r=948;t=1, "tokens-search";r=0;t=10',
+      stateField: '"global";r=948;t=3, "tokens-search";r=0;t=10',
       refused: { policy: specifiedPolicies[2], retryAfter: 10, blockStarted: true },
     });
     clock.now += 9_999.999;
@@ -237,6 +238,15 @@ describe('shared counters', () => {
     expect([...one.told, ...two.told]).toEqual([]);
   });
 
+  it('never send anybody back at once, whatever they say', async () => {
+    const shared = (policy: Policy) => {
+      const limiter = new MemoryLimiter(policy, boundedCounters(10));
+      limiter._getRateLimiterRes = () => new RateLimiterRes(0, 0, 9);
+      return limiter;
+    };
+    expect((await limits(five, { shared }).many(1)).refused?.retryAfter).toBe(1);
+  });
+
   it('that fail are insured by memory: each instance counts for itself, and says so once', async () => {
     const { state, shared } = sharedStore();
     const [one, two] = [limits(five, { shared }), limits(five, { shared })];
@@ -244,6 +254,7 @@ describe('shared counters', () => {
     state.mood = 'failing';
     for (const instance of [one, two]) {
       expect((await instance.many(5)).stateField).toBe('"global";r=0;t=10');
+      instance.clock.now += 5_000;
       expect((await instance.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 10 });
       instance.clock.now += 9_999;
       expect(passed(await instance.many(1))).toBe(false);

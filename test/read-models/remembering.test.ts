@@ -120,7 +120,8 @@ describe('readers that remember', () => {
       if (fails) throw fault('read_models_unavailable', 'Not now.');
       return here.generation.get(...asked);
     };
-    const ask = asking(remembering(() => ({ ...here.generation, get })));
+    const generation = { ...here.generation, get };
+    const ask = asking(remembering(() => generation));
     await expect(ask()).rejects.toThrow('Not now.');
     fails = false;
     expect(await ask()).toEqual(both('first'));
