@@ -1,4 +1,6 @@
 import { fault } from './fault';
+import { readPolicies } from './limits/policies';
+import { readTrustedProxies } from './limits/trusted-proxies';
 
 /**
  * Every setting of the program: the checks, `tenant-ledger config`, `--help` and docs/configuration.md are made from
@@ -107,6 +109,20 @@ export const settings = {
     fallback: '65536',
     example: '65536',
     read: wholeNumber(1_024, 1_048_576),
+  }),
+  RATE_LIMITS: setting({
+    meaning:
+      'Changes the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: as specified. `tenant-ledger limits` shows them.',
+    fallback: '',
+    example: 'global=2000/10/10,tokens-search=off',
+    read: (text) => (readPolicies(text) === undefined ? undefined : text),
+  }),
+  TRUSTED_PROXIES: setting({
+    meaning:
+      'Whose `X-Forwarded-For` tells the address of the client: how many proxies stand before the service, or a list of their addresses and networks. Empty: nobody, the address of the connection counts.',
+    fallback: '',
+    example: '10.0.0.0/8,fd00::/8',
+    read: (text) => (readTrustedProxies(text) === undefined ? undefined : text),
   }),
   OPERATOR_ID: setting({
     meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',

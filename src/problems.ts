@@ -18,13 +18,10 @@ const problem = (status: number | undefined, title: string, meaning: string): Pr
   meaning,
 });
 
-/** The title that all validation errors share. */
-const VALIDATION = 'One or more validation errors occurred.';
-
 const http = {
   validation_failed: problem(
     400,
-    VALIDATION,
+    'One or more validation errors occurred.',
     'The body, a header or a query parameter is not as it should be. `errors` names each field with what is wrong. Correct it and send it again.',
   ),
   malformed_request: problem(
@@ -77,6 +74,11 @@ const http = {
     422,
     'The idempotency key was used with another body.',
     'A key stands for one request. Use a new key for a new request.',
+  ),
+  rate_limited: problem(
+    429,
+    'Too many requests came from this address.',
+    '`violated_policies` names the limit that was passed. Its block ends after `Retry-After` seconds; requests meanwhile are refused and do not prolong it. `GET /limits` shows all limits.',
   ),
   headers_too_large: problem(
     431,

@@ -8,7 +8,7 @@ import { keyCommands } from './key-commands';
 import { logsCommand } from './logs-command';
 import { say } from './output';
 import { projectionsCommands } from './projections-commands';
-import { configCommand, explainCommand, permissionsCommand } from './reference-commands';
+import { configCommand, explainCommand, limitsCommand, permissionsCommand } from './reference-commands';
 import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
@@ -30,6 +30,7 @@ const program = (): Command =>
     .addCommand(logsCommand())
     .addCommand(ingestCommand())
     .addCommand(permissionsCommand())
+    .addCommand(limitsCommand())
     .addCommand(projectionsCommands())
     .addCommand(statusCommand())
     .addCommand(explainCommand())

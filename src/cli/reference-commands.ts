@@ -2,11 +2,12 @@ import { Command } from 'commander';
 import { isSecret, readConfiguration, settingNames, settings } from '../configuration';
 import { permissions, permissionsOf, type ApplicationType } from '../domain/permissions';
 import { fault } from '../fault';
+import { limitsView, readPolicies } from '../limits/policies';
 import { isProblemCode, problems } from '../problems';
 import { jsonOption, typeOption } from './arguments';
-import { printMany, printOne } from './output';
+import { printJson, printMany, printOne, printRecord, say } from './output';
 
-/** What can be looked up without any data: permissions, errors, settings. */
+/** What can be looked up without any data: permissions, limits, errors, settings. */
 export const permissionsCommand = (): Command =>
   new Command('permissions')
     .description('list the permissions and the application types that may hold them')
@@ -20,6 +21,19 @@ export const permissionsCommand = (): Command =>
         description,
       }));
       printMany(views, options, '');
+    });
+
+export const limitsCommand = (): Command =>
+  new Command('limits')
+    .description('show the rate limits in force (RATE_LIMITS) and the limits of Reactors')
+    .addOption(jsonOption())
+    .action((options: { json?: boolean }) => {
+      const view = limitsView(readPolicies(readConfiguration(process.env).RATE_LIMITS) ?? []);
+      if (options.json === true) return printJson(view);
+      if (view.rate_limits.length === 0) say('All rate limits are off.');
+      else printMany(view.rate_limits, options, '');
+      process.stdout.write('\nReactors:\n');
+      printRecord(view.reactor);
     });
 
 export const explainCommand = (): Command =>

@@ -5,8 +5,12 @@ import { signedCursors } from '../http/cursor';
 import { headerNames } from '../http/header-names';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
+import { readPolicies } from '../limits/policies';
+import { rateLimits, type RateLimits } from '../limits/rate-limits';
+import { readTrustedProxies } from '../limits/trusted-proxies';
 import { makeLogger } from '../logger';
 import { projectingThread } from '../projecting-thread';
+import { remembering } from '../read-models/remembering';
 import { ledgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
@@ -24,7 +28,20 @@ const IMPATIENT_EXIT = 130;
 
 const CATCH_UP_SLICE_MS = 1_000;
 
-const openApi = (app: App, configuration: Configuration, logger: Logger, life: Life): Promise<Listener> => {
+const openLimits = ({ RATE_LIMITS }: Configuration, logger: Logger): RateLimits =>
+  rateLimits(readPolicies(RATE_LIMITS) ?? [], {
+    onTrouble: (what, error) => logger.warn({ err: error }, what),
+  });
+
+interface ApiWish {
+  readonly app: App;
+  readonly configuration: Configuration;
+  readonly logger: Logger;
+  readonly life: Life;
+  readonly limits: RateLimits;
+}
+
+const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise<Listener> => {
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
   const { ledger, projecting } = app;
@@ -33,9 +50,11 @@ const openApi = (app: App, configuration: Configuration, logger: Logger, life: L
     publicUrl,
     bodyLimit,
     logger,
+    limits,
+    trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
     ledger,
     cursors: signedCursors(app.secret),
-    reader: projecting.reader,
+    ...remembering(projecting.reader),
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => life.wasReady,
@@ -51,10 +70,11 @@ const openApi = (app: App, configuration: Configuration, logger: Logger, life: L
   });
 };
 
-const openOperations = (app: App, configuration: Configuration, life: Life): Promise<Listener> => {
+const openOperations = ({ app, configuration, life, limits }: ApiWish): Promise<Listener> => {
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  return openListener(operations({ phase: () => life.phase, status: () => ledgerStatus(app) }), {
+  const parts = { phase: () => life.phase, status: () => ledgerStatus(app), limits: limits.status };
+  return openListener(operations(parts), {
     host,
     port,
     publicUrl,
@@ -88,8 +108,9 @@ export const serve = async (): Promise<void> => {
   };
 
   const start = async (): Promise<void> => {
-    listeners.push(await openApi(app, configuration, logger, life));
-    listeners.push(await openOperations(app, configuration, life));
+    const wish = { app, configuration, logger, life, limits: openLimits(configuration, logger) };
+    listeners.push(await openApi(wish));
+    listeners.push(await openOperations(wish));
     const [public_, ops] = listeners as [Listener, Listener];
     onSignals(logger, stop);
 

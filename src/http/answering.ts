@@ -53,18 +53,19 @@ const tellGaps = async (ctx: ApiContext, { from }: Route, { reader, headers }: A
 };
 
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
-  ctx.set('Cache-Control', 'private, no-cache');
+  ctx.res.setHeader('Cache-Control', 'private, no-cache');
   ctx.status = answer.status;
   if (answer.etag !== undefined) {
-    ctx.set('ETag', etagOf(answer.etag));
+    ctx.res.setHeader('ETag', etagOf(answer.etag));
     if (route.method === 'get' && isUnchanged(headerOf(ctx, 'If-None-Match'), answer.etag)) {
       ctx.status = 304;
       return;
     }
   }
   if (answer.body === undefined) return;
-  ctx.body = JSON.stringify(answer.body);
-  ctx.type = 'application/json; charset=utf-8';
+  // Before the body: else Koa would look for a type by itself.
+  ctx.res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  ctx.body = answer.text ?? JSON.stringify(answer.body);
 };
 
 /** The innermost step: asks the handler and sends its answer. */

@@ -2,7 +2,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
 import type { Position } from '../event-log/event-log';
-import type { Generation } from '../read-models/read-models';
+import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './header-names';
 import type { RouteParts } from './route';
 
@@ -12,7 +12,9 @@ export interface ApiParts extends RouteParts {
   readonly publicUrl: string;
   readonly bodyLimit: number;
   readonly logger: Logger;
-  readonly reader: (projection: string) => Generation;
+  readonly trustedProxies: TrustedProxies;
+  /** To be awaited before the first use of `reader`: what it shows is then not older than this. */
+  readonly upToDate: () => Promise<void>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
   /** False as soon as the process is stopping: connections are then not kept alive. */
@@ -27,6 +29,10 @@ export interface ApiState {
   /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
   at: string;
   deadline: number;
+  /** What the limits count by. */
+  clientAddress: string;
+  /** The target of the request has no path; it stands as `/` from here on. */
+  pathless?: true;
   key?: { readonly tenantId: string; readonly digest: string; readonly application: HeldBy };
   /** The declared path of the route, for the log. */
   route?: string;

@@ -3,7 +3,10 @@ import { accessLog } from './access-log';
 import type { ApiParts, ApiState } from './api-context';
 import { arrival, requireHost, requirePath } from './arrival';
 import { authentication } from './authentication';
+import { clientAddress } from './client-address';
 import { errorFrame } from './error-frame';
+import { limiting } from './limiting';
+import { listLimits } from './limits';
 import { listLogEntityTypes, listLogs } from './logs';
 import { listPermissions } from './permissions';
 import { problemPages } from './problem-pages';
@@ -20,6 +23,7 @@ export const routes: readonly Route[] = [
   updateOwnTenant,
   deleteOwnTenant,
   readOwnUsage,
+  listLimits,
 ];
 
 /** Every request goes through these steps from top to bottom. */
@@ -28,6 +32,8 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(arrival(parts));
   app.use(accessLog(parts));
   app.use(errorFrame(parts));
+  app.use(clientAddress(parts));
+  app.use(limiting(parts));
   app.use(requirePath);
   app.use(requireHost);
   app.use(problemPages);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../clock';
 import { fault } from '../fault';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 
@@ -10,8 +10,16 @@ const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The request is here now: the time that its event will bear, and until when it is to be answered. */
 export const arrived = (ctx: ApiContext): void => {
-  ctx.state.at = new Date().toISOString();
+  ctx.state.at = isoNow();
   ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
+};
+
+const hasPath = (ctx: ApiContext): boolean => {
+  try {
+    return typeof ctx.path === 'string';
+  } catch {
+    return false;
+  }
 };
 
 /** First of all: when it came, and under which trace id it is known from here on. */
@@ -21,7 +29,11 @@ export const arrival =
     const sent = headerOf(ctx, headers.traceId) ?? '';
     ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
     arrived(ctx);
-    ctx.set(headers.traceId, ctx.state.traceId);
+    if (!hasPath(ctx)) {
+      ctx.req.url = '/';
+      ctx.state.pathless = true;
+    }
+    ctx.res.setHeader(headers.traceId, ctx.state.traceId);
     if (!isOpen()) ctx.set('Connection', 'close');
     await next();
   };
@@ -33,19 +45,8 @@ export const requireHost: Step = async (ctx, next) => {
   await next();
 };
 
-const hasPath = (ctx: ApiContext): boolean => {
-  try {
-    return typeof ctx.path === 'string';
-  } catch {
-    return false;
-  }
-};
-
 /** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
 export const requirePath: Step = async (ctx, next) => {
-  if (!hasPath(ctx)) {
-    ctx.req.url = '/';
-    throw fault('malformed_request', 'The target of the request has no path.');
-  }
+  if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   await next();
 };

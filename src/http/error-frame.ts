@@ -9,7 +9,13 @@ const tellsCaller = (code: HttpProblemCode): boolean =>
   (problems[code].status ?? 500) < 500 && code !== 'key_refused';
 
 /** What a problem adds to its body. A reason or a revision is not among it. */
-const SHOWN = ['errors', 'required_permission', 'application_type', 'assignable'] as const;
+const SHOWN = [
+  'errors',
+  'required_permission',
+  'application_type',
+  'assignable',
+  'violated_policies',
+] as const;
 
 const shown = (error: unknown): Record<string, unknown> => {
   const more = (error as { more?: Record<string, unknown> }).more ?? {};
@@ -32,9 +38,10 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
   const { status = 500 } = problems[code];
   ctx.status = status;
   ctx.set(problemHeaders(code));
-  const { revision, allow } = (error as { more?: Record<string, unknown> }).more ?? {};
+  const { revision, allow, retryAfter } = (error as { more?: Record<string, unknown> }).more ?? {};
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
   if (typeof allow === 'string') ctx.set('Allow', allow);
+  if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
   ctx.body = JSON.stringify(
     problemBody({
       code,

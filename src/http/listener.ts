@@ -36,8 +36,22 @@ const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
   return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_too_slow' : 'malformed_request';
 };
 
+/** A request that was counted before the rest of it was refused says so in this answer, too. */
+const countedFields = (answer: ServerResponse | undefined): Record<string, string> =>
+  Object.fromEntries(
+    ['RateLimit-Policy', 'RateLimit'].flatMap((name) => {
+      const value = answer?.getHeader(name);
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
+
 /** What the HTTP parser refuses never reaches the steps of the API: the same body is written on the socket. */
-const refuse = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions): void => {
+const refuse = (
+  socket: Duplex,
+  code: HttpProblemCode,
+  options: ListenerOptions,
+  answer?: ServerResponse,
+): void => {
   if (!socket.writable) return void socket.destroy();
   const { traceHeader, publicUrl } = options;
   const traceId = randomUUID();
@@ -46,6 +60,7 @@ const refuse = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions)
   const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
   const headers = {
     ...problemHeaders(code),
+    ...countedFields(answer),
     'Content-Type': PROBLEM_TYPE,
     'Content-Length': String(Buffer.byteLength(body)),
     [traceHeader]: traceId,
@@ -66,7 +81,7 @@ const refuseInTurn = (socket: Duplex, code: HttpProblemCode, options: ListenerOp
   const answer = answerUnderWay(socket);
   if (answer?.req.complete === true) answer.once('close', () => refuseInTurn(socket, code, options));
   else if (answer?.headersSent === true) socket.destroy();
-  else refuse(socket, code, options);
+  else refuse(socket, code, options, answer);
 };
 
 /** Why one cannot listen there, in words that name the settings. */

@@ -1,11 +1,14 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { messageOf } from '../fault';
+import type { RateLimitsStatus } from '../limits/rate-limits';
 import type { LedgerStatus } from '../status';
 
 /** The operations listener: for whoever runs the service, on a port of its own. */
 export interface OperationsParts {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   readonly status: () => Promise<LedgerStatus>;
+  /** Of this process alone. */
+  readonly limits: () => RateLimitsStatus;
 }
 
 const send = (response: ServerResponse, status: number, body: unknown): void => {
@@ -17,11 +20,15 @@ const send = (response: ServerResponse, status: number, body: unknown): void => 
 };
 
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
-const readiness = async ({ phase, status }: OperationsParts): Promise<{ code: number; body: unknown }> => {
+const readiness = async ({
+  phase,
+  status,
+  limits,
+}: OperationsParts): Promise<{ code: number; body: unknown }> => {
   const now = phase();
   try {
     const detail = await status();
-    return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail } };
+    return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
   } catch (error) {
     return { code: 503, body: { status: 'unavailable', reason: messageOf(error) } };
   }

@@ -3,6 +3,7 @@ import type { Idempotency } from '../domain/events';
 import type { ActiveTenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import type { Ledger } from '../ledger/ledger';
+import type { RateLimits } from '../limits/rate-limits';
 import type { Reader } from '../../projections/projector';
 import type { Cursors } from './cursor';
 
@@ -29,6 +30,7 @@ export interface RouteParts {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
+  readonly limits: RateLimits;
 }
 
 /** A request that has passed every check so far. */
@@ -50,6 +52,8 @@ export interface Asked<Body> {
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
+  /** The body as JSON, where it was made before. */
+  readonly text?: string;
   /** The revision that the body shows. */
   readonly etag?: number;
   /** A write: answered when the read models show this position. */

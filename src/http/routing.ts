@@ -55,9 +55,12 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
     return methods.size === 0 ? [] : [...methods, 'OPTIONS'].toSorted();
   };
 
+  /** Paths without parameters are looked up, not matched. */
+  const known = new Map(routes.map(({ path }) => [path, allowedAt(path)]));
+
   return async (ctx, next) => {
     const path = pathOf(ctx);
-    const allowed = allowedAt(path);
+    const allowed = known.get(path) ?? allowedAt(path);
     if (allowed.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
     if (ctx.method === 'OPTIONS') {
       ctx.state.route = path;

@@ -2,12 +2,15 @@ import type { TenantSettings } from '../domain/events';
 import { keyRefused } from '../domain/authority';
 import { deleteTenant, mustBeActive, updateTenant, type Decide, type TenantWish } from '../domain/tenant';
 import type { Command } from '../ledger/ledger';
+import type { Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { bodyCheck } from './body-check';
-import { ok, route, type Asked } from './route';
+import { ok, route, type Answer, type Asked } from './route';
 import { viewOfDocument, viewOfTenant } from './tenant-view';
 
 const PATH = '/tenants/self';
+
+const MOST_ANSWERS = 2_000;
 
 type Flag = 'true' | 'false';
 
@@ -57,16 +60,29 @@ const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
   ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
 });
 
+/** As answered before, as long as the reader shows the same. */
+const answersBy = new WeakMap<Reader, Map<string, Answer>>();
+
+const answerBy = async (reader: Reader, tenantId: string): Promise<Answer> => {
+  const answers = answersBy.get(reader) ?? new Map<string, Answer>();
+  answersBy.set(reader, answers);
+  const known = answers.get(tenantId);
+  if (known !== undefined) return known;
+  const document = await findTenant(reader, tenantId);
+  if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
+  const view = viewOfDocument(document);
+  const answer = { ...ok(view, document.revision), text: JSON.stringify(view) };
+  if (answers.size >= MOST_ANSWERS) answers.clear();
+  answers.set(tenantId, answer);
+  return answer;
+};
+
 export const readOwnTenant = route({
   method: 'get',
   path: PATH,
   permission: 'tenant:read',
   from: 'tenants',
-  handle: async ({ tenantId }, { reader }) => {
-    const document = await findTenant(reader('tenants'), tenantId);
-    if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return ok(viewOfDocument(document), document.revision);
-  },
+  handle: ({ tenantId }, { reader }) => answerBy(reader('tenants'), tenantId),
 });
 
 export const updateOwnTenant = route<TenantWish>({

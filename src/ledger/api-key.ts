@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -8,7 +8,10 @@ import { crc32 } from 'node:zlib';
  */
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const PATTERN = /^key_([0-9A-Za-z]{22})[0-9A-Za-z]{27}([0-9A-Za-z]{6})$/;
-const UUID = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
+const HIGHEST = 2n ** 128n - 1n;
+/** So many digits are held exactly by a plain number. */
+const SHORT = 8;
+const SHORTS = 62n ** BigInt(SHORT);
 
 const toBase62 = (value: bigint, width: number): string => {
   let text = '';
@@ -16,26 +19,35 @@ const toBase62 = (value: bigint, width: number): string => {
   return text;
 };
 
-const fromBase62 = (text: string): bigint =>
-  Array.from(text).reduce((value, character) => value * 62n + BigInt(ALPHABET.indexOf(character)), 0n);
+const shortFromBase62 = (text: string): number => {
+  let value = 0;
+  for (let at = 0; at < text.length; at += 1) value = value * 62 + ALPHABET.indexOf(text[at] as string);
+  return value;
+};
 
-const checksum = (text: string): string => toBase62(BigInt(crc32(text)), 6);
+/** In short parts: every request with a key pays for this. */
+const fromBase62 = (text: string): bigint => {
+  let value = 0n;
+  for (let at = text.length % SHORT; at <= text.length; at += SHORT)
+    value = value * SHORTS + BigInt(shortFromBase62(text.slice(Math.max(0, at - SHORT), at)));
+  return value;
+};
 
 export const makeKey = (tenantId: string): string => {
   const tenant = toBase62(BigInt(`0x${tenantId.replaceAll('-', '')}`), 22);
   const random = Array.from({ length: 27 }, () => ALPHABET[randomInt(62)]).join('');
   const body = `key_${tenant}${random}`;
-  return `${body}${checksum(body)}`;
+  return `${body}${toBase62(BigInt(crc32(body)), 6)}`;
 };
 
 /** The tenant that a well-formed key names, or undefined when it is malformed. */
 export const tenantOfKey = (key: string): string | undefined => {
   const match = PATTERN.exec(key);
-  if (match === null || checksum(key.slice(0, -6)) !== match[2]) return undefined;
-  const hex = fromBase62(match[1] as string)
-    .toString(16)
-    .padStart(32, '0');
-  return UUID.test(hex) ? hex.replace(UUID, '$1-$2-$3-$4-$5') : undefined;
+  if (match === null || shortFromBase62(match[2] as string) !== crc32(key.slice(0, -6))) return undefined;
+  const id = fromBase62(match[1] as string);
+  if (id > HIGHEST) return undefined;
+  const hex = id.toString(16).padStart(32, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 };
 
-export const digestOf = (key: string): string => createHash('sha256').update(key).digest('hex');
+export const digestOf = (key: string): string => hash('sha256', key);

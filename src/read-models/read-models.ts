@@ -69,6 +69,12 @@ export interface Pointer {
 export interface Generation extends Reader {
   readonly id: GenerationId;
 
+  /**
+   * Another number after every change of what this generation shows, whoever made it; the same number while there was
+   * none. Left out by a store that cannot tell at a fraction of the cost of a read.
+   */
+  readonly version?: () => number;
+
   control(): Promise<Control>;
 
   /** The documents as of the control state or later, in the order asked for. */
@@ -83,12 +89,7 @@ export interface Generation extends Reader {
    * until the next commit without `more`, or until `settle`; `control` and `load` of this process see it at once. If the
    * next commit fails, what was put off is lost with it: the control state says so.
    */
-  commit(
-    n: number,
-    to: Checkpoint | undefined,
-    writes: readonly Write[],
-    more?: boolean,
-  ): Promise<boolean>;
+  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[], more?: boolean): Promise<boolean>;
 
   /** Shows and keeps what commits have put off. */
   settle(): Promise<void>;

@@ -1,5 +1,6 @@
 import { settingNames, settings } from '../../src/configuration';
 import { eventSchemas } from '../../src/domain/event-schemas';
+import { specifiedPolicies } from '../../src/limits/policies';
 import { problems, type Problem } from '../../src/problems';
 
 /** The tables of the documentation, made from the code. */
@@ -54,11 +55,25 @@ const events = (): string =>
     ),
   );
 
+const rateLimits = (): string =>
+  table(
+    ['Name', 'Methods', 'Paths', 'Requests', 'Window', 'Block'],
+    specifiedPolicies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => [
+      code(name),
+      methods.map(code).join(', '),
+      paths.map(code).join(', '),
+      String(limit),
+      `${windowSeconds} s`,
+      `${blockSeconds} s`,
+    ]),
+  );
+
 export const tables: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
   'docs/configuration.md': [{ name: 'configuration', text: configuration() }],
   'docs/errors.md': [
     { name: 'http errors', text: httpErrors() },
     { name: 'command line errors', text: commandLineErrors() },
   ],
+  'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
 };

@@ -28,7 +28,7 @@ describe('bad HTTP', () => {
   };
 
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ RATE_LIMITS: 'global=1000000' });
     by = await beside(service);
     events = await by.count();
     slowHeaders = converse(service.url);
@@ -269,6 +269,7 @@ describe('bad HTTP', () => {
       await slowBody.closed;
       const [answered] = answersIn(slowBody.received());
       expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
+      expect(answered!.headers.get('ratelimit')).toBe('"global";r=999999;t=10');
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('First tenant');
     }, 40_000);
   });

@@ -45,6 +45,13 @@ describe('the operations listener', () => {
         { projection: 'usage', generation: 'usage_v1_1', ...caughtUp },
       ],
       decisions: { parked: [] },
+      limits: {
+        counters_kept: 0,
+        counters_dropped: 0,
+        blocks_started: 0,
+        counted_alone: 0,
+        uncounted: 0,
+      },
     });
   });
 

@@ -116,6 +116,19 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
       return generation;
     };
 
+    it('tells with another number that it has changed, if it can tell at all', async () => {
+      const [here, there] = [await openIn(store.readModels), await openIn(await again())];
+      if (here.version === undefined) return;
+      const seen = [here.version(), here.version()];
+      expect(seen[0]).toBe(seen[1]);
+      for (const [n, writer] of [here, there, here].entries()) {
+        expect(await writer.commit(n, at(n + 1), [note(ONE, 'a', { shelf: 'a', place: n })])).toBe(true);
+        expect(seen).not.toContain(here.version());
+        seen.push(here.version());
+        expect(here.version()).toBe(seen.at(-1));
+      }
+    });
+
     describe('a generation', () => {
       it('begins empty and bound to its log', async () => {
         const generation = await fresh();

@@ -63,10 +63,14 @@ export interface Service {
   kill(): Promise<void>;
 }
 
+/** Tests fire more than a client may: those about limits set their own, or none (an empty one: as specified). */
+const UNLIMITED = { RATE_LIMITS: 'off' };
+
 /** Starts a server on free ports and waits until it is ready. */
 export const startService = async (env: Environment = {}, main = MAIN): Promise<Service> => {
   const folder = env['DATA_DIR'] ?? freshFolder();
-  const child = spawnProgram(['serve'], { PORT: '0', OPS_PORT: '0', DATA_DIR: folder, ...env }, main);
+  const free = { PORT: '0', OPS_PORT: '0', DATA_DIR: folder };
+  const child = spawnProgram(['serve'], { ...free, ...UNLIMITED, ...env }, main);
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));

@@ -1,6 +1,6 @@
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
-import { openForReading } from '../../sqlite/database';
+import { dataVersion, openForReading } from '../../sqlite/database';
 import type { Generation, GenerationId, Write } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { CollectionWrites } from './generation-writer';
@@ -39,7 +39,7 @@ export const sqliteGeneration = (
   let isPutOff = false;
 
   /** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
-  const reading = async <T>(read: () => T): Promise<T> => {
+  const readNow = <T>(read: () => T): T => {
     try {
       return read();
     } catch (error) {
@@ -47,6 +47,9 @@ export const sqliteGeneration = (
       throw fault('read_models_unavailable', `The read model ${path} cannot be read: ${messageOf(error)}`);
     }
   };
+  const reading = async <T>(read: () => T): Promise<T> => readNow(read);
+  // Nothing is written through this connection, so it sees every change as another's.
+  const version = dataVersion(db);
 
   const settle = async (): Promise<void> => {
     if (isPutOff) await send<void>({ do: 'settle', id });
@@ -55,6 +58,7 @@ export const sqliteGeneration = (
 
   return {
     id,
+    version: () => readNow(version),
     get: (tenantId, collection, key) => reading(() => reader.get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => reader.find(tenantId, collection, query)),
     count: (tenantId, collection, selection) => reading(() => reader.count(tenantId, collection, selection)),

@@ -1,0 +1,81 @@
+import { BlockList } from 'node:net';
+import { parseAddress, parseForwarded, type Address } from './address';
+
+/** Whose word about the client's address counts: nobody's, so many hops before us, or proxies with these addresses. */
+export type TrustedProxies =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'hops'; readonly hops: number }
+  | { readonly kind: 'networks'; readonly includes: (address: Address) => boolean };
+
+const MOST_HOPS = 32;
+const BITS = { ipv4: 32, ipv6: 128 };
+const NETWORK = /^([^/]+)(?:\/([0-9]{1,3}))?$/;
+
+const addNetwork = (list: BlockList, text: string): boolean => {
+  const [, address = '', length] = NETWORK.exec(text) ?? [];
+  const parsed = address.includes('%') ? undefined : parseAddress(address);
+  if (parsed === undefined) return false;
+  // The bits of an IPv4 address that was written as an IPv6 one are counted there.
+  const spelling = address.includes(':') ? 'ipv6' : 'ipv4';
+  const bits = Number(length ?? BITS[spelling]) - (BITS[spelling] - BITS[parsed.family]);
+  if (bits < 0 || bits > BITS[parsed.family]) return false;
+  list.addSubnet(parsed.text, bits, parsed.family);
+  return true;
+};
+
+/** From the text of the setting: nothing, a number of hops, or networks. Undefined: it makes no sense. */
+export const readTrustedProxies = (text: string): TrustedProxies | undefined => {
+  if (text === '' || text === '0') return { kind: 'none' };
+  if (/^[0-9]{1,3}$/.test(text))
+    return Number(text) <= MOST_HOPS ? { kind: 'hops', hops: Number(text) } : undefined;
+  const list = new BlockList();
+  if (!text.split(',').every((network) => addNetwork(list, network.trim()))) return undefined;
+  return { kind: 'networks', includes: (address) => list.check(address.text, address.family) };
+};
+
+/** Where the request came from, as far as it can be believed. */
+export interface Origin {
+  readonly address: Address;
+  /** False: the peer is nobody whose word counts; what it forwards is not looked at. */
+  readonly trusted: boolean;
+}
+
+/** Each proxy writes on the right whom it heard from: the client of a known chain stands at a known place. */
+const afterHops = (peer: Address, elements: readonly string[], hops: number): Address =>
+  parseForwarded(elements.at(-hops) ?? '') ?? peer;
+
+/** From the right, up to the first address that is no proxy of ours. What cannot be read ends the way. */
+const beyondNetworks = (
+  peer: Address,
+  elements: readonly string[],
+  includes: (address: Address) => boolean,
+): Address => {
+  let nearest = peer;
+  for (const element of elements.toReversed()) {
+    if (!includes(nearest)) return nearest;
+    const next = parseForwarded(element);
+    if (next === undefined) return nearest;
+    nearest = next;
+  }
+  return nearest;
+};
+
+/**
+ * Nothing that a client writes stands where we look: what it sends is left of what the trusted proxies append. A chain
+ * shorter than it should be, or an element that is no address, leaves the nearest address that we know ourselves.
+ */
+export const originOf = (
+  proxies: TrustedProxies,
+  peer: Address,
+  forwardedFor: string | undefined,
+): Origin => {
+  const elements = forwardedFor === undefined ? [] : forwardedFor.split(',');
+  switch (proxies.kind) {
+    case 'none':
+      return { address: peer, trusted: false };
+    case 'hops':
+      return { address: afterHops(peer, elements, proxies.hops), trusted: true };
+    case 'networks':
+      return { address: beyondNetworks(peer, elements, proxies.includes), trusted: proxies.includes(peer) };
+  }
+};

@@ -1,0 +1,225 @@
+import { beside, type Beside } from '../support/beside';
+import { ask, type Asking } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { sendRaw } from '../support/raw';
+import { command, commandJson, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const POLICY = '"global";q=1000;w=10';
+const FORWARDED_FOR = 'X-Forwarded-For';
+
+const linesWith = (service: Service, text: string): readonly string[] =>
+  service
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes(text));
+
+/** Behind one proxy, which the test plays: every address has its own counters. */
+describe('the limits as specified', () => {
+  let service: Service;
+  let by: Beside;
+  beforeAll(async () => {
+    service = await startService({ RATE_LIMITS: '', TRUSTED_PROXIES: '1' });
+    by = await beside(service);
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  const from = (address: string, path: string, asking: Asking = {}) =>
+    ask(`${service.url}${path}`, { ...asking, headers: { [FORWARDED_FOR]: address, ...asking.headers } });
+  const statuses = async (count: number, address: string, path: string, asking: Asking = {}) => {
+    const all = await Promise.all(Array.from({ length: count }, () => from(address, path, asking)));
+    return all.map(({ status }) => status);
+  };
+  const limits = async () => (await ask(`${service.operationsUrl}/readyz`)).json.limits;
+
+  describe('are told', () => {
+    it('to whoever has a key', async () => {
+      const { status, json } = await from('192.0.2.1', '/limits', { key: service.key });
+      expect(status).toBe(200);
+      expect(json.rate_limits).toHaveLength(5);
+      expect(json.rate_limits[2]).toEqual({
+        name: 'tokens-search',
+        methods: ['POST'],
+        paths: ['/tokens/search'],
+        limit: 50,
+        window_seconds: 10,
+        block_seconds: 10,
+      });
+      expect(json.reactor).toEqual({ max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 });
+      expect(await commandJson(['limits'], {})).toEqual(json);
+      const { tenantId } = await by.newTenant();
+      const { key } = await by.newApplication(tenantId, 'public');
+      expect((await from('192.0.2.1', '/limits', { key })).json).toEqual(json);
+      expectProblem(await from('192.0.2.1', '/limits'), { status: 401, code: 'key_refused' });
+    });
+
+    it('at the command line as they are configured', async () => {
+      const { stdout, code } = await command(['limits'], { RATE_LIMITS: 'global=7/8/9,portal=off' });
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^global +\* +\* +7 +8 +9$/m);
+      expect(stdout).not.toMatch(/portal/);
+      expect(stdout).toMatch(/^timeout_seconds: +30$/m);
+      const off = await command(['limits'], { RATE_LIMITS: 'off' });
+      expect([off.code, off.stderr]).toEqual([0, 'All rate limits are off.\n']);
+      expect(
+        (await commandJson<{ rate_limits: [] }>(['limits'], { RATE_LIMITS: 'off' })).rate_limits,
+      ).toEqual([]);
+    });
+  });
+
+  describe('stand in every answer', () => {
+    const key = () => service.key;
+    const json = { 'Content-Type': 'application/json' };
+    const answers: readonly [number, string, string, () => Asking][] = [
+      [200, 'GET', '/tenants/self', () => ({ key: key() })],
+      [200, 'HEAD', '/tenants/self', () => ({ key: key() })],
+      [304, 'GET', '/tenants/self', () => ({ key: key(), headers: { 'If-None-Match': '*' } })],
+      [204, 'OPTIONS', '/tenants/self', () => ({ key: key() })],
+      [200, 'GET', '/problems/not_found', () => ({})],
+      [400, 'GET', '/permissions?application_type=x', () => ({ key: key() })],
+      [400, 'PUT', '/tenants/self', () => ({ key: key(), headers: json, body: '{' })],
+      [401, 'GET', '/tenants/self', () => ({})],
+      [401, 'PUT', '/nowhere', () => ({ key: 'key_x' })],
+      [404, 'GET', '/nowhere', () => ({ key: key() })],
+      [405, 'POST', '/tenants/self', () => ({ key: key() })],
+      [
+        412,
+        'PUT',
+        '/tenants/self',
+        () => ({ key: key(), headers: { 'If-Match': '"99"' }, body: { name: 'A' } }),
+      ],
+      [413, 'PUT', '/tenants/self', () => ({ key: key(), body: 'x'.repeat(100_000) })],
+      [
+        415,
+        'PUT',
+        '/tenants/self',
+        () => ({ key: key(), headers: { 'Content-Type': 'text/plain' }, body: 'x' }),
+      ],
+    ];
+    it.each(answers.map(([status, method, path, asking], at) => ({ status, method, path, asking, at })))(
+      '$status $method $path',
+      async ({ status, method, path, asking, at }) => {
+        const answered = await from(`192.0.3.${at}`, path, { method, ...asking() });
+        expect(answered.status).toBe(status);
+        expect(answered.headers.get('ratelimit-policy')).toBe(POLICY);
+        expect(answered.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+      },
+    );
+
+    it.each([
+      ['no Host', 'GET /permissions HTTP/1.1\r\n', '192.0.2.20'],
+      ['no path', 'GET a://b HTTP/1.1\r\nHost: x\r\n', '192.0.2.21'],
+    ])('400 because of %s', async (_, start, address) => {
+      const bytes = `${start}${FORWARDED_FOR}: ${address}\r\nConnection: close\r\n\r\n`;
+      const [answered] = await sendRaw(service.url, bytes);
+      expectProblem(answered!, { status: 400, code: 'malformed_request' });
+      expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+    });
+
+    it('also of paths that other services answer', async () => {
+      const answered = await from('192.0.2.30', '/tokens/search?x=y', { method: 'POST', key: service.key });
+      expectProblem(answered, { status: 404, code: 'not_found' });
+      expect(answered.headers.get('ratelimit-policy')).toBe(`${POLICY}, "tokens-search";q=50;w=10`);
+      expect(answered.headers.get('ratelimit')).toBe('"global";r=999;t=10, "tokens-search";r=49;t=10');
+    });
+  });
+
+  it('let 1000 requests pass and block the next ones', async () => {
+    const before = await by.count();
+    expect(await statuses(1_000, '192.0.2.40', '/tenants/self')).toEqual(
+      Array.from({ length: 1_000 }, () => 401),
+    );
+    const blocks = (await limits()).blocks_started;
+    const answered = await from('192.0.2.40', '/tenants/self', { key: service.key });
+    expectProblem(answered, {
+      status: 429,
+      code: 'rate_limited',
+      instance: '/tenants/self',
+      more: ['violated_policies'],
+    });
+    expect(answered.json.violated_policies).toEqual(['global']);
+    expect(answered.json.detail).toContain('1000 requests in 10 seconds');
+    expect(answered.headers.get('retry-after')).toBe('10');
+    expect(answered.headers.get('ratelimit-policy')).toBe(POLICY);
+    expect(answered.headers.get('ratelimit')).toBe('"global";r=0;t=10');
+    const head = await from('192.0.2.40', '/problems/not_found', { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([429, '']);
+    expect(await statuses(20, '192.0.2.40', '/nowhere')).toEqual(Array.from({ length: 20 }, () => 429));
+    expect((await from('192.0.2.41', '/tenants/self', { key: service.key })).status).toBe(200);
+
+    await until(() => linesWith(service, 'is blocked').some((line) => line.includes('192.0.2.40')));
+    const lines = linesWith(service, 'is blocked').filter((line) => line.includes('192.0.2.40'));
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({
+        level: 40,
+        limit: 'global',
+        client_address: '192.0.2.40',
+        block_seconds: 10,
+        trace_id: answered.json.trace_id,
+      }),
+    ]);
+    expect((await limits()).blocks_started).toBe(blocks + 1);
+    expect(await by.count()).toBe(before);
+  });
+
+  it('block a path and leave the others', async () => {
+    const post = { method: 'POST', key: service.key };
+    expect(await statuses(50, '192.0.2.50', '/tokens/search', post)).toEqual(
+      Array.from({ length: 50 }, () => 404),
+    );
+    const answered = await from('192.0.2.50', '/tokens/search/', post);
+    expectProblem(answered, { status: 429, code: 'rate_limited', more: ['violated_policies'] });
+    expect(answered.json.violated_policies).toEqual(['tokens-search']);
+    expect(answered.headers.get('ratelimit')).toMatch(/^"global";r=949;t=\d+, "tokens-search";r=0;t=10$/);
+    expect((await from('192.0.2.50', '/tokens', post)).status).toBe(404);
+    expect((await from('192.0.2.50', '/tenants/self', { key: service.key })).status).toBe(200);
+  });
+
+  it('count by what the proxy says last, not by what stands before it', async () => {
+    const left = async (forwardedFor: string) =>
+      (await from(forwardedFor, '/nowhere')).headers.get('ratelimit')?.split(';')[1];
+    expect(await left('192.0.2.60')).toBe('r=999');
+    expect(await left('203.0.113.7, 192.0.2.60:4711')).toBe('r=998');
+    expect(await left('garbage, [::ffff:192.0.2.60]:1')).toBe('r=997');
+    expect(await left('2001:db8:5::1')).toBe('r=999');
+    expect(await left('192.0.2.60, 2001:db8:5:0:1:2:3:4')).toBe('r=998');
+    const twice = `GET /nowhere HTTP/1.1\r\nHost: x\r\n${FORWARDED_FOR}: 192.0.2.60\r\n${FORWARDED_FOR}: 192.0.2.61\r\nConnection: close\r\n\r\n`;
+    const [answered] = await sendRaw(service.url, twice);
+    expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+    expect(await left('192.0.2.60')).toBe('r=996');
+    expect(linesWith(service, 'no trusted proxy')).toEqual([]);
+  });
+});
+
+describe('limits of a service without proxies', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ RATE_LIMITS: 'global=5/1/2' });
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('end a block after its time, not before, however much is asked meanwhile; forwarded headers move nothing', async () => {
+    let number = 0;
+    const status = async () => {
+      number += 1;
+      const headers = { [FORWARDED_FOR]: `192.0.2.${number}`, Forwarded: `for=192.0.2.${number}` };
+      return (await ask(`${service.url}/nowhere`, { headers })).status;
+    };
+    let asked = Date.now();
+    await until(async () => {
+      asked = Date.now();
+      return (await status()) === 429;
+    });
+    expect(number).toBeGreaterThan(5);
+    await until(async () => (await status()) === 401);
+    expect(Date.now() - asked).toBeGreaterThanOrEqual(2_000);
+    expect(Date.now() - asked).toBeLessThan(4_000);
+    expect(linesWith(service, 'no trusted proxy').map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({ level: 40, peer: '127.0.0.1' }),
+    ]);
+  });
+});

@@ -1,0 +1,72 @@
+import { boundedCounters } from '../../src/limits/counters';
+
+const MOST = 100;
+const WINDOW = 10_000;
+
+const counters = (most = MOST) => {
+  const clock = { now: 0 };
+  return { clock, ...boundedCounters(most, () => clock.now) };
+};
+
+const name = (number: number): string => `key-${number}`;
+
+describe('bounded counters', () => {
+  it('count in a window and begin anew at its end, not before', () => {
+    const { clock, add } = counters();
+    expect(add('a', 1, WINDOW)).toEqual({ points: 1, endsAt: 10_000 });
+    clock.now = 9_999.999;
+    expect(add('a', 1, WINDOW)).toEqual({ points: 2, endsAt: 10_000 });
+    clock.now = 10_000;
+    expect(add('a', 1, WINDOW)).toEqual({ points: 1, endsAt: 20_000 });
+  });
+
+  it('drop the oldest to make room, by when its window began', () => {
+    const { clock, add, get, kept, dropped } = counters();
+    for (let number = 0; number < MOST; number += 1) add(name(number), 1, WINDOW);
+    clock.now = 5_000;
+    add(name(0), 1, WINDOW);
+    expect([kept(), dropped()]).toEqual([MOST, 0]);
+    add('new', 1, WINDOW);
+    expect([kept(), dropped()]).toEqual([MOST, 1]);
+    expect([get(name(0)), get(name(1))?.points, get('new')?.points]).toEqual([undefined, 1, 1]);
+  });
+
+  it('keep what is blocked while there is anything else', () => {
+    const { add, block, get, kept, dropped } = counters();
+    for (let number = 0; number < MOST; number += 1) add(name(number), 1, WINDOW);
+    for (let number = 0; number < 10; number += 1) block(name(number), 6, WINDOW);
+    for (let number = 0; number < 10 * MOST; number += 1) add(`other-${number}`, 1, WINDOW);
+    expect(kept()).toBe(MOST);
+    expect(dropped()).toBe(10 * MOST);
+    for (let number = 0; number < 10; number += 1) expect(get(name(number))?.points).toBe(6);
+    expect(get(name(10))).toBeUndefined();
+  });
+
+  it('drop the block that began first when there is nothing else', () => {
+    const { block, add, get, kept, dropped } = counters();
+    for (let number = 0; number < MOST; number += 1) block(name(number), 6, WINDOW);
+    add('new', 1, WINDOW);
+    expect([kept(), dropped()]).toEqual([MOST, 1]);
+    expect([get(name(0)), get(name(1))?.points]).toEqual([undefined, 6]);
+  });
+
+  it('remove what is over by and by, which is no drop', () => {
+    const { clock, add, block, kept, dropped } = counters();
+    for (let number = 0; number < MOST - 10; number += 1) add(name(number), 1, WINDOW);
+    for (let number = 0; number < 10; number += 1) block(`blocked-${number}`, 6, WINDOW);
+    clock.now = WINDOW;
+    for (let number = 0; number < MOST / 2; number += 1) add(`new-${number}`, 1, WINDOW);
+    expect([kept(), dropped()]).toEqual([MOST / 2, 0]);
+  });
+
+  it('count a key in one place only', () => {
+    const { clock, add, block, remove, kept } = counters();
+    add('a', 1, WINDOW);
+    block('a', 6, WINDOW);
+    expect(kept()).toBe(1);
+    clock.now = WINDOW;
+    expect(add('a', 1, WINDOW).points).toBe(1);
+    expect(kept()).toBe(1);
+    expect([remove('a'), remove('a'), kept()]).toEqual([true, false, 0]);
+  });
+});

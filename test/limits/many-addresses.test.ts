@@ -1,0 +1,26 @@
+import { readPolicies } from '../../src/limits/policies';
+import { rateLimits } from '../../src/limits/rate-limits';
+
+/** The short form of address-campaign.ts, without HTTP. */
+const ADDRESSES = 250_000;
+
+describe('a great many addresses', () => {
+  it('fill neither the counters nor the memory, and free nobody who is blocked', async () => {
+    const { count, status } = rateLimits(readPolicies('global=2/3600/3600')!, { onTrouble: () => undefined });
+    for (let i = 0; i < 3; i += 1) await count('GET', '/', 'blocked');
+    // Cut out of a long text, as an address is out of a header: the long text must not stay with it.
+    const header = Buffer.alloc(2_000, 'x');
+    const from = (number: number): string => {
+      header.write(String(number).padStart(20, '.'), 0, 'latin1');
+      return header.toString('latin1').slice(0, 20);
+    };
+    const before = process.memoryUsage().rss;
+    for (let number = 0; number < ADDRESSES; number += 1) await count('GET', '/', from(number));
+    const grown = (process.memoryUsage().rss - before) / 1_048_576;
+    expect(status()).toMatchObject({ counters_kept: 200_000, counters_dropped: ADDRESSES + 1 - 200_000 });
+    expect((await count('GET', '/', 'blocked')).refused).toBeDefined();
+    expect((await count('GET', '/', from(ADDRESSES - 1))).stateField).toMatch(/r=0/);
+    expect((await count('GET', '/', from(0))).stateField).toMatch(/r=1/);
+    expect(grown).toBeLessThan(150);
+  });
+});

@@ -1,0 +1,86 @@
+import { appliesTo, limitsView, readPolicies, specifiedPolicies } from '../../src/limits/policies';
+
+describe('the policies', () => {
+  it('are those of the specification', () => {
+    expect(limitsView(readPolicies('')!)).toEqual({
+      rate_limits: [
+        { name: 'global', methods: ['*'], paths: ['*'], limit: 1000, window_seconds: 10, block_seconds: 10 },
+        {
+          name: 'portal',
+          methods: ['*'],
+          paths: ['/portal', '/portal/*'],
+          limit: 600,
+          window_seconds: 10,
+          block_seconds: 10,
+        },
+        {
+          name: 'tokens-search',
+          methods: ['POST'],
+          paths: ['/tokens/search'],
+          limit: 50,
+          window_seconds: 10,
+          block_seconds: 10,
+        },
+        {
+          name: 'tokens-read',
+          methods: ['GET'],
+          paths: ['/tokens'],
+          limit: 100,
+          window_seconds: 10,
+          block_seconds: 10,
+        },
+        {
+          name: 'tokens-create',
+          methods: ['POST'],
+          paths: ['/tokens', '/tokenize'],
+          limit: 200,
+          window_seconds: 10,
+          block_seconds: 10,
+        },
+      ],
+      reactor: { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 },
+    });
+  });
+
+  it('can be changed one by one, and be off', () => {
+    expect(readPolicies('off')).toEqual([]);
+    const changed = readPolicies('tokens-search=off,global=7,portal=8/2/3')!;
+    expect(
+      changed.map(({ name, limit, windowSeconds, blockSeconds }) => [
+        name,
+        limit,
+        windowSeconds,
+        blockSeconds,
+      ]),
+    ).toEqual([
+      ['global', 7, 10, 10],
+      ['portal', 8, 2, 3],
+      ['tokens-read', 100, 10, 10],
+      ['tokens-create', 200, 10, 10],
+    ]);
+    expect(limitsView([]).rate_limits).toEqual([]);
+  });
+
+  it.each([
+    ['GET', '/', 'global'],
+    ['GET', '/tenants/self', 'global'],
+    ['GET', '/tokens', 'global tokens-read'],
+    ['HEAD', '/tokens', 'global tokens-read'],
+    ['OPTIONS', '/tokens', 'global'],
+    ['POST', '/tokens', 'global tokens-create'],
+    ['POST', '/tokenize', 'global tokens-create'],
+    ['GET', '/tokenize', 'global'],
+    ['POST', '/tokens/search', 'global tokens-search'],
+    ['GET', '/tokens/search', 'global'],
+    ['GET', '/tokens/abc', 'global'],
+    ['GET', '/Tokens', 'global'],
+    ['GET', '/tokensearch', 'global'],
+    ['GET', '/portal', 'global portal'],
+    ['POST', '/portal/a/b', 'global portal'],
+    ['GET', '/portals', 'global'],
+    ['GET', '*', 'global'],
+  ])('%s %s: %s', (method, path, names) => {
+    const found = specifiedPolicies.filter((policy) => appliesTo(policy, method, path));
+    expect(found.map(({ name }) => name).join(' ')).toBe(names);
+  });
+});

@@ -1,0 +1,151 @@
+import type { Collection, Document } from '../../projections/projector';
+import { fault } from '../../src/fault';
+import type { Checkpoint, Generation, ReadModels } from '../../src/read-models/read-models';
+import { remembering } from '../../src/read-models/remembering';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { freshFolder } from '../support/folders';
+
+const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
+const TENANT = '11111111-1111-4111-8111-111111111111';
+const ID = { projection: 'notes', version: 1, generation: 1 };
+const collections: readonly Collection[] = [{ name: 'notes', indexes: { by_shelf: ['shelf'] } }];
+const FIRST = { index: 'by_shelf', equal: ['a'], limit: 1 };
+
+/** Counts the reads that reach the store. */
+const counted = (generation: Generation) => {
+  const reads = { count: 0 };
+  const counting =
+    <A extends readonly unknown[], R>(read: (...asked: A) => R) =>
+    (...asked: A): R => {
+      reads.count += 1;
+      return read(...asked);
+    };
+  const { get, find } = generation;
+  return { reads, generation: { ...generation, get: counting(get), find: counting(find) } };
+};
+
+describe('readers that remember', () => {
+  let opened: ReadModels[];
+  let here: ReturnType<typeof counted>;
+  let there: Generation;
+  let n: number;
+  const open = async (folder: string): Promise<Generation> => {
+    const readModels = await sqliteReadModels(folder);
+    opened.push(readModels);
+    return readModels.open(ID, collections, LOG);
+  };
+  /** By another process, as far as the reading one can tell. */
+  const write = async (text: string): Promise<void> => {
+    const to: Checkpoint = { position: String(n + 1).padStart(16, '0'), eventId: LOG };
+    const document = { shelf: 'a', text };
+    expect(await there.commit(n, to, [{ tenantId: TENANT, collection: 'notes', key: 'one', document }])).toBe(
+      true,
+    );
+    n += 1;
+  };
+  beforeEach(async () => {
+    opened = [];
+    const folder = freshFolder();
+    here = counted(await open(folder));
+    there = await open(folder);
+    ({ n } = await there.control());
+    await write('first');
+  });
+  afterEach(async () => {
+    for (const readModels of opened) await readModels.close();
+  });
+
+  const asking =
+    (readers: ReturnType<typeof remembering>) => async (): Promise<readonly (Document | undefined)[]> => {
+      await readers.upToDate();
+      const reader = readers.reader('notes');
+      return [await reader.get(TENANT, 'notes', 'one'), ...(await reader.find(TENANT, 'notes', FIRST))];
+    };
+  const both = (text: string) => [
+    { shelf: 'a', text },
+    { shelf: 'a', text },
+  ];
+
+  it('read once while nothing changes, and anew as soon as anything has', async () => {
+    const ask = asking(remembering(() => here.generation));
+    for (let i = 0; i < 5; i += 1) expect(await ask()).toEqual(both('first'));
+    expect(here.reads.count).toBe(2);
+    for (let i = 0; i < 50; i += 1) {
+      await write(`text ${i}`);
+      expect(await ask()).toEqual(both(`text ${i}`));
+    }
+    expect(here.reads.count).toBe(102);
+  });
+
+  it('share a look with what was asked before it, never with what was asked after it', async () => {
+    const versions = { looks: 0 };
+    const generation = {
+      ...here.generation,
+      version: () => {
+        versions.looks += 1;
+        return here.generation.version?.() ?? 0;
+      },
+    };
+    const ask = asking(remembering(() => generation));
+    const all = await Promise.all(Array.from({ length: 20 }, ask));
+    expect(all).toEqual(Array.from({ length: 20 }, () => both('first')));
+    expect([versions.looks, here.reads.count]).toEqual([1, 2]);
+    const early = ask();
+    await write('second');
+    expect(await ask()).toEqual(both('second'));
+    expect([both('first'), both('second')]).toContainEqual(await early);
+    expect(versions.looks).toBeGreaterThan(1);
+  });
+
+  it('are others after a change and after a switch, so that nothing kept by them outlives it', async () => {
+    const generations = [here.generation, there];
+    let live = 0;
+    const readers = remembering(() => generations[live]!);
+    const now = async () => {
+      await readers.upToDate();
+      return readers.reader('notes');
+    };
+    const first = await now();
+    expect(await now()).toBe(first);
+    await write('second');
+    const second = await now();
+    expect(second).not.toBe(first);
+    live = 1;
+    expect(await now()).not.toBe(second);
+  });
+
+  it('remember no failure', async () => {
+    let fails = true;
+    const get: Generation['get'] = async (...asked) => {
+      if (fails) throw fault('read_models_unavailable', 'Not now.');
+      return here.generation.get(...asked);
+    };
+    const generation = { ...here.generation, get };
+    const ask = asking(remembering(() => generation));
+    await expect(ask()).rejects.toThrow('Not now.');
+    fails = false;
+    expect(await ask()).toEqual(both('first'));
+  });
+
+  it('remember nothing of a store that cannot tell whether it changed', async () => {
+    const { version: _, ...generation } = here.generation;
+    const readers = remembering(() => generation);
+    const ask = asking(readers);
+    await ask();
+    const before = readers.reader('notes');
+    await ask();
+    expect(here.reads.count).toBe(4);
+    expect(readers.reader('notes')).not.toBe(before);
+  });
+
+  it('do not keep pages, nor more than they may', async () => {
+    const readers = remembering(() => here.generation);
+    await readers.upToDate();
+    const reader = readers.reader('notes');
+    for (let i = 0; i < 3; i += 1) await reader.find(TENANT, 'notes', { ...FIRST, limit: 20 });
+    expect(here.reads.count).toBe(3);
+    for (let i = 0; i < 2_001; i += 1) await reader.get(TENANT, 'notes', `key ${i}`);
+    await reader.get(TENANT, 'notes', 'key 0');
+    expect(here.reads.count).toBe(3 + 2_002);
+  });
+});
