@@ -31,6 +31,7 @@ const openApi = (app: App, configuration: Configuration, logger: Logger, life: L
     headers,
     publicUrl,
     bodyLimit,
+    version: programVersion(),
     logger,
     ledger,
     cursors: signedCursors(app.secret),

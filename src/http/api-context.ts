@@ -11,6 +11,8 @@ export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;
+  /** Of the program. */
+  readonly version: string;
   readonly logger: Logger;
   readonly reader: (projection: string) => Generation;
   /** False until the read models have reached the head that this process found when it started. */

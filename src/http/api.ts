@@ -6,6 +6,7 @@ import { authentication } from './authentication';
 import { errorFrame } from './error-frame';
 import { listLogEntityTypes, listLogs } from './logs';
 import { listPermissions } from './permissions';
+import { openApiPage } from './openapi/page';
 import { problemPages } from './problem-pages';
 import { readOwnUsage } from './reports';
 import type { Route } from './route';
@@ -31,6 +32,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(requirePath);
   app.use(requireHost);
   app.use(problemPages);
+  app.use(openApiPage({ ...parts, routes }));
   app.use(authentication(parts));
   app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
   app.on('error', (error) => parts.logger.error({ err: error }, 'an answer could not be sent'));

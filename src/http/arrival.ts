@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../clock';
 import { fault } from '../fault';
+import { securityHeaders } from './security-headers';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 
 /** An answer is promised within 2 s of the request's arrival; the rest is for the way there and back. */
@@ -21,6 +22,7 @@ export const arrival =
     const sent = headerOf(ctx, headers.traceId) ?? '';
     ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
     arrived(ctx);
+    ctx.set(securityHeaders);
     ctx.set(headers.traceId, ctx.state.traceId);
     if (!isOpen()) ctx.set('Connection', 'close');
     await next();

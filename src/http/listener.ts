@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { problems, type HttpProblemCode } from '../problems';
+import { securityHeaders } from './security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** What a request may take to arrive. */
@@ -45,6 +46,7 @@ const refuse = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions)
   const { status = 400, title } = problems[code];
   const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
   const headers = {
+    ...securityHeaders,
     ...problemHeaders(code),
     'Content-Type': PROBLEM_TYPE,
     'Content-Length': String(Buffer.byteLength(body)),
