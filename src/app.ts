@@ -2,11 +2,13 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
+import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
-import type { EventLog } from './event-log/event-log';
+import type { EventLog, NewEvent } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
+import { appender } from './ingest/ingest';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -22,6 +24,8 @@ export interface App {
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
+  /** What is refused to known keys. */
+  readonly access: AccessRecord;
   /** What replay tooling works with. */
   readonly replay: ReplayParts;
   /** A place for a replay that is thrown away afterwards. */
@@ -95,8 +99,13 @@ export const openApp = async (
       onTrouble,
     });
     closing({ close: projecting.stop });
+    // A fresh appender each time: it remembers the end of every stream that it has seen.
+    const append = (tenantId: string, events: readonly NewEvent[]) =>
+      appender({ log, streams })(tenantId, events);
+    const access = closing(accessRecord({ append, onTrouble }));
     return {
       log,
+      access,
       ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
       projecting,
       streams,

@@ -34,6 +34,7 @@ const openApi = (app: App, configuration: Configuration, logger: Logger, life: L
     version: programVersion(),
     logger,
     ledger,
+    access: app.access,
     cursors: signedCursors(app.secret),
     reader: projecting.reader,
     reached: projecting.reached,

@@ -1,6 +1,7 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
+import type { AccessRecord } from '../access/access-record';
 import type { Position } from '../event-log/event-log';
 import type { Generation } from '../read-models/read-models';
 import type { HeaderNames } from './header-names';
@@ -21,6 +22,7 @@ export interface ApiParts extends RouteParts {
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string) => Promise<boolean>;
+  readonly access: AccessRecord;
 }
 
 /** What the steps of one request tell each other. */
@@ -29,7 +31,14 @@ export interface ApiState {
   /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
   at: string;
   deadline: number;
-  key?: { readonly tenantId: string; readonly digest: string; readonly application: HeldBy };
+  /** The tenant that the key names, whether the key is good or not. */
+  tenantId?: string;
+  key?: {
+    readonly tenantId: string;
+    readonly digest: string;
+    readonly keyId: string;
+    readonly application: HeldBy;
+  };
   /** The declared path of the route, for the log. */
   route?: string;
   /** Why a key was refused, or what went wrong: for the log only. */

@@ -12,13 +12,19 @@ import { sentIdempotencyKey } from './idempotency';
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
+/** Whose key it is. */
+interface Holder {
+  readonly keyId: string;
+  readonly application: HeldBy;
+}
+
 /** Reads ask the read model. If it cannot be trusted about this tenant, the answer is 503, never a guess. */
 const forReading = async ({ reader, isReady }: ApiParts, tenantId: string, digest: string, at: string) => {
   if (!isReady()) throw fault('starting', 'The read models have not caught up yet.');
   const applications = reader('applications');
   if ((await applications.get(tenantId, PARKED, PARKED_KEY)) !== undefined)
     throw fault('tenant_parked', `Tenant ${tenantId} is parked in applications.`);
-  return mustBeGood(await findKeyStanding(applications, tenantId, digest, at)).application;
+  return mustBeGood(await findKeyStanding(applications, tenantId, digest, at));
 };
 
 /** The one exception to "no key of a deleted tenant": the same deletion again. */
@@ -26,7 +32,7 @@ const repeatsDeletion = (
   ctx: ApiContext,
   parts: ApiParts,
   fold: Fold,
-  { keyId, application }: { keyId: string; application: HeldBy },
+  { keyId, application }: Holder,
 ): boolean => {
   const key = sentIdempotencyKey(ctx, parts.headers);
   if (ctx.method !== 'DELETE' || key === undefined) return false;
@@ -34,13 +40,12 @@ const repeatsDeletion = (
   return fold.replies.get(replyKey(application.id, { key, scope, hash: '' }))?.keyId === keyId;
 };
 
-const applicationIn =
+const holderIn =
   (ctx: ApiContext, parts: ApiParts, digest: string) =>
-  (fold: Fold): HeldBy => {
+  (fold: Fold): Holder => {
     const standing = keyStanding(fold.tenant, digest, ctx.state.at);
-    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing))
-      return standing.application;
-    return mustBeGood(standing).application;
+    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing)) return standing;
+    return mustBeGood(standing);
   };
 
 const isClientsFault = (error: unknown): boolean => {
@@ -59,9 +64,9 @@ const write = async (
   { tenantId, digest }: { tenantId: string; digest: string },
   next: () => Promise<unknown>,
 ): Promise<void> => {
-  const question = applicationIn(ctx, parts, digest);
-  const application = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
-  ctx.state.key = { tenantId, digest, application };
+  const question = holderIn(ctx, parts, digest);
+  const { keyId, application } = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
+  ctx.state.key = { tenantId, digest, keyId, application };
   try {
     await next();
   } catch (error) {
@@ -78,9 +83,10 @@ export const authentication =
     if (key === undefined) throw keyRefused('missing');
     const tenantId = tenantOfKey(key);
     if (tenantId === undefined) throw keyRefused('malformed');
+    ctx.state.tenantId = tenantId;
     const digest = digestOf(key);
     if (!READING.has(ctx.method)) return write(ctx, parts, { tenantId, digest }, next);
-    const application = await forReading(parts, tenantId, digest, ctx.state.at);
-    ctx.state.key = { tenantId, digest, application };
+    const { keyId, application } = await forReading(parts, tenantId, digest, ctx.state.at);
+    ctx.state.key = { tenantId, digest, keyId, application };
     await next();
   };
