@@ -9,6 +9,8 @@ import type { EventLog, NewEvent } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
 import { appender } from './ingest/ingest';
+import type { KeyUses } from './key-uses/key-uses';
+import { sqliteKeyUses } from './key-uses/sqlite-key-uses';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -26,6 +28,7 @@ export interface App {
   readonly streams: Streams;
   /** What is refused to known keys. */
   readonly access: AccessRecord;
+  readonly keyUses: KeyUses;
   /** What replay tooling works with. */
   readonly replay: ReplayParts;
   /** A place for a replay that is thrown away afterwards. */
@@ -89,6 +92,7 @@ export const openApp = async (
     const streams = streamNames(configuration.STREAM_PREFIX);
     const log = closing(await sqliteEventLog(folder, streams));
     const snapshots = closing(sqliteSnapshots(folder));
+    const keyUses = closing(sqliteKeyUses(folder));
     const readModels = closing(await sqliteReadModels(join(folder, 'read-models')));
     const projecting = await openProjecting({
       log,
@@ -106,6 +110,7 @@ export const openApp = async (
     return {
       log,
       access,
+      keyUses,
       ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
       projecting,
       streams,

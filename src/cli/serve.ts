@@ -35,6 +35,7 @@ const openApi = (app: App, configuration: Configuration, logger: Logger, life: L
     logger,
     ledger,
     access: app.access,
+    keyUses: app.keyUses,
     cursors: signedCursors(app.secret),
     reader: projecting.reader,
     reached: projecting.reached,

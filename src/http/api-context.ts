@@ -1,6 +1,7 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
+import type { KeyUses } from '../key-uses/key-uses';
 import type { AccessRecord } from '../access/access-record';
 import type { Position } from '../event-log/event-log';
 import type { Generation } from '../read-models/read-models';
@@ -23,6 +24,7 @@ export interface ApiParts extends RouteParts {
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string) => Promise<boolean>;
   readonly access: AccessRecord;
+  readonly keyUses: KeyUses;
 }
 
 /** What the steps of one request tell each other. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../clock';
+import { masked } from '../domain/key-like';
 import { fault } from '../fault';
 import { securityHeaders } from './security-headers';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
@@ -8,6 +9,9 @@ import { headerOf, type ApiContext, type ApiParts, type Step } from './api-conte
 const ANSWER_WITHIN_MS = 1_900;
 
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** It is logged, kept and sent back: somebody's API key must not be. */
+const isTraceId = (text: string): boolean => TRACE_ID.test(text) && masked(text) === text;
 
 /** The request is here now: the time that its event will bear, and until when it is to be answered. */
 export const arrived = (ctx: ApiContext): void => {
@@ -20,7 +24,7 @@ export const arrival =
   ({ headers, isOpen }: ApiParts): Step =>
   async (ctx, next) => {
     const sent = headerOf(ctx, headers.traceId) ?? '';
-    ctx.state.traceId = TRACE_ID.test(sent) ? sent : randomUUID();
+    ctx.state.traceId = isTraceId(sent) ? sent : randomUUID();
     arrived(ctx);
     ctx.set(securityHeaders);
     ctx.set(headers.traceId, ctx.state.traceId);

@@ -67,6 +67,7 @@ const write = async (
   const question = holderIn(ctx, parts, digest);
   const { keyId, application } = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
   ctx.state.key = { tenantId, digest, keyId, application };
+  parts.keyUses.used(tenantId, keyId, ctx.state.at);
   try {
     await next();
   } catch (error) {
@@ -88,5 +89,6 @@ export const authentication =
     if (!READING.has(ctx.method)) return write(ctx, parts, { tenantId, digest }, next);
     const { keyId, application } = await forReading(parts, tenantId, digest, ctx.state.at);
     ctx.state.key = { tenantId, digest, keyId, application };
+    parts.keyUses.used(tenantId, keyId, ctx.state.at);
     await next();
   };

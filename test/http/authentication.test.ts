@@ -183,6 +183,33 @@ describe('authentication', () => {
       refused(await call(path, { key, method, ...asking }));
     });
 
+    it('takes about as long for a key that is unknown, expired, revoked or of a deleted tenant', async () => {
+      const { key, keyId, tenantId: tenant, id } = await by.newTenant();
+      const expires = new Date(Date.now() + 1_500).toISOString();
+      const options = ['--tenant', tenant, '--application', id, '--expires', expires];
+      const expired = await by.run('key', 'create', ...options);
+      await by.run('key', 'revoke', keyId, '--tenant', tenant);
+      const gone = await by.newTenant();
+      await call('/tenants/self', { key: gone.key, method: 'DELETE' });
+      await until(() => Date.now() > Date.parse(expires));
+      const keys = {
+        unknown: freshKey(tenant).key,
+        nobody: freshKey(randomUUID()).key,
+        expired: expired['key']!,
+        revoked: key,
+        gone: gone.key,
+      };
+      const times = new Map(Object.keys(keys).map((name) => [name, [] as number[]]));
+      for (let round = 0; round < 60; round += 1)
+        for (const [name, one] of Object.entries(keys)) {
+          const began = performance.now();
+          refused(await call('/tenants/self', { key: one }));
+          times.get(name)?.push(performance.now() - began);
+        }
+      const medians = [...times.values()].map((all) => all.toSorted((a, b) => a - b)[30]!);
+      expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
+    });
+
     it('is logged with its reason', async () => {
       const trace = `reason-${randomUUID()}`;
       await call('/permissions', { key: freshKey(tenantId).key, headers: { 'SVC-TRACE-ID': trace } });
