@@ -35,6 +35,7 @@ export interface AccessRecordParts {
   readonly onTrouble: (what: string, error: unknown) => void;
   readonly everyMs?: number;
   readonly mostKeys?: number;
+  readonly closeMs?: number;
 }
 
 const EVERY_MS = 60_000;
@@ -109,6 +110,7 @@ export const accessRecord = ({
   onTrouble,
   everyMs = EVERY_MS,
   mostKeys = MOST_KEYS,
+  closeMs = CLOSE_MS,
 }: AccessRecordParts): AccessRecord => {
   let tallies = new Map<string, Tally>();
   let overlooked = 0;
@@ -169,8 +171,8 @@ export const accessRecord = ({
     },
     close: async () => {
       closing = true;
-      const late = () => new Error(`It took longer than ${CLOSE_MS} ms.`);
-      await beforeDeadline(flush(), monotonicMs() + CLOSE_MS, late).catch((error: unknown) =>
+      const late = () => new Error(`It took longer than ${closeMs} ms.`);
+      await beforeDeadline(flush(), monotonicMs() + closeMs, late).catch((error: unknown) =>
         onTrouble('The last refused access could not be recorded.', error),
       );
     },

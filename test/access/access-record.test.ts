@@ -149,7 +149,7 @@ describe('the record of refused access', () => {
   });
 
   it('does not hold up the end of the process for ever', async () => {
-    const { record, troubles } = given({ append: () => new Promise(() => undefined) });
+    const { record, troubles } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
     record.refused(refused());
     const began = Date.now();
     await record.close();

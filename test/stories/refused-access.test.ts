@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { freshKey } from '../../src/cli/application-commands';
 import { beside, type Beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { eventsIn } from '../support/operator';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/until';
+import { isolatedTenants, type IsolatedTenant } from './isolated-tenants';
 
 interface Row {
   readonly entity_id: string;
@@ -20,6 +22,7 @@ describe('refused access', () => {
   const count = 40;
   let service: Service;
   let by: Beside;
+  let newTenant: () => Promise<IsolatedTenant>;
 
   const many = (key: string, path: string, method = 'GET') =>
     Promise.all(
@@ -35,28 +38,26 @@ describe('refused access', () => {
   beforeAll(async () => {
     service = await startService({ DATA_DIR: folder });
     by = await beside(service);
+    newTenant = await isolatedTenants(folder);
   });
 
   it('of every kind is one fact per key, written at the latest when the server stops', async () => {
-    const { tenantId, id, key: reader } = await by.newTenant();
-    const lacking = await by.newApplication(tenantId, 'management', 'log:read');
-    const revoked = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
-    const expires = new Date(Date.now() + 2_000).toISOString();
-    const options = ['--tenant', tenantId, '--application', id, '--expires', expires];
-    const expired = await by.run('key', 'create', ...options);
-    const gone = await by.newApplication(tenantId, 'management', 'tenant:read');
-    await by.run('key', 'revoke', revoked['key_id']!, '--tenant', tenantId);
-    await by.run('application', 'delete', gone.id, '--tenant', tenantId);
-    await until(() => Date.now() > Date.parse(expires));
-    await until(async () => (await ask(`${service.url}/permissions`, { key: gone.key })).status === 401);
+    const { id: tenantId, callers } = await newTenant();
+    const holds = (...held: readonly string[]) =>
+      callers.find((one) => one.type === 'management' && one.held.join() === held.join())!;
+    const lacking = holds('log:read');
+    const other = holds('tenant:read');
+    const gone = holds('report:read');
+    await by.run('application', 'delete', gone.applicationId, '--tenant', tenantId);
+    const { revoked, expired } = other.keys;
 
-    await many(lacking.key, '/tenants/self');
-    await many(lacking.key, '/tenants/self', 'PUT');
-    await many(revoked['key']!, '/permissions');
-    await many(expired['key']!, '/tenants/self', 'PUT');
-    await many(gone.key, '/tenants/self', 'DELETE');
-    const unknown = `key_${'0'.repeat(55)}`;
-    await many(unknown, '/permissions');
+    await many(lacking.keys.valid.key, '/tenants/self');
+    await many(lacking.keys.valid.key, '/tenants/self', 'PUT');
+    await many(revoked.key, '/permissions');
+    await many(expired.key, '/tenants/self', 'PUT');
+    await many(gone.keys.valid.key, '/tenants/self', 'DELETE');
+    await many(`key_${'0'.repeat(55)}`, '/permissions');
+    await many(freshKey(tenantId).key, '/permissions');
     expect(await refusals()).toEqual([]);
 
     expect(await service.stop()).toBe(0);
@@ -64,55 +65,51 @@ describe('refused access', () => {
     const common = { stream: `activity-${tenantId}`, addressCount: 1, addresses: ['127.0.0.1'] };
     expect(found).toHaveLength(4);
     const of = (keyId: string) => found.find((fact) => (fact as { keyId?: string }).keyId === keyId);
-    expect(of(lacking.keyId)).toMatchObject({
+    expect(of(lacking.keys.valid.id)).toMatchObject({
       ...common,
-      applicationId: lacking.id,
+      applicationId: lacking.applicationId,
       count: 2 * count,
       faults: ['permission_missing'],
       permissions: ['tenant:read', 'tenant:update'],
     });
-    expect(of(revoked['key_id']!)).toMatchObject({
+    const { applicationId } = other;
+    expect(of(revoked.id)).toMatchObject({ ...common, applicationId, count, faults: ['revoked'] });
+    expect(of(expired.id)).toMatchObject({ ...common, applicationId, count, faults: ['expired'] });
+    expect(of(gone.keys.valid.id)).toMatchObject({
       ...common,
-      applicationId: id,
-      count,
-      faults: ['revoked'],
-    });
-    expect(of(expired['key_id']!)).toMatchObject({ ...common, count, faults: ['expired'] });
-    expect(of(gone.keyId)).toMatchObject({
-      ...common,
-      applicationId: gone.id,
+      applicationId: gone.applicationId,
       faults: ['application_deleted'],
     });
 
     service = await startService({ DATA_DIR: folder });
     const query = '/logs?entity_type=application&size=100';
-    const { json } = await ask(`${service.url}${query}`, { key: lacking.key });
+    const { json } = await ask(`${service.url}${query}`, { key: lacking.keys.valid.key });
     const rows = (json.data as Row[]).filter(({ operation }) => operation === 'deny');
     expect(rows).toHaveLength(4);
     expect(rows).toContainEqual(
       expect.objectContaining({
-        entity_id: lacking.id,
-        actor_id: lacking.id,
+        entity_id: lacking.applicationId,
+        actor_id: lacking.applicationId,
         message: `Access refused ${2 * count} times from 1 address: lacks tenant:read, tenant:update`,
       }),
     );
     expect(rows).toContainEqual(
       expect.objectContaining({
-        entity_id: id,
+        entity_id: applicationId,
         message: `Access refused ${count} times from 1 address: revoked key`,
       }),
     );
-    expect((await ask(`${service.url}/tenants/self`, { key: reader })).status).toBe(200);
   });
 
   it('to the keys of a deleted tenant is not recorded: its history does not grow for ever', async () => {
     const before = (await refusals()).length;
-    const { tenantId, id, key } = await by.newTenant();
-    const revoked = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
-    await by.run('key', 'revoke', revoked['key_id']!, '--tenant', tenantId);
-    await ask(`${service.url}/tenants/self`, { key, method: 'DELETE' });
+    const { callers } = await newTenant();
+    const { valid, revoked } = callers.find(
+      ({ type, held }) => type === 'management' && held.length > 1,
+    )!.keys;
+    expect((await ask(`${service.url}/tenants/self`, { key: valid.key, method: 'DELETE' })).status).toBe(204);
     for (const method of ['GET', 'PUT', 'DELETE'])
-      for (const one of [key, revoked['key']!]) {
+      for (const one of [valid.key, revoked.key]) {
         const answers = await many(one, '/tenants/self', method);
         expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
       }
