@@ -32,10 +32,16 @@ export const arrival =
     await next();
   };
 
-/** Node's own answer to a missing Host header has no body, so the check is ours. */
+/** Node keeps the first of several. */
+const hostCount = ({ req }: ApiContext): number =>
+  req.rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
+    .length;
+
+/** Node's own answer to a missing Host header has no body, so the check is ours. Whoever sends two wants to confuse. */
 export const requireHost: Step = async (ctx, next) => {
-  if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined)
-    throw fault('malformed_request', 'An HTTP/1.1 request needs a Host header.');
+  const hosts = hostCount(ctx);
+  if (hosts > 1 || (ctx.req.httpVersion === '1.1' && hosts === 0))
+    throw fault('malformed_request', 'An HTTP/1.1 request needs one Host header.');
   await next();
 };
 
