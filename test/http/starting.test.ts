@@ -60,6 +60,8 @@ describe('a server whose read models have not caught up', () => {
     expectProblem(read, { status: 503, code: 'starting' });
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
+    // A malformed key is refused without a look-up: nothing needs to be ready for that.
+    expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 
     const began = Date.now();
     const written = await ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name: 'Early' } });

@@ -10,7 +10,7 @@ import { fewAtOnce } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
-import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from './isolated-tenants';
+import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
 
 /** `npm run campaign:isolation` asks for more. */
 const CASES = Number(process.env['CASES'] ?? 1_000);

@@ -7,7 +7,7 @@ import { ask } from '../support/http';
 import { eventsIn } from '../support/operator';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/until';
-import { isolatedTenants, type IsolatedTenant } from './isolated-tenants';
+import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 
 interface Row {
   readonly entity_id: string;

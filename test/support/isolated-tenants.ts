@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { freshKey } from '../../src/cli/application-commands';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
-import { readingsOf } from '../support/readings';
-import { until } from '../support/until';
+import { readingsOf } from './readings';
+import { until } from './until';
 
 /** A tenant with an Application of every type for every permission: alone, all of them, and none. */
 export interface IsolatedTenant {
