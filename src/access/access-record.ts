@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
 import { beforeDeadline, monotonicMs } from '../clock';
 import { currentVersion } from '../domain/event-schemas';
+import { dataFault } from '../event-log/decode';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 
@@ -105,6 +106,13 @@ const eventOf = (tally: Tally): NewEvent => {
   return { id: randomUUID(), type: 'AccessRefused', data, metadata };
 };
 
+/** What does not fit its schema would park the whole tenant. */
+const mustFit = (event: NewEvent): NewEvent => {
+  const wrong = dataFault({ type: 'AccessRefused', data: event.data as unknown as AccessEvent['data'] });
+  if (wrong === undefined) return event;
+  throw new Error(`An AccessRefused does not fit its schema: ${wrong}`);
+};
+
 export const accessRecord = ({
   append,
   onTrouble,
@@ -128,7 +136,7 @@ export const accessRecord = ({
 
   const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
     try {
-      await append(tenantId, own.map(eventOf));
+      await append(tenantId, own.map(eventOf).map(mustFit));
     } catch (error) {
       onTrouble(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) === 'log_unavailable' && !closing) own.forEach(keep);

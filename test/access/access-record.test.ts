@@ -150,6 +150,13 @@ describe('the record of refused access', () => {
     expect(asked).toBe(1);
   });
 
+  it('writes nothing that does not fit its schema: it would park the tenant', async () => {
+    const { record, appended, troubles } = given();
+    record.refused(refused({ address: 'x'.repeat(65) }));
+    await record.close();
+    expect([appended, troubles.length]).toEqual([[], 1]);
+  });
+
   it('does not hold up the end of the process for ever', async () => {
     const { record, troubles } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
     record.refused(refused());

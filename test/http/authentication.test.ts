@@ -13,12 +13,16 @@ describe('authentication', () => {
   let service: Service;
   let by: Beside;
   let tenantId: string;
+  let newIsolated: () => Promise<IsolatedTenant>;
+  const mighty = ({ callers }: IsolatedTenant) =>
+    callers.find(({ type, held }) => type === 'management' && held.length > 1)!.keys;
   const call = (path: string, asking: Asking = {}) => ask(`${service.url}${path}`, asking);
 
   beforeAll(async () => {
     service = await startService();
     by = await beside(service);
     tenantId = await by.tenantId();
+    newIsolated = await isolatedTenants(service.folder);
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -185,20 +189,14 @@ describe('authentication', () => {
     });
 
     it('takes about as long for a key that is unknown, expired, revoked or of a deleted tenant', async () => {
-      const { key, keyId, tenantId: tenant, id } = await by.newTenant();
-      const expires = new Date(Date.now() + 1_500).toISOString();
-      const options = ['--tenant', tenant, '--application', id, '--expires', expires];
-      const expired = await by.run('key', 'create', ...options);
-      await by.run('key', 'revoke', keyId, '--tenant', tenant);
-      const gone = await by.newTenant();
-      await call('/tenants/self', { key: gone.key, method: 'DELETE' });
-      await until(() => Date.now() > Date.parse(expires));
+      const [there, gone] = [await newIsolated(), await newIsolated()];
+      await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const keys = {
-        unknown: freshKey(tenant).key,
+        unknown: freshKey(there.id).key,
         nobody: freshKey(randomUUID()).key,
-        expired: expired['key']!,
-        revoked: key,
-        gone: gone.key,
+        expired: mighty(there).expired.key,
+        revoked: mighty(there).revoked.key,
+        gone: mighty(gone).valid.key,
       };
       const times = new Map(Object.keys(keys).map((name) => [name, [] as number[]]));
       for (let round = 0; round < 40; round += 1)
@@ -212,10 +210,7 @@ describe('authentication', () => {
     });
 
     it('is logged with its reason, and only there', async () => {
-      const make = await isolatedTenants(service.folder);
-      const [there, gone] = [await make(), await make()];
-      const mighty = ({ callers }: IsolatedTenant) =>
-        callers.find(({ type, held }) => type === 'management' && held.length > 1)!.keys;
+      const [there, gone] = [await newIsolated(), await newIsolated()];
       await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const { id, key: ofDeleted } = await by.newApplication(there.id, 'management', 'tenant:read');
       await by.run('application', 'delete', id, '--tenant', there.id);
