@@ -120,11 +120,12 @@ export const findKeyStanding = async (
   const found = await reader.find(tenantId, 'keys', { index: 'by_digest', equal: [digest], limit: 1 });
   const key = found[0] as KeyDocument | undefined;
   if (key === undefined) return { status: 'unknown' };
-  if (key.revoked_at !== undefined) return { status: 'revoked' };
-  if (isExpired(key.expires_at, at)) return { status: 'expired' };
+  const gone = (await reader.get(tenantId, 'access', TENANT)) !== undefined;
+  const of = gone ? {} : { of: { keyId: key.id, applicationId: key.application_id } };
+  if (key.revoked_at !== undefined) return { status: 'revoked', ...of };
+  if (isExpired(key.expires_at, at)) return { status: 'expired', ...of };
   const application = await findApplication(reader, tenantId, key.application_id);
   if (application === undefined || application.deleted_at !== undefined)
-    return { status: 'application_deleted' };
-  const gone = (await reader.get(tenantId, 'access', TENANT)) !== undefined;
+    return { status: 'application_deleted', ...of };
   return { status: gone ? 'tenant_deleted' : 'good', keyId: key.id, application };
 };

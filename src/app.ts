@@ -2,11 +2,15 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
+import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
-import type { EventLog, Position } from './event-log/event-log';
+import type { EventLog, NewEvent, Position } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
+import { appender } from './ingest/ingest';
+import type { KeyUses } from './key-uses/key-uses';
+import { sqliteKeyUses } from './key-uses/sqlite-key-uses';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -23,6 +27,9 @@ export interface App {
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
+  /** What is refused to known keys. */
+  readonly access: AccessRecord;
+  readonly keyUses: KeyUses;
   /** What replay tooling works with. */
   readonly replay: ReplayParts;
   /** A place for a replay that is thrown away afterwards. */
@@ -120,13 +127,20 @@ export const openApp = async (
       const streams = streamNames(configuration.STREAM_PREFIX);
       const log = closing(await openLog(configuration, streams, onTrouble));
       const snapshots = closing(sqliteSnapshots(folder));
+      const keyUses = closing(sqliteKeyUses(folder));
       const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
       const program = programVersion();
       const parts = { log, streams, readModels, program, onTrouble };
       const projecting = await openProjecting({ ...parts, projectors: projections, elsewhere });
       closing({ close: projecting.stop });
+      // A fresh appender each time: it remembers the end of every stream that it has seen.
+      const append = (tenantId: string, events: readonly NewEvent[]) =>
+        appender({ log, streams })(tenantId, events);
+      const access = closing(accessRecord({ append, onTrouble }));
       return {
         log,
+        access,
+        keyUses,
         ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
         projecting,
         streams,

@@ -1,12 +1,18 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { isoNow } from './clock';
+import { masked } from './domain/key-like';
 
 /** What the line about a request says. */
 export const REQUEST = 'request';
 
+/** The last place before a line is written: nothing that might be a key gets past it. */
+const masking = (destination: DestinationStream): DestinationStream => ({
+  write: (line) => destination.write(masked(line)),
+});
+
 /** Lines about requests of one turn of the event loop are written together; every other line at once, in its order. */
 const stderrByTurns = (): DestinationStream => {
-  const stderr = pino.destination({ dest: 2, sync: true });
+  const stderr = masking(pino.destination({ dest: 2, sync: true }));
   let lines = '';
   const flush = (): void => {
     if (lines !== '') stderr.write(lines);
@@ -31,5 +37,6 @@ export const makeLogger = async (level: string): Promise<Logger> => {
   const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
   if (!process.stderr.isTTY) return pino(options, stderrByTurns());
   const { default: pretty } = await import('pino-pretty');
-  return pino(options, pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' }));
+  const terminal = pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
+  return pino(options, masking({ write: (line) => void terminal.write(line) }));
 };

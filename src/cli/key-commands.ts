@@ -27,13 +27,14 @@ const statusOf = (key: KeyDocument, { tenantDeleted, deletedApplications }: Belo
   return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
 };
 
-const viewOf = (key: KeyDocument, belongings: Belongings) => ({
+const viewOf = (key: KeyDocument, belongings: Belongings, lastUse: string | undefined) => ({
   key_id: key.id,
   application_id: key.application_id,
   status: statusOf(key, belongings),
   created_at: key.created_at,
   expires_at: key.expires_at ?? null,
   revoked_at: key.revoked_at ?? null,
+  last_used_at: lastUse ?? null,
 });
 
 export const keyCommands = (): Command => {
@@ -75,8 +76,9 @@ export const keyCommands = (): Command => {
           deletedApplications: new Set(deleted.map((one) => one.id)),
         };
         const keys = await listKeys(reader, tenantId, application);
+        const lastUses = await desk.app.keyUses.lastUses(tenantId);
         printMany(
-          keys.map((one) => viewOf(one, belongings)),
+          keys.map((one) => viewOf(one, belongings, lastUses.get(one.id))),
           options,
           'There are no keys.',
         );

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app';
+import { masked } from '../domain/key-like';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
 import { applicationCommands } from './application-commands';
@@ -21,6 +22,7 @@ const program = (): Command =>
   new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
+    .configureOutput({ writeErr: (text) => void process.stderr.write(masked(text)) })
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)')
     .addCommand(serveCommand())

@@ -1,8 +1,10 @@
+import { masked } from '../domain/key-like';
+
 /** Data goes to stdout; everything said about it goes to stderr. */
 export const printJson = (value: unknown): void =>
   void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
-export const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`);
+export const say = (sentence: string): void => void process.stderr.write(`${masked(sentence)}\n`);
 
 type Cell = string | number | boolean | null | undefined;
 type Row = Readonly<Record<string, Cell | readonly string[]>>;

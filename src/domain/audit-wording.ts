@@ -1,3 +1,4 @@
+import { refusedMessage } from './access';
 import type { EventType, Recorded } from './events';
 import { factTypes, partsOf, type EntityFactType } from './facts';
 
@@ -66,6 +67,7 @@ const wording: Wording = {
       data.operation,
       data.message ?? `${data.entityType} ${data.operation}`,
     ),
+  AccessRefused: ({ data }) => line('application', data.applicationId, 'deny', refusedMessage(data)),
 };
 
 export const auditLine = (event: Recorded): AuditLine =>

@@ -11,7 +11,16 @@ export type Caller =
 /** What a key stands for, from whatever source: the tenant's stream for writes, a read model for reads. */
 export type KeyStanding =
   | { readonly status: 'good' | 'tenant_deleted'; readonly keyId: string; readonly application: HeldBy }
-  | { readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted' };
+  | {
+      readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted';
+      /** Whose key it was, where it is known and its tenant is there. */
+      readonly of?: KnownKey;
+    };
+
+export interface KnownKey {
+  readonly keyId: string;
+  readonly applicationId: string;
+}
 
 export interface HeldBy {
   readonly id: string;
@@ -27,22 +36,26 @@ export const keyStanding = (now: Tenant, digest: string, at: string): KeyStandin
   if (now.status === 'absent') return { status: 'unknown' };
   const key = now.keys.get(digest);
   if (key === undefined) return { status: 'unknown' };
-  if (key.revoked) return { status: 'revoked' };
-  if (isExpired(key.expiresAt, at)) return { status: 'expired' };
+  const of = now.status === 'deleted' ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
+  if (key.revoked) return { status: 'revoked', ...of };
+  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
   const application = now.applications.get(key.applicationId);
-  if (application === undefined) return { status: 'application_deleted' };
+  if (application === undefined) return { status: 'application_deleted', ...of };
   return { status: now.status === 'deleted' ? 'tenant_deleted' : 'good', keyId: key.id, application };
 };
 
 /** Every reason gives the caller the same answer; the reason is for the operator's log. */
-export const keyRefused = (reason: string) =>
-  refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', { reason });
+export const keyRefused = (reason: string, of?: KnownKey) =>
+  refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', {
+    reason,
+    ...(of === undefined ? {} : { of }),
+  });
 
 export const mustBeGood = (
   standing: KeyStanding,
 ): { readonly keyId: string; readonly application: HeldBy } => {
-  if (standing.status !== 'good') throw keyRefused(standing.status);
-  return standing;
+  if (standing.status === 'good') return standing;
+  throw keyRefused(standing.status, 'of' in standing ? standing.of : undefined);
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */

@@ -1,3 +1,4 @@
+import { accessFaults, COUNTED_ADDRESSES, NAMED_ADDRESSES } from './access';
 import type { EventType, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
@@ -5,6 +6,7 @@ import { applicationTypes } from './permissions';
 /** JSON Schemas of event data, per type and version. The last version of each type is the one written today. */
 type Schema = Readonly<Record<string, unknown>>;
 
+const moment: Schema = { type: 'string', format: 'date-time' };
 const uuid: Schema = { type: 'string', format: 'uuid' };
 const name: Schema = { type: 'string', minLength: 1, maxLength: 200 };
 const permissions: Schema = { type: 'array', items: { type: 'string' }, uniqueItems: true };
@@ -30,7 +32,7 @@ const fact = (properties: Record<string, Schema> = {}): Schema => ({
   properties: {
     tenantId: uuid,
     entityId: { type: 'string', minLength: 1, maxLength: 250 },
-    occurredAt: { type: 'string', format: 'date-time' },
+    occurredAt: moment,
     message: { type: 'string' },
     ...properties,
   },
@@ -60,7 +62,7 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
         keyId: uuid,
         applicationId: uuid,
         digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-        expiresAt: { type: 'string', format: 'date-time' },
+        expiresAt: moment,
       },
       ['expiresAt'],
     ),
@@ -68,11 +70,33 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
   KeyRevoked: [data({ keyId: uuid, applicationId: uuid })],
   ...entityFacts,
   ActivityReported: [fact({ entityType: word, operation: word })],
+  AccessRefused: [
+    data(
+      {
+        applicationId: uuid,
+        keyId: uuid,
+        faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
+        permissions,
+        count: { type: 'integer', minimum: 1 },
+        addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
+        addresses: {
+          type: 'array',
+          items: { type: 'string', maxLength: 64 },
+          minItems: 1,
+          maxItems: NAMED_ADDRESSES,
+        },
+        firstAt: moment,
+        lastAt: moment,
+      },
+      ['permissions'],
+    ),
+  ],
 };
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
 
 /** The kind of stream that a type belongs in; anywhere else it is a bad event. */
-export const streamKindOf = (type: EventType): StreamKind => (isFactType(type) ? 'activity' : 'tenant');
+export const streamKindOf = (type: EventType): StreamKind =>
+  isFactType(type) || type === 'AccessRefused' ? 'activity' : 'tenant';
 
 export const currentVersion = (type: EventType): number => eventSchemas[type].length;

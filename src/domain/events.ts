@@ -1,3 +1,4 @@
+import type { AccessEvent } from './access';
 import type { FactEvent } from './facts';
 import type { ApplicationType } from './permissions';
 
@@ -71,8 +72,11 @@ export interface OperatorEvent {
   };
 }
 
+/** What happens in the stream `activity-<tenantId>`. */
+export type ActivityEvent = FactEvent | AccessEvent;
+
 /** Everything that we write or read as ours. */
-export type LedgerEvent = TenantEvent | FactEvent;
+export type LedgerEvent = TenantEvent | ActivityEvent;
 
 export type EventType = LedgerEvent['type'];
 

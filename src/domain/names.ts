@@ -1,3 +1,4 @@
+import { looksLikeKey } from './key-like';
 import { refusal } from './refusal';
 
 /** The longest name of a Tenant or an Application, in UTF-16 units. */
@@ -8,6 +9,7 @@ export const nameFault = (name: string): string | undefined => {
   if (name.trim() === '') return 'must not be blank';
   if (name.length > LONGEST_NAME) return `must be at most ${LONGEST_NAME} characters long`;
   if (!name.isWellFormed()) return 'must be well-formed Unicode (it holds a lone surrogate)';
+  if (looksLikeKey(name)) return 'must not hold an API key';
   return undefined;
 };
 

@@ -3,6 +3,7 @@ import addFormats from 'ajv-formats';
 import { currentVersion, eventSchemas, isEventType, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,
+  ActivityEvent,
   EventType,
   Idempotency,
   Recorded,
@@ -10,7 +11,6 @@ import type {
   StreamKind,
   TenantEvent,
 } from '../domain/events';
-import type { FactEvent } from '../domain/facts';
 import { keptForm } from '../domain/moment';
 import { upcast } from '../domain/upcast';
 import { messageOf } from '../fault';
@@ -20,7 +20,7 @@ import type { Streams } from './streams';
 /** What a logged event means to us. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
   | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: Recorded<TenantEvent> }
-  | { readonly status: 'good'; readonly kind: 'activity'; readonly event: Recorded<FactEvent> }
+  | { readonly status: 'good'; readonly kind: 'activity'; readonly event: Recorded<ActivityEvent> }
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 

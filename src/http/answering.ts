@@ -3,6 +3,7 @@ import { headerOf, type ApiContext, type ApiParts, type Step } from './api-conte
 import { idempotencyOf } from './idempotency';
 import { PARKED_KEY, type ParkedTenant } from '../projecting/fold-batch';
 import { PARKED } from '../read-models/read-models';
+import { givenIn } from './parameters';
 import { queryOf } from './query';
 import { rawBodyOf } from './request-body';
 import type { Answer, Asked, Route } from './route';
@@ -22,7 +23,7 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
     application,
     caller: { kind: 'key', digest, applicationId: application.id, at },
     ...(route.permission === undefined ? {} : { permission: route.permission }),
-    query: queryOf(ctx.querystring),
+    query: givenIn(route.parameters ?? {}, queryOf(ctx.querystring)),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     ...(idempotency === undefined ? {} : { idempotency }),
     ...(precondition === undefined ? {} : { precondition }),

@@ -1,6 +1,8 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
+import type { KeyUses } from '../key-uses/key-uses';
+import type { AccessRecord } from '../access/access-record';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './header-names';
@@ -11,6 +13,8 @@ export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;
+  /** Of the program. */
+  readonly version: string;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
   /** To be awaited before the first use of `reader`: what it shows is then not older than this. */
@@ -21,6 +25,8 @@ export interface ApiParts extends RouteParts {
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string) => Promise<boolean>;
+  readonly access: AccessRecord;
+  readonly keyUses: KeyUses;
 }
 
 /** What the steps of one request tell each other. */
@@ -33,7 +39,14 @@ export interface ApiState {
   clientAddress: string;
   /** The target of the request has no path; it stands as `/` from here on. */
   pathless?: true;
-  key?: { readonly tenantId: string; readonly digest: string; readonly application: HeldBy };
+  /** The tenant that the key names, whether the key is good or not. */
+  tenantId?: string;
+  key?: {
+    readonly tenantId: string;
+    readonly digest: string;
+    readonly keyId: string;
+    readonly application: HeldBy;
+  };
   /** The declared path of the route, for the log. */
   route?: string;
   /** Why a key was refused, or what went wrong: for the log only. */

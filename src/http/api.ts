@@ -9,8 +9,10 @@ import { limiting } from './limiting';
 import { listLimits } from './limits';
 import { listLogEntityTypes, listLogs } from './logs';
 import { listPermissions } from './permissions';
+import { openApiPage } from './openapi/page';
 import { problemPages } from './problem-pages';
 import { readOwnUsage } from './reports';
+import { refusedAccess } from './refused-access';
 import type { Route } from './route';
 import { routing } from './routing';
 import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './tenants';
@@ -37,6 +39,8 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(requirePath);
   app.use(requireHost);
   app.use(problemPages);
+  app.use(openApiPage({ ...parts, routes }));
+  app.use(refusedAccess(parts));
   app.use(authentication(parts));
   app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
   app.on('error', (error) => parts.logger.error({ err: error }, 'an answer could not be sent'));

@@ -53,7 +53,7 @@ const repeatsDeletion = (
   ctx: ApiContext,
   parts: ApiParts,
   fold: Fold,
-  { keyId, application }: { keyId: string; application: HeldBy },
+  { keyId, application }: Holder,
 ): boolean => {
   const key = sentIdempotencyKey(ctx, parts.headers);
   if (ctx.method !== 'DELETE' || key === undefined) return false;
@@ -61,13 +61,12 @@ const repeatsDeletion = (
   return fold.replies.get(replyKey(application.id, { key, scope, hash: '' }))?.keyId === keyId;
 };
 
-const applicationIn =
+const holderIn =
   (ctx: ApiContext, parts: ApiParts, digest: string) =>
-  (fold: Fold): HeldBy => {
+  (fold: Fold): Holder => {
     const standing = keyStanding(fold.tenant, digest, ctx.state.at);
-    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing))
-      return standing.application;
-    return mustBeGood(standing).application;
+    if (standing.status === 'tenant_deleted' && repeatsDeletion(ctx, parts, fold, standing)) return standing;
+    return mustBeGood(standing);
   };
 
 const isClientsFault = (error: unknown): boolean => {
@@ -86,9 +85,10 @@ const write = async (
   { tenantId, digest }: { tenantId: string; digest: string },
   next: () => Promise<unknown>,
 ): Promise<void> => {
-  const question = applicationIn(ctx, parts, digest);
-  const application = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
-  ctx.state.key = { tenantId, digest, application };
+  const question = holderIn(ctx, parts, digest);
+  const { keyId, application } = await parts.ledger.ask(tenantId, question, ctx.state.deadline);
+  ctx.state.key = { tenantId, digest, keyId, application };
+  parts.keyUses.used(tenantId, keyId, ctx.state.at);
   try {
     await next();
   } catch (error) {
@@ -123,8 +123,10 @@ export const authentication =
     const key = headerOf(ctx, parts.headers.apiKey);
     if (key === undefined) throw keyRefused('missing');
     const { tenantId, digest } = namedIn(key, ctx.req.socket);
+    ctx.state.tenantId = tenantId;
     if (!READING.has(ctx.method)) return write(ctx, parts, { tenantId, digest }, next);
-    const { application } = await forReading(parts, tenantId, digest, ctx.state.at);
-    ctx.state.key = { tenantId, digest, application };
+    const { keyId, application } = await forReading(parts, tenantId, digest, ctx.state.at);
+    ctx.state.key = { tenantId, digest, keyId, application };
+    parts.keyUses.used(tenantId, keyId, ctx.state.at);
     await next();
   };

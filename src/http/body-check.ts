@@ -2,6 +2,7 @@ import Ajv, { type ErrorObject } from 'ajv';
 import { nameFault } from '../domain/names';
 import { invalid } from './invalid';
 import type { BodyCheck } from './route';
+import type { Schema } from './schema';
 
 /** The rule of names is the domain's own; lengths are counted there. */
 const ajv = new Ajv({ allErrors: true, strictTypes: false });
@@ -47,12 +48,13 @@ const valueAt = (root: unknown, path: string): unknown =>
     .reduce((value, key) => (value as Record<string, unknown>)[key], root);
 
 /** A check made from a JSON Schema, with errors that name the fields as they were sent. */
-export const bodyCheck = <Wire, Body>(schema: object, toBody: (wire: Wire) => Body): BodyCheck<Body> => {
+export const bodyCheck = <Wire, Body>(schema: Schema, toBody: (wire: Wire) => Body): BodyCheck<Body> => {
   const validate = ajv.compile<Wire>(schema);
-  return (parsed) => {
+  const check = (parsed: unknown): Body => {
     if (validate(parsed)) return toBody(parsed);
     const errors: Record<string, string[]> = {};
     for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
     throw invalid(errors);
   };
+  return Object.assign(check, { schema });
 };

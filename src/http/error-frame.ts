@@ -1,3 +1,4 @@
+import { masked } from '../domain/key-like';
 import { codeOf, messageOf } from '../fault';
 import { isHttpProblemCode, problems, type HttpProblemCode } from '../problems';
 import type { ApiContext, ApiParts, Step } from './api-context';
@@ -42,16 +43,16 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
   if (typeof allow === 'string') ctx.set('Allow', allow);
   if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
-  ctx.body = JSON.stringify(
-    problemBody({
-      code,
-      ...(tellsCaller(code) ? { detail: messageOf(error) } : {}),
-      instance: ctx.path,
-      traceId: ctx.state.traceId,
-      publicUrl,
-      more: shown(error),
-    }),
-  );
+  const body = problemBody({
+    code,
+    ...(tellsCaller(code) ? { detail: messageOf(error) } : {}),
+    instance: ctx.path,
+    traceId: ctx.state.traceId,
+    publicUrl,
+    more: shown(error),
+  });
+  // It names what was sent: a path, a field. A key may have been sent there.
+  ctx.body = masked(JSON.stringify(body));
   ctx.type = PROBLEM_TYPE;
 };
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Idempotency } from '../domain/events';
 import { headerOf, pathOf, type ApiContext } from './api-context';
+import { looksLikeKey } from '../domain/key-like';
 import type { HeaderNames } from './header-names';
 import { invalid } from './invalid';
 
@@ -19,8 +20,10 @@ const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undef
     throw invalid({ [headers.idempotencyKey]: [`differs from ${STANDARD}`] });
   const key = sentIdempotencyKey(ctx, headers);
   if (key === undefined) return undefined;
-  if (VISIBLE_ASCII.test(key)) return key;
   const name = own === undefined ? STANDARD : headers.idempotencyKey;
+  // It is kept with the event.
+  if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
+  if (VISIBLE_ASCII.test(key)) return key;
   throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
 };
 

@@ -4,13 +4,24 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { problems, type HttpProblemCode } from '../problems';
+import { securityHeaders } from './security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
-/** What a request may take to arrive. */
-const HEADERS_MS = 10_000;
-const REQUEST_MS = 20_000;
-const KEEP_ALIVE_MS = 30_000;
+/** How long a connection is waited for, in milliseconds. */
+export interface Patience {
+  /** For all the headers, also on a connection that has said nothing yet. */
+  readonly headersMs: number;
+  /** For the whole request. */
+  readonly requestMs: number;
+  /** For the next request. */
+  readonly keepAliveMs: number;
+  /** For any sign of life: a client that does not read its answer gives none. */
+  readonly silenceMs: number;
+}
+
+const PATIENCE: Patience = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
 const HEADER_BYTES = 16_384;
+const CHECK_MS = 1_000;
 
 const IDLE_CHECK_MS = 50;
 
@@ -19,6 +30,7 @@ export interface ListenerOptions {
   readonly port: number;
   readonly traceHeader: string;
   readonly publicUrl: string;
+  readonly patience?: Patience;
   /** A request that never became one: told here, because no other log line has its trace id. */
   readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
 }
@@ -59,6 +71,7 @@ const refuse = (
   const { status = 400, title } = problems[code];
   const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
   const headers = {
+    ...securityHeaders,
     ...problemHeaders(code),
     ...countedFields(answer),
     'Content-Type': PROBLEM_TYPE,
@@ -107,17 +120,19 @@ const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> 
   });
 
 export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
+  const { headersMs, requestMs, keepAliveMs, silenceMs } = options.patience ?? PATIENCE;
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES,
-      headersTimeout: HEADERS_MS,
-      requestTimeout: REQUEST_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      connectionsCheckingInterval: 1_000,
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersMs / 4),
       requireHostHeader: false,
     },
     handle,
   );
+  server.setTimeout(silenceMs);
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();

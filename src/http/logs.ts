@@ -9,47 +9,87 @@ import {
 import { listEntityTypes, type LogRow } from '../../projections/logs';
 import type { Cursors } from './cursor';
 import { invalid } from './invalid';
+import { parameter, textParameter, type Given, type Parameter } from './parameters';
 import { ok, route } from './route';
+import { count, listOf, moment, record, text, uuid } from './schema';
 
 const DEFAULT_SIZE = 20;
 const LARGEST_SIZE = 100;
 
-type Parameters = ReadonlyMap<string, string>;
-
-/** A parameter that is empty counts as not given. */
-const given = (query: Parameters, name: string): string | undefined => {
-  const value = query.get(name);
-  return value === '' ? undefined : value;
-};
-
 /** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
-const dateOf = (query: Parameters, name: string): string | undefined => {
-  const text = given(query, name);
-  if (text === undefined) return undefined;
-  const moment = parseBorder(text.replace(' ', '+'));
-  if (moment === undefined)
-    throw invalid({ [name]: ['must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z'] });
-  return moment;
+const border = (description: string): Parameter<string | undefined> => ({
+  description,
+  schema: { type: 'string', format: 'date-time' },
+  fallback: undefined,
+  mayBeEmpty: true,
+  read: (date) => parseBorder(date.replace(' ', '+')),
+  rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+});
+
+const wholeNumber = (description: string, fallback: number, most = Number.MAX_SAFE_INTEGER) =>
+  parameter<number>({
+    description,
+    schema: { type: 'integer', minimum: 1, default: fallback },
+    fallback,
+    mayBeEmpty: false,
+    read: (number) => (/^0*[1-9][0-9]*$/.test(number) ? Math.min(Number(number), most) : undefined),
+    rule: 'must be a whole number, 1 or more',
+  });
+
+const parameters = {
+  entity_type: textParameter('Only logs of this entity type.'),
+  entity_id: textParameter('Only logs of this entity.'),
+  start_date: border('Only logs from this moment on.'),
+  end_date: border('Only logs before this moment.'),
+  page: wholeNumber('The page, from 1; with `start` it counts from there.', 1),
+  size: wholeNumber(
+    `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
+    DEFAULT_SIZE,
+    LARGEST_SIZE,
+  ),
+  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.'),
 };
 
-const numberOf = (query: Parameters, name: string, fallback: number): number => {
-  const text = query.get(name);
-  if (text === undefined) return fallback;
-  const value = /^[0-9]+$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : 0;
-  if (value < 1) throw invalid({ [name]: ['must be a whole number, 1 or more'] });
-  return value;
-};
+type Query = Given<typeof parameters>;
 
-const filterOf = (query: Parameters): LogFilter => {
-  const entityType = given(query, 'entity_type');
-  const entityId = given(query, 'entity_id');
-  const start = dateOf(query, 'start_date');
-  const end = dateOf(query, 'end_date');
+const log = record(
+  'Log',
+  {
+    id: uuid,
+    tenant_id: uuid,
+    actor_id: uuid,
+    actor_type: { enum: ['application', 'user'] },
+    entity_type: text,
+    entity_id: text,
+    operation: text,
+    message: { type: 'string', maxLength: 250 },
+    created_at: moment,
+  },
+  ['actor_id', 'actor_type'],
+);
+
+const pagination = record(
+  'Pagination',
+  {
+    total_items: count,
+    page_number: { type: 'integer', minimum: 1 },
+    page_size: { type: 'integer', minimum: 1, maximum: LARGEST_SIZE },
+    total_pages: count,
+    after: text,
+    next: text,
+  },
+  ['after', 'next'],
+);
+
+const logEntityType = record('EntityType', { display_name: text, value: text });
+
+const filterOf = (query: Query): LogFilter => {
+  const { entity_type: type, entity_id: id, start_date: start, end_date: end } = query;
   if (start !== undefined && end !== undefined && start > end)
     throw invalid({ start_date: ['must not be after end_date'] });
   return {
-    ...(entityType === undefined ? {} : { entityType }),
-    ...(entityId === undefined ? {} : { entityId }),
+    ...(type === undefined ? {} : { entityType: type }),
+    ...(id === undefined ? {} : { entityId: id }),
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
   };
@@ -58,19 +98,18 @@ const filterOf = (query: Parameters): LogFilter => {
 const filterText = ({ entityType, entityId, start, end }: LogFilter): string =>
   JSON.stringify([entityType ?? null, entityId ?? null, start ?? null, end ?? null]);
 
-const cursorOf = (
-  query: Parameters,
+const olderThan = (
+  cursor: string | undefined,
   cursors: Cursors,
   tenantId: string,
   filter: LogFilter,
 ): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
-  const cursor = given(query, 'start');
   if (cursor === undefined) return {};
   const place = cursors.read(tenantId, filterText(filter), cursor);
   if (place === undefined)
     throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
-  const [olderThan = '', number = 0] = place.split(' ');
-  return { olderThan, olderNumber: Number(number) };
+  const [position = '', number = 0] = place.split(' ');
+  return { olderThan: position, olderNumber: Number(number) };
 };
 
 /** The last row's place: its position, and its number as a hint. */
@@ -109,13 +148,19 @@ const paginationOf = (
 export const listLogs = route({
   method: 'get',
   path: '/logs',
+  summary: 'List logs',
   permission: 'log:read',
+  parameters,
+  answer: {
+    status: 200,
+    description: 'A page of the audit log, newest first.',
+    schema: record('LogPage', { pagination, data: listOf(log) }),
+  },
   from: 'logs',
   handle: async ({ tenantId, query }, { reader, cursors }) => {
     const filter = filterOf(query);
-    const page = numberOf(query, 'page', 1);
-    const size = Math.min(numberOf(query, 'size', DEFAULT_SIZE), LARGEST_SIZE);
-    const older = cursorOf(query, cursors, tenantId, filter);
+    const { page, size, start } = query;
+    const older = olderThan(start, cursors, tenantId, filter);
     const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
     const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), placeOf(filter, row));
     const body = {
@@ -129,7 +174,9 @@ export const listLogs = route({
 export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
+  summary: 'List log entity types',
   permission: 'log:read',
+  answer: { status: 200, description: 'What the log is about.', schema: listOf(logEntityType) },
   from: 'logs',
   handle: async ({ tenantId }, { reader }) => ok(await listEntityTypes(reader('logs'), tenantId)),
 });

@@ -2,6 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { messageOf } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import type { LedgerStatus } from '../status';
+import { securityHeaders } from './security-headers';
 
 /** The operations listener: for whoever runs the service, on a port of its own. */
 export interface OperationsParts {
@@ -13,6 +14,7 @@ export interface OperationsParts {
 
 const send = (response: ServerResponse, status: number, body: unknown): void => {
   response.writeHead(status, {
+    ...securityHeaders,
     'Content-Type': 'application/json; charset=utf-8',
     'Cache-Control': 'no-store',
   });

@@ -1,15 +1,37 @@
-import { applicationTypes, isApplicationType, permissions, permissionsOf } from '../domain/permissions';
-import { invalid } from './invalid';
+import {
+  applicationTypes,
+  isApplicationType,
+  permissions,
+  permissionsOf,
+  type ApplicationType,
+} from '../domain/permissions';
+import { parameter } from './parameters';
 import { ok, route } from './route';
+import { listOf, record, text } from './schema';
+
+const applicationType = parameter<ApplicationType | undefined>({
+  description: 'Only what Applications of this type may hold.',
+  schema: { enum: applicationTypes },
+  fallback: undefined,
+  mayBeEmpty: true,
+  read: (type) => (isApplicationType(type) ? type : undefined),
+  rule: `must be one of ${applicationTypes.join(', ')}`,
+});
+
+const permission = record('Permission', {
+  type: text,
+  description: text,
+  application_types: listOf({ enum: applicationTypes }),
+});
 
 export const listPermissions = route({
   method: 'get',
   path: '/permissions',
-  handle: async ({ query }) => {
-    const type = query.get('application_type') ?? '';
-    if (type !== '' && !isApplicationType(type))
-      throw invalid({ application_type: [`must be one of ${applicationTypes.join(', ')}`] });
-    const rows = type === '' ? permissions : permissionsOf(type);
+  summary: 'List permissions',
+  parameters: { application_type: applicationType },
+  answer: { status: 200, description: 'The permissions.', schema: listOf(permission) },
+  handle: async ({ query: { application_type: type } }) => {
+    const rows = type === undefined ? permissions : permissionsOf(type);
     return ok(
       rows.map((row) => ({
         type: row.type,

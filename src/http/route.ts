@@ -6,24 +6,48 @@ import type { Ledger } from '../ledger/ledger';
 import type { RateLimits } from '../limits/rate-limits';
 import type { Reader } from '../../projections/projector';
 import type { Cursors } from './cursor';
+import type { Given, Parameters } from './parameters';
+import type { Schema } from './schema';
 
 /** A route is a declaration; everything that all routes share happens around it. */
-export interface Route<Body = unknown> {
+export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
+  /** One line for the published description. */
+  readonly summary: string;
   /** Left out: any good key will do. */
   readonly permission?: string;
+  /** Left out: the route takes no parameters and ignores them. */
+  readonly parameters?: Query;
   /** Left out: the route takes no body and ignores one. */
   readonly body?: BodyCheck<Body>;
+  /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
+  readonly answer: GoodAnswer;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body>, parts: RouteParts) => Promise<Answer>;
+  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Promise<Answer>;
 }
 
-/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
-export type BodyCheck<Body> = (parsed: unknown) => Body;
+export type GoodAnswer =
+  | {
+      readonly status: 200 | 201;
+      readonly description: string;
+      readonly schema: Schema;
+      /** It bears an entity tag, and a GET may be answered with 304. */
+      readonly etag?: true;
+    }
+  | { readonly status: 204; readonly description: string };
 
-export const route = <Body = undefined>(declaration: Route<Body>): Route => declaration as unknown as Route;
+/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
+export interface BodyCheck<Body> {
+  (parsed: unknown): Body;
+  /** What it checks against. */
+  readonly schema: Schema;
+}
+
+export const route = <Body = undefined, Query extends Parameters = Record<string, never>>(
+  declaration: Route<Body, Query>,
+): Route => declaration as unknown as Route;
 
 /** What a handler may use. */
 export interface RouteParts {
@@ -34,13 +58,13 @@ export interface RouteParts {
 }
 
 /** A request that has passed every check so far. */
-export interface Asked<Body> {
+export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
   readonly tenantId: string;
   readonly application: HeldBy;
   readonly caller: Caller;
   /** The route's own. */
   readonly permission?: string;
-  readonly query: ReadonlyMap<string, string>;
+  readonly query: Query;
   readonly body: Body;
   readonly idempotency?: Idempotency;
   readonly precondition?: (tenant: ActiveTenant) => boolean;

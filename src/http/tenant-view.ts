@@ -1,6 +1,7 @@
 import type { TenantSettings } from '../domain/events';
 import type { Tenant } from '../domain/tenant';
 import type { TenantDocument } from '../../projections/tenants';
+import { flag, moment, record, text, uuid } from './schema';
 
 /** The Tenant of the specification. Optional fields are left out when there is no value. */
 export interface TenantView {
@@ -13,6 +14,21 @@ export interface TenantView {
   readonly modified_by?: string;
   readonly modified_at?: string;
 }
+
+export const tenantSchema = record(
+  'Tenant',
+  {
+    id: uuid,
+    owner_id: uuid,
+    name: text,
+    settings: record('TenantSettings', { fingerprint_tokens: flag, deduplicate_tokens: flag }),
+    created_by: uuid,
+    created_at: moment,
+    modified_by: uuid,
+    modified_at: moment,
+  },
+  ['created_by', 'modified_by', 'modified_at'],
+);
 
 type Settings = TenantDocument['settings'];
 

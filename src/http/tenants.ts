@@ -6,7 +6,8 @@ import type { Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { bodyCheck } from './body-check';
 import { ok, route, type Answer, type Asked } from './route';
-import { viewOfDocument, viewOfTenant } from './tenant-view';
+import { flag, type Schema } from './schema';
+import { tenantSchema, viewOfDocument, viewOfTenant } from './tenant-view';
 
 const PATH = '/tenants/self';
 
@@ -19,9 +20,8 @@ interface TenantWishOnTheWire {
   readonly settings?: { readonly fingerprint_tokens?: Flag; readonly deduplicate_tokens?: Flag } | null;
 }
 
-const flag = { enum: ['true', 'false'] };
-
-const tenantWishSchema = {
+const tenantWishSchema: Schema = {
+  title: 'TenantWish',
   type: 'object',
   properties: {
     name: { type: 'string', aName: true },
@@ -80,16 +80,25 @@ const answerBy = async (reader: Reader, tenantId: string): Promise<Answer> => {
 export const readOwnTenant = route({
   method: 'get',
   path: PATH,
+  summary: 'Get the Tenant',
   permission: 'tenant:read',
+  answer: {
+    status: 200,
+    description: 'The Tenant that owns the key.',
+    schema: tenantSchema,
+    etag: true,
+  },
   from: 'tenants',
   handle: ({ tenantId }, { reader }) => answerBy(reader('tenants'), tenantId),
 });
 
-export const updateOwnTenant = route<TenantWish>({
+export const updateOwnTenant = route({
   method: 'put',
   path: PATH,
+  summary: 'Update the Tenant',
   permission: 'tenant:update',
   body: tenantWish,
+  answer: { status: 200, description: 'The updated Tenant.', schema: tenantSchema, etag: true },
   handle: async (asked, { ledger }) => {
     const { tenant, position } = await ledger.execute(commandOf(asked, updateTenant(asked.body)));
     const updated = mustBeActive(tenant);
@@ -100,7 +109,9 @@ export const updateOwnTenant = route<TenantWish>({
 export const deleteOwnTenant = route({
   method: 'delete',
   path: PATH,
+  summary: 'Delete the Tenant',
   permission: 'tenant:delete',
+  answer: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (asked, { ledger }) => {
     const command = commandOf(asked, deleteTenant());
     const { position } = await ledger.execute({ ...command, repeatableAfterDeletion: true });

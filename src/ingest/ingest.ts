@@ -59,7 +59,7 @@ const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<s
 };
 
 /** Appends to the end of a stream, wherever that is. The same ids again are harmless: a second copy counts nowhere. */
-const appender = ({ log, streams }: IngestParts) => {
+export const appender = ({ log, streams }: Pick<IngestParts, 'log' | 'streams'>) => {
   const ends = new Map<string, Expected>();
   const append = async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {
     const stream = streams.activity(tenantId);

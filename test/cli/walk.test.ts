@@ -151,6 +151,7 @@ describe.each(places)('the command line $where', ({ open }) => {
       status: 'revoked',
       expires_at,
       revoked_at: TIME,
+      last_used_at: null,
     });
     expect(JSON.stringify(listed)).not.toContain('key_"');
     expect(JSON.stringify(listed)).not.toContain(second['key']);

@@ -22,6 +22,11 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
   ApplicationDeleted: ['application', 'delete', 'Application deleted'],
   KeyAdded: ['key', 'create', 'Key added'],
   KeyRevoked: ['key', 'delete', 'Key revoked'],
+  AccessRefused: [
+    'application',
+    'deny',
+    'Access refused 12 times from 3 addresses: lacks tenant:update; expired key',
+  ],
 };
 const verbs = { Created: 'create', Read: 'read', Used: 'use', Updated: 'update', Deleted: 'delete' };
 
@@ -49,7 +54,11 @@ describe('the audit line', () => {
   it.each(types.filter((type) => type !== 'ActivityReported'))('of %s', (type) => {
     const event = recorded(type);
     const data = event.data as Record<string, string>;
-    const entityId = data['entityId'] ?? data['keyId'] ?? data['applicationId'] ?? TENANT;
+    const entityId =
+      data['entityId'] ??
+      (type.startsWith('Key') ? data['keyId'] : undefined) ??
+      data['applicationId'] ??
+      TENANT;
     const [entityType, operation, message] = lineFor(type);
     expect(auditLine(event)).toEqual({ entityType, entityId, operation, message });
   });

@@ -6,18 +6,23 @@ import { ask, type Answered, type Asking } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
+import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { until } from '../support/waiting';
 
 describe('authentication', () => {
   let service: Service;
   let by: Beside;
   let tenantId: string;
+  let newIsolated: () => Promise<IsolatedTenant>;
+  const mighty = ({ callers }: IsolatedTenant) =>
+    callers.find(({ type, held }) => type === 'management' && held.length > 1)!.keys;
   const call = (path: string, asking: Asking = {}) => ask(`${service.url}${path}`, asking);
 
   beforeAll(async () => {
     service = await startService();
     by = await beside(service);
     tenantId = await by.tenantId();
+    newIsolated = await isolatedTenants(service.folder);
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -183,15 +188,54 @@ describe('authentication', () => {
       refused(await call(path, { key, method, ...asking }));
     });
 
-    it('is logged with its reason', async () => {
-      const trace = `reason-${randomUUID()}`;
-      await call('/permissions', { key: freshKey(tenantId).key, headers: { 'SVC-TRACE-ID': trace } });
-      await until(() => service.stderr().includes(trace));
-      const line = service
-        .stderr()
-        .split('\n')
-        .find((text) => text.includes(trace))!;
-      expect(JSON.parse(line)).toMatchObject({ status: 401, reason: 'unknown', application_id: null });
+    it('takes about as long for a key that is unknown, expired, revoked or of a deleted tenant', async () => {
+      const [there, gone] = [await newIsolated(), await newIsolated()];
+      await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
+      const keys = {
+        unknown: freshKey(there.id).key,
+        nobody: freshKey(randomUUID()).key,
+        expired: mighty(there).expired.key,
+        revoked: mighty(there).revoked.key,
+        gone: mighty(gone).valid.key,
+      };
+      const times = new Map(Object.keys(keys).map((name) => [name, [] as number[]]));
+      for (let round = 0; round < 40; round += 1)
+        for (const [name, one] of Object.entries(keys)) {
+          const began = performance.now();
+          refused(await call('/tenants/self', { key: one }));
+          times.get(name)?.push(performance.now() - began);
+        }
+      const medians = [...times.values()].map((all) => all.toSorted((a, b) => a - b)[20]!);
+      expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
+    });
+
+    it('is logged with its reason, and only there', async () => {
+      const [there, gone] = [await newIsolated(), await newIsolated()];
+      await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
+      const { id, key: ofDeleted } = await by.newApplication(there.id, 'management', 'tenant:read');
+      await by.run('application', 'delete', id, '--tenant', there.id);
+      const keys: Readonly<Record<string, string | undefined>> = {
+        missing: undefined,
+        malformed: changed(service.key, 30),
+        unknown: freshKey(tenantId).key,
+        expired: mighty(there).expired.key,
+        revoked: mighty(there).revoked.key,
+        application_deleted: ofDeleted,
+        tenant_deleted: mighty(gone).valid.key,
+      };
+      for (const [reason, key] of Object.entries(keys))
+        for (const asking of [{}, { method: 'PUT', body: { name: 'B' } }]) {
+          const trace = `reason-${randomUUID()}`;
+          const headers = { 'SVC-TRACE-ID': trace };
+          refused(await call('/tenants/self', { ...asking, ...(key === undefined ? {} : { key }), headers }));
+          const line = () =>
+            service
+              .stderr()
+              .split('\n')
+              .find((text) => text.includes(trace)) ?? '';
+          await until(() => line() !== '');
+          expect(JSON.parse(line())).toMatchObject({ status: 401, reason, application_id: null });
+        }
     });
   });
 

@@ -68,6 +68,8 @@ describe('bad HTTP', () => {
         `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
       ],
       ['CONNECT', `CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`],
+      ['the beginning of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['mail', 'EHLO x\r\nMAIL FROM:<a@b>\r\n'],
       ['TLS', Buffer.from('160301020001000001fc0303', 'hex')],
     ])('%s', async (_, bytes) => {
       expectProblem(await only(bytes), { status: 400, code: 'malformed_request', instance: '/' });
@@ -75,6 +77,11 @@ describe('bad HTTP', () => {
 
     it('no Host in HTTP/1.1, also with a good key', async () => {
       const answered = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
+    });
+
+    it('two Hosts', async () => {
+      const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}HOST: other\r\n${KEY()}${CLOSE}\r\n`);
       expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
 
@@ -90,6 +97,58 @@ describe('bad HTTP', () => {
     ])('bad chunks: %s', async (_, body) => {
       const answered = await only(put('Transfer-Encoding: chunked\r\n'), body);
       expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+    });
+  });
+
+  /** A request behind a request whose end is told in two ways: whoever believes the other one would carry it out. */
+  describe('nothing is smuggled in', () => {
+    const hidden = (): string => `${put('Content-Length: 19\r\n')}{"name":"Smuggled"}`;
+
+    it.each([
+      ['an unknown encoding', 'Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n'],
+      ['two encodings', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n'],
+      ['chunks inside something else', 'Transfer-Encoding: chunked, gzip\r\n'],
+      ['a tab before the encoding', 'Transfer-Encoding:\tchunked\r\nContent-Length: 5\r\n'],
+      ['a space before the colon', 'Transfer-Encoding : chunked\r\nContent-Length: 5\r\n'],
+      ['a folded header', 'Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n'],
+      ['a bare carriage return', 'X: a\rTransfer-Encoding: chunked\r\nContent-Length: 5\r\n'],
+      ['a bare line feed', 'X: a\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n'],
+      ['a length with a sign', 'Content-Length: +5\r\n'],
+      ['a length in hexadecimal', 'Content-Length: 0x5\r\n'],
+      ['a list of lengths', 'Content-Length: 5, 5\r\n'],
+      ['the same length twice', 'Content-Length: 5\r\nContent-Length: 5\r\n'],
+    ])('%s', async (_, headers) => {
+      const answered = await only(`${put(headers)}0\r\n\r\n${hidden()}`);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+    });
+
+    it.each([
+      ['a line feed in the extension of a chunk', '2;\nxx\r\n{}\r\n0\r\n\r\n'],
+      ['chunks that end in line feeds', '2\n{}\n0\n\n'],
+      ['a negative chunk', '-1\r\n{}\r\n0\r\n\r\n'],
+    ])('%s', async (_, body) => {
+      const answered = await only(`${put('Transfer-Encoding: chunked\r\n')}${body}${hidden()}`);
+      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+    });
+
+    it('as the body of a GET, or of a request that is refused', async () => {
+      const [length, next] = [hidden().length, `GET /nowhere HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`];
+      for (const [start, status] of [
+        [`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}`, 200],
+        [`PUT /tenants/self HTTP/1.1\r\n${HOST}${JSON_TYPE}`, 401],
+        [`PUT /nowhere HTTP/1.1\r\n${HOST}${KEY()}`, 404],
+      ] as const) {
+        const { socket, received, closed } = converse(service.url);
+        socket.write(`${start}Content-Length: ${length}\r\n\r\n${hidden()}${next}`);
+        await closed;
+        expect(answersIn(received()).map((answered) => answered.status)).toEqual([status, 404]);
+      }
+    });
+
+    it('in the trailer of a body', async () => {
+      const trailer = `SVC-API-KEY: ${service.key}\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`;
+      const answered = await only(`${put('Transfer-Encoding: chunked\r\n')}2\r\n{}\r\n0\r\n${trailer}`);
+      expectProblem(answered, { status: 431, code: 'headers_too_large', instance: '/' });
     });
   });
 
@@ -226,6 +285,16 @@ describe('bad HTTP', () => {
       expect(answered.text).toBe('');
       expect(answered.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
       expect(answered.headers.get('access-control-allow-origin')).toBeNull();
+    });
+
+    it('three hundred pipelined requests, all at once', async () => {
+      const get = (at: number) =>
+        `GET /${at === 299 ? 'nowhere' : 'permissions'} HTTP/1.1\r\n${HOST}${KEY()}${at === 299 ? CLOSE : ''}\r\n`;
+      const answers = await sendRaw(service.url, Array.from({ length: 300 }, (_, at) => get(at)).join(''));
+      expect(answers.map((answered) => answered.status)).toEqual([
+        ...Array.from({ length: 299 }, () => 200),
+        404,
+      ]);
     });
 
     it('pipelined requests are answered in order', async () => {

@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { beside, type Beside } from '../support/beside';
-import { ask } from '../support/http';
+import { ask, received } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 
@@ -13,19 +13,16 @@ describe('bad input', () => {
   let by: Beside;
   let events: number;
 
-  const put = async (
+  const put = (
     body: string | Buffer | undefined,
     headers: Record<string, string> = { 'Content-Type': 'application/json' },
     path = '/tenants/self',
-  ) => {
-    const response = await fetch(`${service.url}${path}`, {
+  ) =>
+    received(`${service.url}${path}`, {
       method: 'PUT',
       headers: { 'SVC-API-KEY': service.key, ...headers },
       ...(body === undefined ? {} : { body }),
     });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
-  };
 
   beforeAll(async () => {
     service = await startService();
@@ -205,18 +202,13 @@ describe('bad input', () => {
           controller.close();
         },
       });
-      const response = await fetch(`${service.url}/tenants/self`, {
+      const answered = await received(`${service.url}/tenants/self`, {
         method: 'PUT',
         headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json' },
         body: stream,
         duplex: 'half',
       });
-      const text = await response.text();
-      const { status, headers } = response;
-      expectProblem(
-        { status, headers, text, json: JSON.parse(text) },
-        { status: 413, code: 'body_too_large' },
-      );
+      expectProblem(answered, { status: 413, code: 'body_too_large' });
     });
 
     it('a small body that unpacks to a hundred megabytes', async () => {
@@ -293,12 +285,11 @@ describe('unusual input that is good', () => {
     ['__proto__ as a value', '{"name":"A","x":"__proto__"}', { 'Content-Type': 'application/json' }],
     ['the last of two names', '{"name":"B","name":"A"}', { 'Content-Type': 'application/json' }],
   ])('%s', async (_, body, headers) => {
-    const response = await fetch(`${service.url}/tenants/self`, {
+    const answered = await received(`${service.url}/tenants/self`, {
       method: 'PUT',
       headers: { 'SVC-API-KEY': service.key, ...headers },
       body,
     });
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ name: 'A' });
+    expect(answered).toMatchObject({ status: 200, json: { name: 'A' } });
   });
 });

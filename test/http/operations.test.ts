@@ -21,6 +21,8 @@ describe('the operations listener', () => {
     expect([status, json]).toEqual([200, { status: 'live' }]);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
   it('is ready and says how far everything is', async () => {

@@ -2,6 +2,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { renameApplication } from '../../src/domain/applications';
 import { freshFolder } from '../support/folders';
+import { isNotTheApi } from '../support/described';
 import { ask } from '../support/http';
 import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
 import { eventsIn } from '../support/operator';
@@ -43,6 +44,7 @@ describe('a server whose read models have not caught up', () => {
     child.stdout?.resume();
     const ended = once(child, 'close').then(([code]) => code as number | null);
     const operations = `http://127.0.0.1:${OPS_PORT}`;
+    isNotTheApi(operations);
     await until(() =>
       ask(`${operations}/livez`).then(
         () => true,
@@ -58,6 +60,8 @@ describe('a server whose read models have not caught up', () => {
     expectProblem(read, { status: 503, code: 'starting' });
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
+    // A malformed key is refused without a look-up: nothing needs to be ready for that.
+    expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 
     const began = Date.now();
     const written = await ask(`${url}/tenants/self`, { key, method: 'PUT', body: { name: 'Early' } });

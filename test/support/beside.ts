@@ -21,6 +21,7 @@ export interface NewApplication {
 export interface Beside {
   readonly log: EventLog;
   events(): Promise<readonly LoggedEvent[]>;
+  /** How many there are, but for what was refused: that is recorded when the minute is over. */
   count(): Promise<number>;
   /** The tenant of the first event. */
   tenantId(): Promise<string>;
@@ -74,7 +75,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     events,
     newApplication,
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
-    count: async () => (await events()).length,
+    count: async () => (await events()).filter(({ type }) => type !== 'AccessRefused').length,
     tenantId: async () => app.streams.parse((await events())[0]!.stream)!.tenantId,
     newTenant: async (name = 'Another tenant') => {
       const tenantId = randomUUID();

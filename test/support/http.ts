@@ -1,3 +1,5 @@
+import { mustBeDescribed } from './described';
+
 /** A plain HTTP client for tests: no retries, no cleverness. */
 export interface Answered {
   readonly status: number;
@@ -16,21 +18,15 @@ export interface Asking {
   readonly body?: unknown;
 }
 
-export const ask = async (
-  url: string,
-  { method = 'GET', key, headers = {}, body }: Asking = {},
-): Promise<Answered> => {
-  const response = await fetch(url, {
-    method,
-    headers: {
-      ...(key === undefined ? {} : { 'SVC-API-KEY': key }),
-      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    redirect: 'manual',
-  });
+/** The one place where answers are received: each is held against the published description. */
+export const received = async (url: string, init: RequestInit = {}): Promise<Answered> => {
+  const response = await fetch(url, { ...init, redirect: 'manual' });
   const text = await response.text();
+  const { method } = init;
+  mustBeDescribed(
+    { status: response.status, headers: response.headers, text },
+    { url, method, path: new URL(url).pathname },
+  );
   const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
   return {
     status: response.status,
@@ -39,3 +35,17 @@ export const ask = async (
     json: isJson ? JSON.parse(text) : undefined,
   };
 };
+
+export const ask = (
+  url: string,
+  { method = 'GET', key, headers = {}, body }: Asking = {},
+): Promise<Answered> =>
+  received(url, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { 'SVC-API-KEY': key }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });

@@ -41,6 +41,7 @@ export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> 
 export const fewAtOnce = async <T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
+  lanes = 3,
 ): Promise<readonly R[]> => {
   const results: R[] = [];
   const queue = [...items.entries()];
@@ -48,6 +49,6 @@ export const fewAtOnce = async <T, R>(
     for (let next = queue.shift(); next !== undefined; next = queue.shift())
       results[next[0]] = await work(next[1]);
   };
-  await Promise.all([lane(), lane(), lane()]);
+  await Promise.all(Array.from({ length: lanes }, lane));
   return results;
 };

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { mustBeDescribed } from './described';
 import type { Answered } from './http';
 
 /** HTTP by hand, for what no decent client would send. */
@@ -52,10 +53,19 @@ export const answersIn = (text: string): readonly Answered[] => {
   return [answer, ...answersIn(rest)];
 };
 
+/** What was asked for, as far as it was HTTP. */
+const requestLines = (sent: string): readonly { readonly method: string; readonly path: string }[] =>
+  [...sent.matchAll(/(?:^|\n|[}\]])([A-Z]+) (?:http:\/\/[^ /]+)?(\/[^ ?]*)[^ ]* HTTP\/1\.[01]\r\n/g)].map(
+    ([, method = '', path = '']) => ({ method, path }),
+  );
+
 /** Sends bytes as they are, waits until the server closes, and gives its answers. */
 export const sendRaw = async (url: string, ...parts: readonly (string | Buffer)[]): Promise<Answered[]> => {
   const { socket, received, closed } = converse(url);
   for (const part of parts) socket.write(part);
   await closed;
-  return [...answersIn(received())];
+  const answers = answersIn(received());
+  const asked = requestLines(Buffer.concat(parts.map((part) => Buffer.from(part))).toString('latin1'));
+  answers.forEach((answer, at) => mustBeDescribed(answer, { url, ...asked[at] }));
+  return [...answers];
 };

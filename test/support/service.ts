@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
 import { logOf } from './log-under-test';
 
@@ -88,6 +89,8 @@ export const startService = async (env: Environment = {}, main = MAIN): Promise<
   await Promise.race([ready, early]);
   const line = stderr.split('\n').find((text) => text.includes('"msg":"ready"')) ?? '{}';
   const { url, operations } = JSON.parse(line) as { url: string; operations: string };
+  hasHeaderPrefix(url, env['HEADER_PREFIX'] ?? 'SVC');
+  isNotTheApi(operations);
   return {
     url,
     operationsUrl: operations,

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
+import { beforeDeadline, monotonicMs } from '../clock';
+import { currentVersion } from '../domain/event-schemas';
+import { dataFault } from '../event-log/decode';
+import type { NewEvent } from '../event-log/event-log';
+import { codeOf } from '../fault';
+
+/**
+ * Keeps count of what is refused to known keys, and writes it down as one fact per key and minute at most: however many
+ * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and what was
+ * not written when the process is killed is lost.
+ */
+export interface AccessRecord {
+  /** Never throws and never waits. */
+  refused(one: Refused): void;
+  /** Writes what is left. */
+  close(): Promise<void>;
+}
+
+export interface Refused {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  readonly fault: AccessFault;
+  /** The one that was missing. */
+  readonly permission?: string;
+  readonly address: string;
+  /** ISO 8601. */
+  readonly at: string;
+}
+
+export interface AccessRecordParts {
+  /** Appends to the end of a tenant's activity stream. */
+  readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
+  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly everyMs?: number;
+  readonly mostKeys?: number;
+  readonly closeMs?: number;
+}
+
+const EVERY_MS = 60_000;
+
+/** A process that ends waits so long for a log that does not answer. */
+const CLOSE_MS = 3_000;
+
+/** Of more keys than this nothing is kept until the next writing: a flood must not cost memory. */
+const MOST_KEYS = 1_000;
+
+interface Tally {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  readonly faults: Set<AccessFault>;
+  readonly permissions: Set<string>;
+  readonly addresses: Set<string>;
+  readonly firstAt: string;
+  lastAt: string;
+  count: number;
+}
+
+const tallyOf = ({ tenantId, applicationId, keyId, at }: Refused): Tally => ({
+  tenantId,
+  applicationId,
+  keyId,
+  faults: new Set(),
+  permissions: new Set(),
+  addresses: new Set(),
+  firstAt: at,
+  lastAt: at,
+  count: 0,
+});
+
+const count = (tally: Tally, { fault, permission, address, at }: Refused): void => {
+  tally.count += 1;
+  tally.lastAt = at;
+  tally.faults.add(fault);
+  if (permission !== undefined) tally.permissions.add(permission);
+  if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
+};
+
+const together = (older: Tally, newer: Tally): Tally => ({
+  ...newer,
+  faults: new Set([...older.faults, ...newer.faults]),
+  permissions: new Set([...older.permissions, ...newer.permissions]),
+  addresses: new Set([...new Set([...older.addresses, ...newer.addresses])].slice(0, COUNTED_ADDRESSES)),
+  firstAt: older.firstAt,
+  count: older.count + newer.count,
+});
+
+const eventOf = (tally: Tally): NewEvent => {
+  const { applicationId, keyId, firstAt, lastAt } = tally;
+  const data: AccessEvent['data'] = {
+    applicationId,
+    keyId,
+    faults: [...tally.faults],
+    ...(tally.permissions.size === 0 ? {} : { permissions: [...tally.permissions] }),
+    count: tally.count,
+    addressCount: tally.addresses.size,
+    addresses: [...tally.addresses].slice(0, NAMED_ADDRESSES),
+    firstAt,
+    lastAt,
+  };
+  const actor = { type: 'application', id: applicationId };
+  const metadata = { actor, keyId, at: lastAt, version: currentVersion('AccessRefused') };
+  return { id: randomUUID(), type: 'AccessRefused', data, metadata };
+};
+
+/** What does not fit its schema would park the whole tenant. */
+const mustFit = (event: NewEvent): NewEvent => {
+  const wrong = dataFault({ type: 'AccessRefused', data: event.data as unknown as AccessEvent['data'] });
+  if (wrong === undefined) return event;
+  throw new Error(`An AccessRefused does not fit its schema: ${wrong}`);
+};
+
+export const accessRecord = ({
+  append,
+  onTrouble,
+  everyMs = EVERY_MS,
+  mostKeys = MOST_KEYS,
+  closeMs = CLOSE_MS,
+}: AccessRecordParts): AccessRecord => {
+  let tallies = new Map<string, Tally>();
+  let overlooked = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
+  let closing = false;
+
+  /** What was certainly not written is kept for the next time. */
+  const keep = (tally: Tally): void => {
+    const newer = tallies.get(tally.keyId);
+    if (newer === undefined && tallies.size >= mostKeys) overlooked += tally.count;
+    else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
+    timer ??= setTimeout(() => void flush(), everyMs).unref();
+  };
+
+  const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
+    try {
+      await append(tenantId, own.map(eventOf).map(mustFit));
+    } catch (error) {
+      onTrouble(`Refused access to tenant ${tenantId} could not be recorded.`, error);
+      if (codeOf(error) === 'log_unavailable' && !closing) own.forEach(keep);
+    }
+  };
+
+  const write = async (): Promise<void> => {
+    const taken = [...tallies.values()];
+    const dropped = overlooked;
+    tallies = new Map();
+    overlooked = 0;
+    if (dropped > 0)
+      onTrouble('Some refused access was not recorded.', new Error(`Too many keys: ${dropped} refusals.`));
+    for (const tenantId of new Set(taken.map((tally) => tally.tenantId)))
+      await writeTenant(
+        tenantId,
+        taken.filter((tally) => tally.tenantId === tenantId),
+      );
+  };
+
+  /** One after the other, so that two facts about a key are always a whole period apart. */
+  const flush = (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    writing = writing.then(write);
+    return writing;
+  };
+
+  return {
+    refused: (one) => {
+      const known = tallies.get(one.keyId);
+      if (known === undefined && tallies.size >= mostKeys) {
+        overlooked += 1;
+        return;
+      }
+      const tally = known ?? tallyOf(one);
+      tallies.set(one.keyId, tally);
+      count(tally, one);
+      timer ??= setTimeout(() => void flush(), everyMs).unref();
+    },
+    close: async () => {
+      closing = true;
+      const late = () => new Error(`It took longer than ${closeMs} ms.`);
+      await beforeDeadline(flush(), monotonicMs() + closeMs, late).catch((error: unknown) =>
+        onTrouble('The last refused access could not be recorded.', error),
+      );
+    },
+  };
+};

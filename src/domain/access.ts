@@ -1,0 +1,43 @@
+/** Why a key that is known was refused. A key that nobody knows is on nobody's record. */
+export const accessFaults = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
+export type AccessFault = (typeof accessFaults)[number];
+
+/** At most so many addresses are named, and at most so many are told apart. */
+export const NAMED_ADDRESSES = 5;
+export const COUNTED_ADDRESSES = 100;
+
+/** What was refused to one key in about a minute, in the stream `activity-<tenantId>`. Nothing is decided from it. */
+export interface AccessEvent {
+  readonly type: 'AccessRefused';
+  readonly data: {
+    readonly applicationId: string;
+    readonly keyId: string;
+    readonly faults: readonly AccessFault[];
+    /** The permissions that were missing. */
+    readonly permissions?: readonly string[];
+    readonly count: number;
+    readonly addressCount: number;
+    readonly addresses: readonly string[];
+    readonly firstAt: string;
+    readonly lastAt: string;
+  };
+}
+
+const texts: Readonly<Record<AccessFault, (data: AccessEvent['data']) => string>> = {
+  permission_missing: ({ permissions = [] }) => `lacks ${permissions.join(', ')}`,
+  expired: () => 'expired key',
+  revoked: () => 'revoked key',
+  application_deleted: () => 'deleted Application',
+};
+
+const counted = (count: number, one: string, many: string): string =>
+  count === 1 ? `1 ${one}` : `${count} ${many}`;
+
+/** `Access refused 12 times from 3 addresses: lacks tenant:update`. */
+export const refusedMessage = (data: AccessEvent['data']): string => {
+  const { count, addressCount, faults } = data;
+  const least = addressCount >= COUNTED_ADDRESSES ? 'at least ' : '';
+  const from = `${least}${counted(addressCount, 'address', 'addresses')}`;
+  const why = faults.map((fault) => texts[fault](data)).join('; ');
+  return `Access refused ${counted(count, 'time', 'times')} from ${from}: ${why}`;
+};

@@ -1,0 +1,45 @@
+import type { HeaderNames } from '../header-names';
+import { moment, text, type Schema } from '../schema';
+
+/** Headers that an answer may have. Those of every answer are said once. */
+const answerHeaders = ({ traceId, readPending, completeUntil }: HeaderNames): Record<string, Schema> => ({
+  [traceId]: { description: 'The trace id of the request.', schema: text },
+  'Cache-Control': { description: 'How it may be cached.', schema: text },
+  'RateLimit-Policy': { description: 'The rate limits that count this request.', schema: text },
+  RateLimit: { description: 'What is left of them.', schema: text },
+  ETag: { description: 'The entity tag of the Tenant, for `If-Match` and `If-None-Match`.', schema: text },
+  Allow: { description: 'The methods of this path.', schema: text },
+  'Retry-After': {
+    description: 'Seconds to wait before the next attempt.',
+    schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
+  },
+  'WWW-Authenticate': { description: 'How to authenticate.', schema: text },
+  [readPending]: {
+    description: 'The change is made, but reads may not show it yet.',
+    schema: { const: 'true' },
+  },
+  [completeUntil]: {
+    description: 'What was recorded from this moment on may be missing in this answer.',
+    schema: moment,
+  },
+  Vary: { description: 'What the answer depends on.', schema: text },
+});
+
+const ALWAYS = ['Cache-Control'];
+const SOMETIMES = ['RateLimit-Policy', 'RateLimit'];
+
+export const headersFor =
+  (names: HeaderNames) =>
+  (required: readonly string[], optional: readonly string[] = []): Schema => {
+    const known = answerHeaders(names);
+    const all = [names.traceId, ...ALWAYS, ...required];
+    const isRequired = (name: string): boolean => all.includes(name);
+    return Object.fromEntries(
+      [...all, ...SOMETIMES, ...optional].map((name) => [
+        name,
+        { ...known[name], required: isRequired(name) },
+      ]),
+    );
+  };
+
+export type HeadersFor = ReturnType<typeof headersFor>;

@@ -1,0 +1,50 @@
+import type { HeaderNames } from '../header-names';
+import type { Route } from '../route';
+import type { Schema } from '../schema';
+import { headersFor } from './answer-headers';
+import { namedSchemas } from './named-schemas';
+import { openPages } from './open-pages';
+import { operation } from './operation';
+import { problemSchemas } from './problem-answers';
+
+/** The OpenAPI 3.1 description of the API, made from the declared routes and the schemas that they are checked with. */
+export interface Described {
+  readonly routes: readonly Route[];
+  readonly headers: HeaderNames;
+  readonly publicUrl: string;
+  readonly version: string;
+}
+
+const SECURITY = 'apiKey';
+
+const DESCRIPTION = [
+  'Permissions, audit logs, tenants and the tenant usage report.',
+  'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
+  'Without a good key everything but this document and the problem pages is 401; then 404 and 405 follow.',
+  'Every error has a problem body (RFC 9457) with a stable `code`.',
+].join(' ');
+
+export const openApiDocument = ({ routes, headers: names, publicUrl, version }: Described): Schema => {
+  const schemas = namedSchemas();
+  const headers = headersFor(names);
+  const paths: Record<string, Record<string, Schema>> = {};
+  for (const route of routes)
+    (paths[route.path] ??= {})[route.method] = operation(route, names, headers, schemas);
+  const open = openPages(headers, schemas);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tenant Ledger',
+      version,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
+    security: [{ [SECURITY]: [] }],
+    paths: { ...paths, ...open },
+    components: {
+      securitySchemes: { [SECURITY]: { type: 'apiKey', in: 'header', name: names.apiKey } },
+      schemas: { ...schemas.named(), ...problemSchemas() },
+    },
+  };
+};

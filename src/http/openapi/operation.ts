@@ -1,0 +1,92 @@
+import type { HeaderNames } from '../header-names';
+import type { GoodAnswer, Route } from '../route';
+import { text, type Schema } from '../schema';
+import type { HeadersFor } from './answer-headers';
+import type { NamedSchemas } from './named-schemas';
+import { problemAnswers } from './problem-answers';
+
+/** The headers that a good answer may have beyond those that it must have. */
+const sometimes = ({ method, from }: Route, names: HeaderNames): readonly string[] => [
+  ...(method === 'get' ? [] : [names.readPending]),
+  ...(from === undefined ? [] : [names.completeUntil]),
+];
+
+const goodAnswers = (
+  route: Route,
+  names: HeaderNames,
+  headers: HeadersFor,
+  schemas: NamedSchemas,
+): Record<string, Schema> => {
+  const answer: GoodAnswer = route.answer;
+  const tag = 'etag' in answer ? ['ETag'] : [];
+  const common = { description: answer.description, headers: headers(tag, sometimes(route, names)) };
+  if (!('schema' in answer)) return { [answer.status]: common };
+  const whole = {
+    ...common,
+    content: { 'application/json': { schema: schemas.published(answer.schema) } },
+  };
+  if (route.method !== 'get' || tag.length === 0) return { [answer.status]: whole };
+  const unchanged = { ...common, description: 'It is still what `If-None-Match` names.' };
+  return { [answer.status]: whole, 304: unchanged };
+};
+
+const requestHeader = (name: string, description: string): Schema => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: text,
+});
+
+const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
+  requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -'),
+  ...(route.method === 'get'
+    ? 'etag' in route.answer
+      ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.')]
+      : []
+    : [
+        requestHeader('If-Match', 'Do it only if the entity tag is still this.'),
+        requestHeader(names.idempotencyKey, 'The same key and body again give the same answer.'),
+        requestHeader('Idempotency-Key', `The same as ${names.idempotencyKey}.`),
+      ]),
+];
+
+const queryParameters = ({ parameters = {} }: Route): readonly Schema[] =>
+  Object.entries(parameters).map(([name, { description, schema, mayBeEmpty }]) => ({
+    name,
+    in: 'query',
+    required: false,
+    description,
+    ...(mayBeEmpty ? { allowEmptyValue: true } : {}),
+    schema,
+  }));
+
+const operationId = ({ summary }: Route): string =>
+  summary
+    .split(' ')
+    .map((word, i) => (i === 0 ? word.toLowerCase() : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('');
+
+export const operation = (
+  route: Route,
+  names: HeaderNames,
+  headers: HeadersFor,
+  schemas: NamedSchemas,
+): Schema => ({
+  operationId: operationId(route),
+  summary: route.summary,
+  description:
+    route.permission === undefined
+      ? 'Any good key will do.'
+      : `Needs the permission \`${route.permission}\`.`,
+  parameters: [...queryParameters(route), ...requestHeaders(route, names)],
+  ...(route.body === undefined
+    ? {}
+    : {
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: schemas.published(route.body.schema) } },
+        },
+      }),
+  responses: { ...goodAnswers(route, names, headers, schemas), ...problemAnswers(route, headers) },
+});

@@ -1,0 +1,18 @@
+import { pathOf, type Step } from '../api-context';
+import { openApiDocument, type Described } from './document';
+
+const PATH = '/openapi.json';
+
+/** The description of the API, for everybody. It is made when somebody first asks for it. */
+export const openApiPage = (described: Described): Step => {
+  let made: string | undefined;
+  return async (ctx, next) => {
+    if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || pathOf(ctx) !== PATH) return next();
+    made ??= JSON.stringify(openApiDocument(described));
+    ctx.state.route = PATH;
+    ctx.status = 200;
+    ctx.set('Cache-Control', 'public, max-age=3600');
+    ctx.body = made;
+    ctx.type = 'application/json; charset=utf-8';
+  };
+};

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { accessRecord, type AccessRecordParts, type Refused } from '../../src/access/access-record';
+import type { AccessEvent } from '../../src/domain/access';
+import { letOthersGo } from '../../src/clock';
+import { dataFault } from '../../src/event-log/decode';
+import type { NewEvent } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
+import { until } from '../support/waiting';
+
+const TENANT = randomUUID();
+const PERIOD_MS = 50;
+const time = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+
+const refused = (more: Partial<Refused> = {}): Refused => ({
+  tenantId: TENANT,
+  applicationId: randomUUID(),
+  keyId: randomUUID(),
+  fault: 'revoked',
+  address: '192.0.2.1',
+  at: time(0),
+  ...more,
+});
+
+const given = (more: Partial<AccessRecordParts> = {}) => {
+  const appended: { tenantId: string; events: readonly NewEvent[] }[] = [];
+  const troubles: string[] = [];
+  const record = accessRecord({
+    append: async (tenantId, events) => void appended.push({ tenantId, events }),
+    onTrouble: (what) => troubles.push(what),
+    ...more,
+  });
+  const facts = (): readonly AccessEvent['data'][] =>
+    appended.flatMap(({ events }) => events.map(({ data }) => data as unknown as AccessEvent['data']));
+  return { record, appended, troubles, facts };
+};
+
+describe('the record of refused access', () => {
+  it('is one fact for any number of refusals to a key', async () => {
+    const { record, facts, appended } = given();
+    const one = refused({ fault: 'permission_missing' });
+    for (let i = 0; i < 10_000; i += 1)
+      record.refused({
+        ...one,
+        permission: i % 2 === 0 ? 'tenant:read' : 'tenant:update',
+        fault: i === 7 ? 'expired' : 'permission_missing',
+        address: `192.0.2.${i % 7}`,
+        at: time(i % 60),
+      });
+    await record.close();
+    expect(facts()).toEqual([
+      {
+        applicationId: one.applicationId,
+        keyId: one.keyId,
+        faults: ['permission_missing', 'expired'],
+        permissions: ['tenant:read', 'tenant:update'],
+        count: 10_000,
+        addressCount: 7,
+        addresses: ['192.0.2.0', '192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4'],
+        firstAt: time(0),
+        lastAt: time(9_999 % 60),
+      },
+    ]);
+    const [event] = appended[0]!.events;
+    expect(dataFault({ type: 'AccessRefused', data: facts()[0]! })).toBeUndefined();
+    expect(event?.metadata).toEqual({
+      actor: { type: 'application', id: one.applicationId },
+      keyId: one.keyId,
+      at: time(9_999 % 60),
+      version: 1,
+    });
+  });
+
+  it('is written when the period is over, and then again', async () => {
+    const { record, facts } = given({ everyMs: PERIOD_MS });
+    const one = refused();
+    record.refused(one);
+    record.refused(one);
+    await letOthersGo();
+    expect(facts()).toEqual([]);
+    await until(() => facts().length === 1);
+    record.refused(one);
+    await until(() => facts().length === 2);
+    expect(facts().map(({ count }) => count)).toEqual([2, 1]);
+    await record.close();
+    expect(facts()).toHaveLength(2);
+  });
+
+  it('is apart for each key, in one append for each tenant', async () => {
+    const { record, appended } = given();
+    const other = randomUUID();
+    for (const one of [refused(), refused(), refused({ tenantId: other })]) record.refused(one);
+    await record.close();
+    expect(appended.map(({ tenantId, events }) => [tenantId, events.length])).toEqual([
+      [TENANT, 2],
+      [other, 1],
+    ]);
+  });
+
+  it('tells at most a hundred addresses apart, and says so', async () => {
+    const { record, facts } = given();
+    const one = refused();
+    for (let i = 0; i < 1_000; i += 1) record.refused({ ...one, address: `2001:db8::${i}` });
+    await record.close();
+    expect(facts()[0]).toMatchObject({ count: 1_000, addressCount: 100 });
+    expect(dataFault({ type: 'AccessRefused', data: facts()[0]! })).toBeUndefined();
+  });
+
+  it('holds no more than so many keys, and says so', async () => {
+    const { record, facts, troubles } = given({ mostKeys: 3 });
+    for (let i = 0; i < 10; i += 1) record.refused(refused());
+    await record.close();
+    expect(facts()).toHaveLength(3);
+    expect(troubles).toEqual(['Some refused access was not recorded.']);
+  });
+
+  it('keeps what the log did not take, and adds what comes', async () => {
+    let isThere = false;
+    const appended: NewEvent[] = [];
+    const append = async (_: string, events: readonly NewEvent[]): Promise<void> => {
+      if (!isThere) throw fault('log_unavailable', 'Not now.');
+      appended.push(...events);
+    };
+    const { record, troubles } = given({ append, everyMs: PERIOD_MS });
+    const one = refused();
+    record.refused({ ...one, address: 'a' });
+    await until(() => troubles.length > 0);
+    record.refused({ ...one, address: 'b', fault: 'expired', at: time(9) });
+    isThere = true;
+    await until(() => appended.length === 1);
+    expect(appended[0]?.data).toMatchObject({
+      count: 2,
+      faults: ['revoked', 'expired'],
+      addresses: ['a', 'b'],
+      firstAt: time(0),
+      lastAt: time(9),
+    });
+    await record.close();
+  });
+
+  it('does not repeat what the log may have taken', async () => {
+    let asked = 0;
+    const append = async (): Promise<void> => {
+      asked += 1;
+      throw fault('outcome_unknown', 'Perhaps.');
+    };
+    const { record } = given({ append });
+    record.refused(refused());
+    await record.close();
+    await record.close();
+    expect(asked).toBe(1);
+  });
+
+  it('writes nothing that does not fit its schema: it would park the tenant', async () => {
+    const { record, appended, troubles } = given();
+    record.refused(refused({ address: 'x'.repeat(65) }));
+    await record.close();
+    expect([appended, troubles.length]).toEqual([[], 1]);
+  });
+
+  it('does not hold up the end of the process for ever', async () => {
+    const { record, troubles } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
+    record.refused(refused());
+    const began = Date.now();
+    await record.close();
+    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(troubles).toEqual(['The last refused access could not be recorded.']);
+  });
+});

@@ -1,0 +1,52 @@
+import { randomUUID, createHash } from 'node:crypto';
+import * as fc from 'fast-check';
+import { looksLikeKey, masked } from '../../src/domain/key-like';
+import { makeKey } from '../../src/ledger/api-key';
+import { seed, seeded } from '../support/property';
+
+const key = fc.uuid().map(makeKey);
+const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
+
+describe('what might be a key', () => {
+  it(seeded('is every key, wherever it stands'), () => {
+    fc.assert(
+      fc.property(key, around, around, (text, before, after) => {
+        expect(looksLikeKey(`${before}${text}${after}`)).toBe(true);
+        expect(masked(`${before}${text}${after}`)).toBe(`${before}key_***${after}`);
+      }),
+      { seed },
+    );
+  });
+
+  it(seeded('is every key with one character changed, and every part that would do harm'), () => {
+    fc.assert(
+      fc.property(key, fc.nat(58), fc.constantFrom('x', 'X', '7', '-', '.', '%5F'), (text, at, other) => {
+        const changed = `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
+        // Two halves of a key are each too short to guess the rest from, and may look like anything.
+        for (const part of text.match(/.{41}/g) ?? [])
+          if (at < 12 || at > 46) expect(masked(`/${changed}/`)).not.toContain(part);
+        expect(masked(text.slice(4))).toBe('key_***');
+        expect(looksLikeKey(text.slice(4))).toBe(true);
+        expect(masked(text.slice(0, 50))).toBe('key_***');
+      }),
+      { seed },
+    );
+  });
+
+  it.each([
+    'key_refused',
+    'key_id',
+    'my-key_1',
+    randomUUID(),
+    createHash('sha256').update('x').digest('hex'),
+    createHash('sha256').update('x').digest('hex').toUpperCase(),
+    'x'.repeat(128),
+    'Ünï & Co',
+    '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    '2026-01-31T12:00:00.000Z',
+    '/tenants/self/reports/usage',
+  ])('is not %s', (text) => {
+    expect(looksLikeKey(text)).toBe(false);
+    expect(masked(text)).toBe(text);
+  });
+});

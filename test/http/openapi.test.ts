@@ -1,0 +1,166 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { programVersion } from '../../src/app';
+import { routes } from '../../src/http/api';
+import { headerNames } from '../../src/http/header-names';
+import { openApiDocument } from '../../src/http/openapi/document';
+import { ok, route } from '../../src/http/route';
+import { text } from '../../src/http/schema';
+import { faultsIn, type Seen } from '../support/described';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { startService, type Service } from '../support/service';
+
+const run = promisify(execFile);
+
+/** The validator is an ES module and finds the document in a file: it is asked as its users ask it. */
+const verdict = async (
+  document: unknown,
+): Promise<{ readonly valid: boolean; readonly errors?: unknown }> => {
+  const file = join(freshFolder(), 'openapi.json');
+  writeFileSync(file, JSON.stringify(document));
+  const script = `import { Validator } from '@seriousme/openapi-schema-validator';
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(process.argv[1]);
+    console.log(JSON.stringify({ valid, errors, version: validator.version }));`;
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script, file]);
+  return JSON.parse(stdout) as { valid: boolean };
+};
+
+const described = (more: Partial<Parameters<typeof openApiDocument>[0]> = {}) =>
+  openApiDocument({ routes, headers: headerNames('SVC'), publicUrl: '', version: programVersion(), ...more });
+
+describe('the description of the API', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('is valid OpenAPI 3.1', async () => {
+    expect(await verdict(described())).toEqual({ valid: true, version: '3.1' });
+  });
+
+  it('would be found out if it were not', async () => {
+    const broken = { ...described(), paths: { '/x': { get: { responses: { twohundred: {} } } } } };
+    expect(await verdict(broken)).toMatchObject({ valid: false });
+  });
+
+  it('has every declared route, and what needs no key', () => {
+    const paths = described()['paths'] as Record<string, Record<string, { operationId: string }>>;
+    const declared = routes.map(({ method, path }) => `${method} ${path}`);
+    const found = Object.entries(paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => `${method} ${path}`),
+    );
+    expect(found.toSorted()).toEqual([...declared, 'get /openapi.json', 'get /problems/{code}'].toSorted());
+    const ids = Object.values(paths).flatMap((item) => Object.values(item).map((one) => one.operationId));
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+$/);
+  });
+
+  it('has no keyword of our own', () => {
+    expect(JSON.stringify(described())).not.toContain('aName');
+    const wish = (described() as { components: { schemas: Record<string, unknown> } }).components.schemas;
+    expect(wish['TenantWish']).toMatchObject({
+      properties: { name: { type: 'string', minLength: 1, maxLength: 200, pattern: '\\S' } },
+      required: ['name'],
+    });
+  });
+
+  it('follows the settings', () => {
+    const document = described({ headers: headerNames('ACME'), publicUrl: 'https://api.example.com' });
+    expect(document).toMatchObject({
+      servers: [{ url: 'https://api.example.com' }],
+      components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'ACME-API-KEY' } } },
+    });
+    expect(JSON.stringify(document)).not.toContain('SVC-');
+  });
+
+  it.each(['/openapi.json', '/openapi.json/'])('is at %s for everybody', async (path) => {
+    const { status, json, headers } = await ask(`${service.url}${path}`);
+    expect(status).toBe(200);
+    expect(json).toEqual(JSON.parse(JSON.stringify(described())));
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('cache-control')).toBe('public, max-age=3600');
+    const head = await ask(`${service.url}${path}`, { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(head.headers.get('content-length')).toBe(headers.get('content-length'));
+  });
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])(
+    '%s of it needs a key, and is not there',
+    async (method) => {
+      const url = `${service.url}/openapi.json`;
+      expect((await ask(url, { method })).status).toBe(401);
+      expect((await ask(url, { method, key: service.key })).status).toBe(404);
+    },
+  );
+});
+
+describe('a route', () => {
+  const common = { method: 'get', path: '/x', handle: async () => ok({}) } as const;
+
+  it('does not compile without what it answers', () => {
+    // @ts-expect-error -- no `answer`
+    route({ ...common, summary: 'X' });
+    // @ts-expect-error -- a body needs a schema
+    route({ ...common, summary: 'X', answer: { status: 200, description: 'X' } });
+    // @ts-expect-error -- no `summary`
+    route({ ...common, answer: { status: 204, description: 'X' } });
+    const whole = route({ ...common, summary: 'X', answer: { status: 200, description: 'X', schema: text } });
+    expect(whole.path).toBe('/x');
+  });
+});
+
+describe('an answer that is not as described is a failure', () => {
+  let service: Service;
+  let good: Seen;
+  const asked = { url: 'http://x', path: '/permissions' };
+  beforeAll(async () => {
+    service = await startService();
+    good = await ask(`${service.url}/permissions`, { key: service.key });
+  });
+  afterAll(() => service.stop());
+
+  const without = (name: string): Headers => {
+    const headers = new Headers(good.headers);
+    headers.delete(name);
+    return headers;
+  };
+  const withHeader = (name: string, value: string): Headers => {
+    const headers = new Headers(good.headers);
+    headers.set(name, value);
+    return headers;
+  };
+  const rows = (): Record<string, unknown>[] => JSON.parse(good.text) as Record<string, unknown>[];
+
+  it('and a good one is none', () => expect(faultsIn(good, asked)).toEqual([]));
+
+  it.each<[string, () => Partial<Seen>, string]>([
+    ['another status', () => ({ status: 202 }), 'status 202'],
+    ['a bug', () => ({ status: 500 }), 'status 500'],
+    ['no trace id', () => ({ headers: without('svc-trace-id') }), 'SVC-TRACE-ID is missing'],
+    ['no Cache-Control', () => ({ headers: without('cache-control') }), 'Cache-Control is missing'],
+    ['no nosniff', () => ({ headers: without('x-content-type-options') }), 'x-content-type-options is null'],
+    ['a stranger among the headers', () => ({ headers: withHeader('x-powered-by', 'x') }), 'x-powered-by'],
+    ['another type', () => ({ headers: withHeader('content-type', 'text/plain') }), 'text/plain'],
+    ['a member too many', () => ({ text: JSON.stringify([{ ...rows()[0], x: 1 }]) }), 'additional'],
+    ['a member too few', () => ({ text: JSON.stringify([{ type: 'a' }]) }), 'required'],
+    ['another shape', () => ({ text: '{}' }), 'must be array'],
+  ])('%s', (_, change, fault) => {
+    expect(faultsIn({ ...good, ...change() }, asked).join('; ')).toContain(fault);
+  });
+
+  it('a problem of another status, or of an unknown code', async () => {
+    const refused = await ask(`${service.url}/permissions`);
+    expect(faultsIn(refused, asked)).toEqual([]);
+    const other = { ...refused, text: refused.text.replace('key_refused', 'not_found') };
+    expect(faultsIn(other, asked).join()).toContain('body');
+    const unknown = { ...refused, text: refused.text.replaceAll('key_refused', 'nonsense') };
+    expect(faultsIn(unknown, { url: 'http://x', path: '/nowhere' }).join()).toContain('status 401');
+  });
+});

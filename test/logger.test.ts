@@ -1,0 +1,25 @@
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { makeKey } from '../src/ledger/api-key';
+
+describe('the logger', () => {
+  it('lets no key pass, wherever it stands in a line', () => {
+    const key = makeKey(randomUUID());
+    const module = join(__dirname, '..', 'src', 'logger.js');
+    const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
+      logger.info({ path: '/x?key=${key}', deep: { list: ['${key}'] } }, 'told ${key}');
+      logger.error({ err: new Error('thrown ${key}') }, 'failed');
+    });`;
+    const { stderr, stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+    const lines = stderr.trim().split('\n');
+    expect([lines.length, stdout]).toEqual([2, '']);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      path: '/x?key=key_***',
+      deep: { list: ['key_***'] },
+      msg: 'told key_***',
+    });
+    expect(lines[1]).toContain('thrown key_***');
+    expect(stderr).not.toContain(key.slice(4));
+  });
+});

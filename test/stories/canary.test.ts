@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs';
+import { beside, type Beside } from '../support/beside';
+import { filesWith } from '../support/found-text';
+import { ask, type Answered } from '../support/http';
+import { converse, sendRaw } from '../support/raw';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/**
+ * A key is sent to every place where it does not belong, and then everything that the process has written is searched for
+ * it: both streams, every file, every answer.
+ */
+describe('a key is nowhere but in the line that shows it', () => {
+  let service: Service;
+  let by: Beside;
+  let canary: string;
+  let tenantId: string;
+  let keyId: string;
+  const answers: string[] = [];
+
+  const seen = ({ status, headers, text }: Answered): void =>
+    void answers.push(`${status} ${JSON.stringify([...headers])} ${text}`);
+
+  /** The key as it is, and as a person or a program may have spoilt it. */
+  const spoilt = (): readonly string[] => {
+    const at = (place: number, other: string) =>
+      `${canary.slice(0, place)}${other}${canary.slice(place + 1)}`;
+    return [
+      canary,
+      at(0, 'K'),
+      at(2, 'i'),
+      at(3, '-'),
+      at(4, canary[4] === 'a' ? 'b' : 'a'),
+      at(58, canary[58] === 'a' ? 'b' : 'a'),
+      canary.slice(4),
+      canary.slice(0, -1),
+      `${canary}a`,
+    ];
+  };
+  /** None of these may be found: a whole key, its secret part, or nearly all of it. */
+  const secrets = (): readonly string[] => [
+    canary,
+    canary.slice(4),
+    canary.slice(26, 53),
+    canary.slice(5, 55),
+  ];
+
+  beforeAll(async () => {
+    service = await startService({ LOG_LEVEL: 'trace' });
+    by = await beside(service);
+    ({ tenantId } = await by.newTenant());
+    const all = ['tenant:read', 'tenant:update', 'tenant:delete', 'log:read', 'report:read'];
+    ({ key: canary, keyId } = await by.newApplication(tenantId, 'management', ...all));
+  });
+
+  it('is sent everywhere', async () => {
+    const call = async (path: string, headers: Record<string, string> = {}, method = 'GET', body?: unknown) =>
+      seen(await ask(`${service.url}${path}`, { key: canary, method, headers, body }));
+    for (const text of spoilt()) {
+      for (const path of [
+        `/${text}`,
+        `/tenants/${text}`,
+        `/tenants/self?api_key=${text}`,
+        `/tenants/self?${text}[x]=1`,
+        `/tenants/self?${text}=1&${text}=2`,
+        `/permissions?application_type=${text}`,
+        `/logs?start=${text}`,
+        `/logs?start_date=${text}&page=${text}`,
+        `/logs?entity_type=${text}&entity_id=${text}`,
+        `/problems/${text}`,
+      ])
+        await call(path);
+      for (const method of ['PUT', 'DELETE', 'POST', 'OPTIONS']) await call(`/${text}`, {}, method, {});
+      for (const header of [
+        'SVC-TRACE-ID',
+        'If-None-Match',
+        'Authorization',
+        'BT-API-KEY',
+        'X-Forwarded-For',
+        'X-Request-Id',
+        'User-Agent',
+        'Referer',
+        'Cookie',
+        'Accept',
+        'Host',
+      ])
+        await call('/tenants/self', { [header]: text });
+      await call('/tenants/self', { 'SVC-TRACE-ID': text }, 'PUT', { name: 'Traced' });
+      for (const header of ['SVC-IDEMPOTENCY-KEY', 'Idempotency-Key', 'If-Match', 'Content-Type'])
+        await call('/tenants/self', { [header]: text }, 'PUT', { name: 'Named' });
+      for (const body of [
+        text,
+        JSON.stringify(text),
+        JSON.stringify({ name: text }),
+        JSON.stringify({ name: `My key is ${text}.` }),
+        JSON.stringify({ name: 'A', [text]: text }),
+        JSON.stringify({ name: 'A', settings: { [text]: text } }),
+        JSON.stringify({ name: 'A', settings: { fingerprint_tokens: text } }),
+        JSON.stringify({ name: 'A', settings: text }),
+      ])
+        await call('/tenants/self', {}, 'PUT', body);
+      seen(await ask(`${service.url}/tenants/self`, { key: text }));
+      seen(await ask(`${service.url}/tenants/self`, { key: text, method: 'PUT', body: { name: 'B' } }));
+    }
+    expect(answers.length).toBeGreaterThan(300);
+  });
+
+  it('is sent where it is no request', async () => {
+    for (const text of spoilt())
+      for (const bytes of [
+        `GET /${text} HTTP/9.9\r\n\r\n`,
+        `${text}\r\n\r\n`,
+        `GET /x HTTP/1.1\r\nHost: x\r\n${text}\r\n\r\n`,
+        `GET /x HTTP/1.1\r\nHost: x\r\n${text}: ${text}\r\nContent-Length: ${text}\r\n\r\n`,
+        `GET a://${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+        `CONNECT ${text}:80 HTTP/1.1\r\nHost: x\r\n\r\n`,
+      ])
+        for (const answered of await sendRaw(service.url, bytes)) seen(answered);
+    const cut = converse(service.url);
+    cut.socket.write(
+      `PUT /${canary} HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${canary}\r\nContent-Length: 9\r\n\r\n`,
+    );
+    cut.socket.write('{"x', () => cut.socket.resetAndDestroy());
+    await cut.closed;
+    for (const path of [`/${canary}`, `/readyz?${canary}`, '/livez'])
+      seen(await ask(`${service.operationsUrl}${path}`, { key: canary }));
+  });
+
+  it('is sent to commands', async () => {
+    const run = async (...args: readonly string[]) => {
+      const { stdout, stderr } = await command(args, { DATA_DIR: service.folder });
+      answers.push(stdout, stderr);
+    };
+    await run('tenant', 'show', canary);
+    await run('tenant', 'create', '--name', canary);
+    await run(canary);
+    await run('key', 'revoke', canary, '--tenant', tenantId);
+    await run('key', 'list', '--tenant', tenantId);
+    await run('logs', '--tenant', tenantId, '--entity-id', canary);
+  });
+
+  it('is found in no answer', () => {
+    for (const secret of secrets()) expect(answers.filter((text) => text.includes(secret))).toEqual([]);
+  });
+
+  it('is no part of how the process is shown', () => {
+    if (process.platform !== 'linux') return;
+    const shown = ['cmdline', 'comm', 'environ'].map((name) =>
+      readFileSync(`/proc/${service.process.pid}/${name}`, 'utf8'),
+    );
+    for (const secret of secrets()) expect(shown.join()).not.toContain(secret);
+  });
+
+  it('is found in no log line and in no file, while it runs and after', async () => {
+    const search = (): void => {
+      for (const secret of secrets()) {
+        expect(service.stdout().includes(secret)).toBe(false);
+        expect(
+          service
+            .stderr()
+            .split('\n')
+            .filter((line) => line.includes(secret)),
+        ).toEqual([]);
+        expect(filesWith(secret, service.folder)).toEqual([]);
+      }
+    };
+    await until(async () => {
+      const uses = await by.run<{ key_id: string; last_used_at: string | null }[]>(
+        'key',
+        'list',
+        '--tenant',
+        tenantId,
+      );
+      return uses.some((row) => row.key_id === keyId && row.last_used_at !== null);
+    });
+    search();
+    // The search would find it: the key's id and the names that were written are there.
+    expect(filesWith(keyId, service.folder).length).toBeGreaterThan(2);
+    expect(filesWith('Traced', service.folder).length).toBeGreaterThan(0);
+    expect(await service.stop()).toBe(0);
+    search();
+    expect(service.stderr()).not.toMatch(/"level":50/);
+  });
+
+  it('the first key is shown on stdout, and nowhere else', () => {
+    expect(service.stdout()).toContain(service.key);
+    expect(service.stderr()).not.toContain(service.key);
+    expect(filesWith(service.key, service.folder)).toEqual([]);
+  });
+
+  it('a key that a command makes is shown in one line', async () => {
+    const { stdout, stderr } = await command(
+      ['application', 'create', '--tenant', tenantId, '--name', 'N', '--type', 'public'],
+      { DATA_DIR: service.folder },
+    );
+    const lines = stdout.split('\n').filter((line) => /key_[0-9A-Za-z]{55}/.test(line));
+    expect([lines.length, stderr]).toEqual([1, '']);
+    const key = /key_[0-9A-Za-z]{55}/.exec(lines[0] ?? '')?.[0] ?? '';
+    expect(filesWith(key, service.folder)).toEqual([]);
+  });
+});

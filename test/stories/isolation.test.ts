@@ -1,0 +1,363 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import { freshKey } from '../../src/cli/application-commands';
+import { routes } from '../../src/http/api';
+import { crowdAt, type Crowd } from '../support/crowd';
+import { customerOf, type Customer } from '../support/customers';
+import { beside } from '../support/beside';
+import type { Answered, Asking } from '../support/http';
+import { fewAtOnce } from '../support/operator';
+import { seed, seeded } from '../support/property';
+import { fact } from '../support/reported-facts';
+import { startService, type Service } from '../support/service';
+import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
+
+/** `npm run campaign:isolation` asks for more. */
+const CASES = Number(process.env['CASES'] ?? 1_000);
+const isCampaign = CASES > 1_000;
+const MINUTES = 60_000 * Math.ceil(CASES / 1_000);
+
+/** The permission of every endpoint, by the specification. */
+const needed: Readonly<Record<string, string | undefined>> = {
+  'GET /permissions': undefined,
+  'GET /limits': undefined,
+  'GET /logs': 'log:read',
+  'GET /logs/entity-types': 'log:read',
+  'GET /tenants/self': 'tenant:read',
+  'PUT /tenants/self': 'tenant:update',
+  'DELETE /tenants/self': 'tenant:delete',
+  'GET /tenants/self/reports/usage': 'report:read',
+};
+
+const mayHold = (type: string, permission: string): boolean => {
+  if (!permission.startsWith('token:')) return type === 'management';
+  return type === 'private' || (type === 'public' && /^token:(create|update)$/.test(permission));
+};
+
+const endpoints = routes.map(({ method, path }) => ({ method: method.toUpperCase(), path }));
+
+/** Writes are let through every check but the last: `If-Match` fails, so nothing changes. */
+const asking = (method: string): Asking =>
+  method === 'GET'
+    ? {}
+    : { method, headers: { 'If-Match': '"999999"' }, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) };
+
+const states = ['valid', 'revoked', 'expired', 'malformed'] as const;
+type State = (typeof states)[number];
+
+const keyOf = ({ keys }: IsolatedCaller, state: State, at: number): string => {
+  if (state !== 'malformed') return keys[state].key;
+  const { key } = keys.valid;
+  const place = at % key.length;
+  return `${key.slice(0, place)}${key[place] === 'a' ? 'b' : 'a'}${key.slice(place + 1)}`;
+};
+
+/** An answer without what differs from request to request. */
+const essence = ({ status, headers, text }: Answered) => {
+  const changing = new Set([
+    'date',
+    'svc-trace-id',
+    'connection',
+    'keep-alive',
+    'content-length',
+    'ratelimit',
+  ]);
+  return {
+    status,
+    headers: [...headers].filter(([name]) => !changing.has(name)),
+    text: text
+      .replace(/"trace_id":"[^"]+"/, '"trace_id":…')
+      .replace(/"instance":"[^"]+"/, '"instance":…')
+      .replace(/"detail":"There is nothing at [^"]+"/, '"detail":…'),
+  };
+};
+
+describe('isolation', () => {
+  let service: Service;
+  let crowd: Crowd;
+  let own: IsolatedTenant;
+  let deleted: IsolatedTenant;
+  let victim: Customer;
+  let victimName: string;
+  /** Everything that somebody else than the victim was sent. */
+  const heard: string[] = [];
+  /** What was sent may come back, in the `instance` of a 404: it is not news. */
+  const call = async (path: string, more: Asking, sent = '\u0000'): Promise<Answered> => {
+    const answered = await crowd.ask(path, more);
+    const whole = `${JSON.stringify([...answered.headers])} ${answered.text}`;
+    heard.push(whole.replaceAll(encodeURIComponent(sent), '').replaceAll(sent, ''));
+    return answered;
+  };
+
+  /** What only the victim may know, and what it may be asked with. */
+  const artefacts = {
+    uuid: [] as string[],
+    cursor: [] as string[],
+    entity: [] as string[],
+    position: [] as string[],
+    etag: [] as string[],
+    idempotency: [] as string[],
+  };
+  const isOf = (caller: IsolatedCaller, permission: string): boolean =>
+    caller.type === 'management' && caller.held.includes(permission);
+
+  beforeAll(async () => {
+    service = await startService();
+    crowd = crowdAt(service.url);
+    const by = await beside(service);
+    const make = await isolatedTenants(service.folder);
+    own = await make();
+    deleted = await make();
+    const master = deleted.callers.find((caller) => isOf(caller, 'tenant:delete'))!;
+    const end = { key: master.keys.valid.key, method: 'DELETE', headers: { 'Idempotency-Key': 'the-end' } };
+    expect((await crowd.ask('/tenants/self', end)).status).toBe(204);
+
+    victim = await customerOf(() => service, by);
+    victimName = `Victim ${randomUUID()}`;
+    const put = (name: string, idempotency: string) =>
+      crowd.ask('/tenants/self', {
+        key: victim.key,
+        method: 'PUT',
+        body: { name },
+        headers: { 'Idempotency-Key': idempotency },
+      });
+    for (let i = 0; i < 12; i += 1) {
+      artefacts.idempotency.push(`victims-${randomUUID()}`);
+      const { headers } = await put(i === 11 ? victimName : 'Same name', artefacts.idempotency[i]!);
+      artefacts.etag.push(headers.get('etag')!);
+    }
+    artefacts.entity.push(...Array.from({ length: 8 }, () => `tok-${randomUUID()}`));
+    const type = `victims-${randomUUID()}`;
+    const activity = { entityType: type, operation: 'seen', message: `secret ${randomUUID()}` };
+    await victim.report(
+      ...artefacts.entity.map((entityId) => fact('TokenCreated', entityId)),
+      fact('ActivityReported', 'thing', { data: activity }),
+    );
+    artefacts.entity.push(type);
+    for (const query of ['?size=2', '?size=3&entity_type=token', `?size=1&entity_type=tenant`])
+      artefacts.cursor.push((await victim.get(query)).json.pagination.after as string);
+    const raw = await victim.raw();
+    artefacts.uuid.push(victim.tenantId, victim.applicationId, ...raw.map(({ id }) => id));
+    for (const { data } of raw) {
+      const { keyId } = data as { keyId?: string };
+      if (keyId !== undefined) artefacts.uuid.push(keyId);
+    }
+    artefacts.position.push(...raw.map(({ position }) => position));
+  }, 60_000);
+  afterAll(async () => {
+    crowd.close();
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('every endpoint is in the table', () => {
+    expect(
+      endpoints.map(({ method, path }) => `${method} ${path}`).filter((one) => !(one in needed)),
+    ).toEqual([]);
+  });
+
+  it('every endpoint × Application type × permission × state of the key × own and deleted tenant', async () => {
+    const reference = essence(await call('/tenants/self', { key: freshKey(randomUUID()).key }));
+    expect(reference.status).toBe(401);
+    const everything = [own, deleted].flatMap((tenant) =>
+      tenant.callers.flatMap((caller, who) =>
+        states.flatMap((state) =>
+          endpoints.map((endpoint, which) => ({ tenant, caller, who, state, which, ...endpoint })),
+        ),
+      ),
+    );
+    expect(everything.length).toBe(2 * 96 * 4 * endpoints.length);
+    // A bad key is refused before the endpoint matters: every caller tries one with each of them, and all in a campaign.
+    const isAsked = ({ tenant, who, state, which }: (typeof everything)[number]): boolean =>
+      isCampaign ||
+      (tenant === own && state === 'valid') ||
+      (who + states.indexOf(state)) % endpoints.length === which;
+    const cases = everything.filter(isAsked);
+    const wrong: string[] = [];
+    const seen = new Map<number, number>();
+    await fewAtOnce(
+      cases.map((one, at) => ({ ...one, at })),
+      async ({ tenant, caller, state, method, path, at }) => {
+        const answered = await call(path, { ...asking(method), key: keyOf(caller, state, at) });
+        const permission = needed[`${method} ${path}`];
+        const may =
+          permission === undefined || (caller.held.includes(permission) && mayHold(caller.type, permission));
+        const passed = method === 'GET' ? 200 : 412;
+        const expected = tenant === deleted || state !== 'valid' ? 401 : may ? passed : 403;
+        seen.set(expected, (seen.get(expected) ?? 0) + 1);
+        const name = `${method} ${path} ${caller.type} [${caller.held.join()}] ${state} ${tenant === own ? 'own' : 'deleted'}`;
+        if (answered.status !== expected) wrong.push(`${name}: ${answered.status}, not ${expected}`);
+        if (expected === 401 && JSON.stringify(essence(answered)) !== JSON.stringify(reference))
+          wrong.push(`${name}: ${answered.text} is another 401`);
+        if (expected === 403)
+          expect(answered.json).toMatchObject({
+            required_permission: permission,
+            application_type: caller.type,
+            assignable: mayHold(caller.type, permission ?? ''),
+          });
+      },
+      16,
+    );
+    expect(wrong).toEqual([]);
+    console.log(
+      `isolation matrix: ${cases.length} of ${everything.length} requests, ${JSON.stringify(Object.fromEntries(seen))}`,
+    );
+  }, 120_000);
+
+  /** The same shape, and nobody's. */
+  const nobodys: Readonly<Record<keyof typeof artefacts, (one: string, n: number) => string>> = {
+    uuid: () => randomUUID(),
+    cursor: (one, n) => {
+      const place = one.length - 2 - (n % 40);
+      return `${one.slice(0, place)}${one[place] === 'A' ? 'B' : 'A'}${one.slice(place + 1)}`;
+    },
+    entity: () => `tok-${randomUUID()}`,
+    position: (one, n) => String(900_000_000 + n).padStart(one.length, '0'),
+    etag: (_, n) => `"${500_000 + n}"`,
+    idempotency: () => `victims-${randomUUID()}`,
+  };
+
+  /** Every way to ask with something that is another's. */
+  const ways: readonly ((thing: string) => readonly [string, Asking])[] = [
+    ...[
+      'start',
+      'entity_id',
+      'entity_type',
+      'page',
+      'size',
+      'start_date',
+      'end_date',
+      'tenant_id',
+      'application_type',
+    ].flatMap((name) =>
+      [
+        '/logs',
+        '/logs?size=1&entity_type=token',
+        '/tenants/self',
+        '/permissions',
+        '/tenants/self/reports/usage',
+      ].map((path) => (thing: string): readonly [string, Asking] => [
+        `${path}${path.includes('?') ? '&' : '?'}${name}=${encodeURIComponent(thing)}`,
+        {},
+      ]),
+    ),
+    ...['/tenants/', '/logs/', '/applications/', '/keys/', '/tenants/self/', '/events/'].flatMap((path) =>
+      ['GET', 'PUT', 'DELETE'].map((method) => (thing: string): readonly [string, Asking] => [
+        `${path}${encodeURIComponent(thing)}`,
+        { method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) },
+      ]),
+    ),
+    ...['If-None-Match', 'If-Match', 'SVC-TENANT-ID', 'X-Tenant-Id', 'Range'].map(
+      (header) =>
+        (thing: string): readonly [string, Asking] => ['/tenants/self', { headers: { [header]: thing } }],
+    ),
+    (thing) => ['/tenants/self', { method: 'PUT', body: { name: 'B' }, headers: { 'If-Match': thing } }],
+    (thing) => ['/tenants/self', { method: 'DELETE', headers: { 'If-Match': thing } }],
+    (thing) => [
+      '/tenants/self',
+      { method: 'PUT', body: { name: 'Same name' }, headers: { 'Idempotency-Key': thing } },
+    ],
+    (thing) => [
+      '/tenants/self',
+      { method: 'PUT', body: { name: 'B', id: thing, tenant_id: thing, owner_id: thing } },
+    ],
+    (thing) => [
+      '/tenants/self',
+      { method: 'DELETE', headers: { 'If-Match': '"999999"', 'Idempotency-Key': thing } },
+    ],
+  ];
+
+  const compared = (answered: Answered, thing: string) => {
+    const { status, headers, text } = essence(answered);
+    const change = /"modified_at":"[^"]+"/;
+    return {
+      status,
+      headers: headers.map(([name, value]) => [
+        name,
+        name === 'etag' ? 'a tag' : value.replaceAll(thing, '…'),
+      ]),
+      text: text
+        .replaceAll(encodeURIComponent(thing), '…')
+        .replaceAll(thing, '…')
+        .replace(change, '"modified_at":…'),
+      page: answered.json?.id === undefined ? undefined : answered.json.id === own.id,
+    };
+  };
+
+  /** What a text tells about the victim. */
+  const leaks = (text: string): readonly string[] => {
+    const { etag: _, ...hidden } = artefacts;
+    return [...Object.values(hidden).flat(), victimName, victim.key].filter((secret) =>
+      text.includes(secret),
+    );
+  };
+
+  const count = new Map<string, number>();
+  const property = fc.asyncProperty(
+    fc.nat(1_000_000),
+    fc.constantFrom(...states, ...Array.from({ length: 8 }, () => 'valid' as const)),
+    fc.nat(9).map((n) => n === 0),
+    fc.constantFrom(...(Object.keys(artefacts) as (keyof typeof artefacts)[])),
+    fc.nat(1_000),
+    fc.nat(ways.length - 1),
+    async (who, state, isDeleted, kind, which, way) => {
+      // A position is a number, and a number of a page is nobody's.
+      fc.pre(kind !== 'position' || !ways[way]!('1')[0].includes('page=1'));
+      const { callers } = isDeleted ? deleted : own;
+      const mighty = callers.filter(({ type, held }) => type === 'management' && held.length > 1);
+      const caller = (who % 2 === 0 ? mighty : callers)[
+        who % (who % 2 === 0 ? mighty.length : callers.length)
+      ]!;
+      const key = keyOf(caller, state, who);
+      const thing = artefacts[kind][which % artefacts[kind].length]!;
+      const other = nobodys[kind](thing, which);
+      const both = async () => {
+        const [path, more] = ways[way]!(thing);
+        const [otherPath, otherMore] = ways[way]!(other);
+        const theirs = await call(path, { key, ...more }, thing);
+        const absent = await call(otherPath, { key, ...otherMore }, other);
+        return [theirs, absent] as const;
+      };
+      let [theirs, absent] = await both();
+      // Rows about what was refused come once a minute: only a difference that stays is one.
+      if (JSON.stringify(compared(theirs, thing)) !== JSON.stringify(compared(absent, other)))
+        [theirs, absent] = await both();
+      expect(compared(theirs, thing)).toEqual(compared(absent, other));
+      count.set(`${theirs.status}`, (count.get(`${theirs.status}`) ?? 0) + 1);
+    },
+  );
+
+  it(
+    seeded(`what is another's and what is not there look the same, ${CASES} times`),
+    async () => {
+      await fc.assert(property, { seed, numRuns: CASES });
+      console.log(
+        `isolation property: ${CASES} cases, SEED=${seed}, ${JSON.stringify(Object.fromEntries(count))}`,
+      );
+      expect([...count.keys()].toSorted()).toEqual(['200', '400', '401', '403', '404', '412']);
+    },
+    MINUTES,
+  );
+
+  it("a repeated deletion of another's tenant is 401", async () => {
+    const caller = own.callers.find((one) => isOf(one, 'tenant:delete') && one.held.length > 1)!;
+    const gone = deleted.callers.filter((one) => isOf(one, 'tenant:delete'));
+    const headers = { 'Idempotency-Key': 'the-end' };
+    const again = (key: string) => call('/tenants/self', { key, method: 'DELETE', headers });
+    expect((await again(gone[0]!.keys.valid.key)).status).toBe(204);
+    expect((await again(gone[1]!.keys.valid.key)).status).toBe(401);
+    expect((await again(gone[0]!.keys.revoked.key)).status).toBe(401);
+    const mine = await call('/tenants/self', {
+      key: caller.keys.valid.key,
+      method: 'DELETE',
+      headers: { ...headers, 'If-Match': '"999999"' },
+    });
+    expect(mine.status).toBe(412);
+  });
+
+  it("nothing of the victim's was ever told, and the victim has everything", async () => {
+    expect(leaks(heard.join('\n'))).toEqual([]);
+    const { json } = await victim.get('?size=100');
+    expect(json.pagination.total_items).toBe((await victim.raw()).length);
+    expect(leaks(JSON.stringify(json)).length).toBeGreaterThan(20);
+  });
+});

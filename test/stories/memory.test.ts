@@ -1,0 +1,87 @@
+import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { freshKey } from '../../src/cli/application-commands';
+import { beside } from '../support/beside';
+import { crowdAt } from '../support/crowd';
+import type { Asking } from '../support/http';
+import { fewAtOnce } from '../support/operator';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/** `npm run campaign:requests` asks for more. */
+const CASES = Number(process.env['CASES'] ?? 1_000);
+const WARM_UP = 1_000;
+const REQUESTS = CASES * 2;
+const MOST_GROWTH = 2_000_000;
+
+interface Memory {
+  readonly heap_used: number;
+  readonly external: number;
+  readonly rss: number;
+}
+
+const memoryOf = async (service: Service): Promise<Memory> => {
+  const lines = (): readonly string[] =>
+    service
+      .stderr()
+      .split('\n')
+      .filter((line) => line.startsWith('{"heap_used"'));
+  const before = lines().length;
+  service.process.kill('SIGUSR2');
+  await until(() => lines().length > before);
+  return JSON.parse(lines().at(-1) ?? '') as Memory;
+};
+
+describe('memory', () => {
+  it(
+    `is the same after ${REQUESTS} more requests of every kind`,
+    async () => {
+      const reporter = join(__dirname, '..', 'support', 'heap-reporter.js');
+      const service = await startService({ NODE_OPTIONS: `--require ${reporter}` });
+      const by = await beside(service);
+      const { tenantId } = await by.newTenant();
+      const mighty = await by.newApplication(
+        tenantId,
+        'management',
+        'tenant:read',
+        'tenant:update',
+        'log:read',
+      );
+      const weak = await by.newApplication(tenantId, 'public', 'token:create');
+      const crowd = crowdAt(service.url);
+      const kinds: readonly ((n: number) => readonly [string, Asking])[] = [
+        () => ['/tenants/self', { key: mighty.key }],
+        (n) => [`/logs?size=5&entity_id=e${n}`, { key: mighty.key }],
+        () => ['/permissions', { key: mighty.key, headers: { 'SVC-TRACE-ID': randomUUID() } }],
+        () => ['/tenants/self', { key: weak.key }],
+        () => ['/tenants/self', { key: freshKey(randomUUID()).key }],
+        () => ['/tenants/self', { key: freshKey(randomUUID()).key, method: 'PUT', body: { name: 'B' } }],
+        () => [`/${randomUUID()}`, { key: mighty.key }],
+        () => [`/tenants/self?${randomUUID()}[]=1`, { key: mighty.key }],
+        (n) => ['/tenants/self', { key: mighty.key, method: 'PUT', body: { name: n } }],
+        () => ['/problems/not_found', { key: 'key_nonsense' }],
+      ];
+      const send = (count: number) =>
+        fewAtOnce(
+          Array.from({ length: count }, (_, n) => n),
+          async (n) => {
+            const [path, asking] = kinds[n % kinds.length]!(n);
+            expect((await crowd.ask(path, asking)).status).toBeLessThan(500);
+          },
+          16,
+        );
+      await send(WARM_UP);
+      const before = await memoryOf(service);
+      await send(REQUESTS);
+      const after = await memoryOf(service);
+      const grown = after.heap_used + after.external - before.heap_used - before.external;
+      console.log(
+        `memory: ${WARM_UP} + ${REQUESTS} requests, heap ${before.heap_used} → ${after.heap_used}, rss ${before.rss} → ${after.rss}`,
+      );
+      expect(grown).toBeLessThan(MOST_GROWTH);
+      crowd.close();
+      expect(await service.stop()).toBe(0);
+    },
+    60_000 * Math.ceil(CASES / 1_000),
+  );
+});

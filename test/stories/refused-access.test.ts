@@ -1,0 +1,138 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { freshKey } from '../../src/cli/application-commands';
+import { beside, type Beside } from '../support/beside';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { eventsIn } from '../support/operator';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
+
+interface Row {
+  readonly entity_id: string;
+  readonly operation: string;
+  readonly message: string;
+  readonly actor_id: string;
+}
+
+/** Refused access, from the request to the tenant's own log. */
+describe('refused access', () => {
+  const folder = freshFolder();
+  const count = 40;
+  let service: Service;
+  let by: Beside;
+  let newTenant: () => Promise<IsolatedTenant>;
+
+  const many = (key: string, path: string, method = 'GET') =>
+    Promise.all(
+      Array.from({ length: count }, () =>
+        ask(`${service.url}${path}`, { key, method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) }),
+      ),
+    );
+  const refusals = async () =>
+    (await eventsIn(folder))
+      .filter(({ type }) => type === 'AccessRefused')
+      .map(({ stream, data }) => ({ stream, ...(data as Record<string, unknown>) }));
+
+  beforeAll(async () => {
+    service = await startService({ DATA_DIR: folder });
+    by = await beside(service);
+    newTenant = await isolatedTenants(folder);
+  });
+
+  it('of every kind is one fact per key, written at the latest when the server stops', async () => {
+    const { id: tenantId, callers } = await newTenant();
+    const holds = (...held: readonly string[]) =>
+      callers.find((one) => one.type === 'management' && one.held.join() === held.join())!;
+    const lacking = holds('log:read');
+    const other = holds('tenant:read');
+    const gone = holds('report:read');
+    await by.run('application', 'delete', gone.applicationId, '--tenant', tenantId);
+    const { revoked, expired } = other.keys;
+
+    await many(lacking.keys.valid.key, '/tenants/self');
+    await many(lacking.keys.valid.key, '/tenants/self', 'PUT');
+    await many(revoked.key, '/permissions');
+    await many(expired.key, '/tenants/self', 'PUT');
+    await many(gone.keys.valid.key, '/tenants/self', 'DELETE');
+    await many(`key_${'0'.repeat(55)}`, '/permissions');
+    await many(freshKey(tenantId).key, '/permissions');
+    expect(await refusals()).toEqual([]);
+
+    expect(await service.stop()).toBe(0);
+    const found = await refusals();
+    const common = { stream: `activity-${tenantId}`, addressCount: 1, addresses: ['127.0.0.1'] };
+    expect(found).toHaveLength(4);
+    const of = (keyId: string) => found.find((fact) => (fact as { keyId?: string }).keyId === keyId);
+    expect(of(lacking.keys.valid.id)).toMatchObject({
+      ...common,
+      applicationId: lacking.applicationId,
+      count: 2 * count,
+      faults: ['permission_missing'],
+      permissions: ['tenant:read', 'tenant:update'],
+    });
+    const { applicationId } = other;
+    expect(of(revoked.id)).toMatchObject({ ...common, applicationId, count, faults: ['revoked'] });
+    expect(of(expired.id)).toMatchObject({ ...common, applicationId, count, faults: ['expired'] });
+    expect(of(gone.keys.valid.id)).toMatchObject({
+      ...common,
+      applicationId: gone.applicationId,
+      faults: ['application_deleted'],
+    });
+
+    service = await startService({ DATA_DIR: folder });
+    const query = '/logs?entity_type=application&size=100';
+    const { json } = await ask(`${service.url}${query}`, { key: lacking.keys.valid.key });
+    const rows = (json.data as Row[]).filter(({ operation }) => operation === 'deny');
+    expect(rows).toHaveLength(4);
+    expect(rows).toContainEqual(
+      expect.objectContaining({
+        entity_id: lacking.applicationId,
+        actor_id: lacking.applicationId,
+        message: `Access refused ${2 * count} times from 1 address: lacks tenant:read, tenant:update`,
+      }),
+    );
+    expect(rows).toContainEqual(
+      expect.objectContaining({
+        entity_id: applicationId,
+        message: `Access refused ${count} times from 1 address: revoked key`,
+      }),
+    );
+  });
+
+  it('to the keys of a deleted tenant is not recorded: its history does not grow for ever', async () => {
+    const before = (await refusals()).length;
+    const { callers } = await newTenant();
+    const { valid, revoked } = callers.find(
+      ({ type, held }) => type === 'management' && held.length > 1,
+    )!.keys;
+    expect((await ask(`${service.url}/tenants/self`, { key: valid.key, method: 'DELETE' })).status).toBe(204);
+    for (const method of ['GET', 'PUT', 'DELETE'])
+      for (const one of [valid.key, revoked.key]) {
+        const answers = await many(one, '/tenants/self', method);
+        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+      }
+    expect(await service.stop()).toBe(0);
+    expect(await refusals()).toHaveLength(before);
+  });
+
+  it('neither waits for the log nor fails with it', async () => {
+    service = await startService({ DATA_DIR: folder });
+    const { tenantId } = await by.newTenant();
+    const { key } = await by.newApplication(tenantId, 'public', 'token:create');
+    const before = (await refusals()).length;
+    const db = new DatabaseSync(join(folder, 'events.db'), { timeout: 5_000 });
+    db.exec('BEGIN IMMEDIATE');
+    const began = Date.now();
+    const answers = await many(key, '/tenants/self');
+    expect(Date.now() - began).toBeLessThan(1_500);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([403]));
+    const stopped = service.stop();
+    await until(() => service.stderr().includes('stopping'));
+    db.exec('ROLLBACK');
+    db.close();
+    expect(await stopped).toBe(0);
+    expect((await refusals()).slice(before)).toMatchObject([{ count, permissions: ['tenant:read'] }]);
+  });
+});

@@ -1,0 +1,83 @@
+import { Agent, request } from 'node:http';
+import { mustBeDescribed } from './described';
+import type { Answered, Asking } from './http';
+
+/**
+ * Many requests from many addresses, over connections that are kept: what a crowd of clients would send, and fast. Each
+ * answer is held against the published description like any other.
+ */
+export interface Crowd {
+  ask(path: string, asking?: Asking): Promise<Answered>;
+  close(): void;
+}
+
+/** All of 127/8 is this machine on Linux only. Elsewhere everybody comes from one address. */
+const ADDRESSES = process.platform === 'linux' ? 100 : 1;
+
+const headersOf = (raw: readonly string[]): Headers => {
+  const headers = new Headers();
+  for (let at = 0; at < raw.length; at += 2) headers.append(raw[at] ?? '', raw[at + 1] ?? '');
+  return headers;
+};
+
+const bodyOf = (body: unknown): string | Buffer | undefined =>
+  body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+
+export const crowdAt = (url: string): Crowd => {
+  const { hostname, port } = new URL(url);
+  const agents = Array.from(
+    { length: ADDRESSES },
+    (_, at) =>
+      new Agent({
+        keepAlive: true,
+        maxSockets: 4,
+        ...(ADDRESSES === 1 ? {} : { localAddress: `127.0.0.${2 + at}` }),
+      }),
+  );
+  let next = 0;
+
+  const send = (path: string, { method = 'GET', key, headers = {}, body }: Asking) =>
+    new Promise<Omit<Answered, 'json'>>((resolve, reject) => {
+      const content = bodyOf(body);
+      const sent = request({
+        hostname,
+        port,
+        path,
+        method,
+        agent: agents[next++ % ADDRESSES],
+        headers: {
+          ...(key === undefined ? {} : { 'SVC-API-KEY': key }),
+          ...(content === undefined
+            ? {}
+            : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(content) }),
+          ...headers,
+        },
+      });
+      sent.once('error', reject);
+      sent.once('response', (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.once('error', reject);
+        response.once('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: headersOf(response.rawHeaders),
+            text: Buffer.concat(chunks).toString(),
+          }),
+        );
+      });
+      sent.end(content);
+    });
+
+  return {
+    ask: async (path, asking = {}) => {
+      const seen = await send(path, asking);
+      mustBeDescribed(seen, { url, method: asking.method, path: path.split('?')[0] });
+      const isJson = (seen.headers.get('content-type') ?? '').includes('json') && seen.text !== '';
+      return { ...seen, json: isJson ? JSON.parse(seen.text) : undefined };
+    },
+    close: () => {
+      for (const agent of agents) agent.destroy();
+    },
+  };
+};

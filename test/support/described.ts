@@ -1,0 +1,184 @@
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020';
+import addFormats from 'ajv-formats';
+import { routes } from '../../src/http/api';
+import { headerNames } from '../../src/http/header-names';
+import { openApiDocument } from '../../src/http/openapi/document';
+import { isProblemCode } from '../../src/problems';
+
+/**
+ * Holds every answer that a test gets from the API against the published description: an unknown status, a missing or
+ * unknown header or a body that does not fit is a failure, whatever else the test looks at.
+ */
+export interface Seen {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** What was asked for, where that is known: raw bytes may be no request at all. */
+export interface AskedFor {
+  readonly url: string;
+  readonly method?: string | undefined;
+  readonly path?: string | undefined;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+interface Described {
+  readonly headers: Readonly<Record<string, { readonly required: boolean; readonly schema: Json }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Json }>>;
+}
+interface Operation {
+  readonly responses: Readonly<Record<string, Described>>;
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Json>> };
+}
+
+/** The prefix of the headers at an address, or that it is not the API. */
+const addresses = new Map<string, string | undefined>();
+const originOf = (url: string): string => new URL(url).origin;
+
+export const hasHeaderPrefix = (url: string, prefix: string): void =>
+  void addresses.set(originOf(url), prefix);
+export const isNotTheApi = (url: string): void => void addresses.set(originOf(url), undefined);
+
+const EVERYWHERE: Readonly<Record<string, string>> = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+/** What HTTP itself adds. */
+const PLUMBING = new Set([
+  'connection',
+  'content-length',
+  'content-type',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+  ...Object.keys(EVERYWHERE),
+]);
+
+const described = (prefix: string) => {
+  const headers = headerNames(prefix);
+  const document = openApiDocument({ routes, headers, publicUrl: '', version: '0' }) as unknown as Document;
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats(ajv);
+  const validators = new Map<Json, ValidateFunction>();
+  /** References are to the named schemas. */
+  const absolute = (schema: Json): Json =>
+    JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"named:')) as Json;
+  for (const [name, schema] of Object.entries(document.components.schemas))
+    ajv.addSchema(absolute(schema), `named:${name}`);
+  const faultOf = (schema: Json, value: unknown): string | undefined => {
+    const validate = validators.get(schema) ?? ajv.compile(absolute(schema));
+    validators.set(schema, validate);
+    return validate(value) ? undefined : ajv.errorsText(validate.errors);
+  };
+  return { document, headers, faultOf };
+};
+
+const made = new Map<string, ReturnType<typeof described>>();
+const describedWith = (prefix: string): ReturnType<typeof described> => {
+  const found = made.get(prefix) ?? described(prefix);
+  made.set(prefix, found);
+  return found;
+};
+
+const operationAt = (document: Document, method: string, path: string): Operation | undefined => {
+  const plain = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+  const code = /^\/problems\/([a-z_]+)$/.exec(plain)?.[1] ?? '';
+  const template = isProblemCode(code) ? '/problems/{code}' : plain;
+  return document.paths[template]?.[method.toLowerCase()];
+};
+
+/** Answers to what is not described: the same for every unknown path and method. */
+const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
+  const all = Object.values(document.paths).flatMap((path) => Object.values(path));
+  const like = all.map(({ responses }) => responses[status]).find((one) => one !== undefined);
+  const code = /"code":"([a-z_]+)"/.exec(text)?.[1] ?? '';
+  const name = `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
+  const schema = document.components.schemas[name];
+  if (status < 400 || status === 500 || (schema === undefined && text !== '')) return undefined;
+  const headers = { ...(like ?? all[0]?.responses['400'])?.headers } as Record<
+    string,
+    Described['headers'][string]
+  >;
+  if (status === 405) headers['Allow'] = { required: true, schema: { type: 'string' } };
+  return { headers, content: { 'application/problem+json': { schema: schema ?? {} } } };
+};
+
+const headerFaults = (
+  { headers }: Seen,
+  known: Described['headers'],
+  faultOf: (schema: Json, value: unknown) => string | undefined,
+): readonly string[] => {
+  const names = new Set(Object.keys(known).map((name) => name.toLowerCase()));
+  const strange = [...headers.keys()].filter((name) => !names.has(name) && !PLUMBING.has(name));
+  const wrong = Object.entries(known).flatMap(([name, { required, schema }]) => {
+    const value = headers.get(name);
+    if (value === null) return required ? [`the header ${name} is missing`] : [];
+    const fault = faultOf(schema, value);
+    return fault === undefined ? [] : [`the header ${name}: ${fault}`];
+  });
+  const common = Object.entries(EVERYWHERE).flatMap(([name, value]) =>
+    headers.get(name) === value ? [] : [`the header ${name} is ${headers.get(name)}`],
+  );
+  return [...strange.map((name) => `the header ${name} is not described`), ...wrong, ...common];
+};
+
+const bodyFaults = (
+  { headers, text }: Seen,
+  content: Described['content'],
+  headersOnly: boolean,
+  faultOf: (schema: Json, value: unknown) => string | undefined,
+): readonly string[] => {
+  if (content === undefined) return text === '' ? [] : ['there is a body'];
+  const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
+  const schema = content[type]?.schema;
+  if (schema === undefined) return [`the content type ${type} is not described`];
+  if (headersOnly) return text === '' ? [] : ['there is a body'];
+  if (!type.endsWith('json')) return text === '' ? ['the body is missing'] : [];
+  const fault = faultOf(schema, JSON.parse(text));
+  return fault === undefined ? [] : [`the body: ${fault}`];
+};
+
+/** OPTIONS of what is there. */
+const OPTIONS = (trace: string): Described => ({
+  headers: {
+    [trace]: { required: true, schema: {} },
+    Allow: { required: true, schema: { type: 'string', pattern: 'OPTIONS' } },
+    RateLimit: { required: false, schema: {} },
+    'RateLimit-Policy': { required: false, schema: {} },
+  },
+});
+
+export const faultsIn = (seen: Seen, { url, method = 'GET', path }: AskedFor): readonly string[] => {
+  const origin = originOf(url);
+  const prefix = addresses.has(origin) ? addresses.get(origin) : 'SVC';
+  if (prefix === undefined) return [];
+  const { document, headers, faultOf } = describedWith(prefix);
+  const operation =
+    path === undefined ? undefined : operationAt(document, method === 'HEAD' ? 'get' : method, path);
+  // The HTTP parser refuses what never became a request of this path.
+  const answer =
+    operation?.responses[seen.status] ??
+    (operation === undefined ? elsewhere(document, seen.status, seen.text) : undefined) ??
+    (method === 'OPTIONS' && seen.status === 204 ? OPTIONS(headers.traceId) : undefined);
+  if (answer === undefined) return [`the status ${seen.status} is not described`];
+  return [
+    ...headerFaults(seen, answer.headers, faultOf),
+    ...bodyFaults(seen, answer.content, method === 'HEAD', faultOf),
+  ];
+};
+
+export const mustBeDescribed = (seen: Seen, asked: AskedFor): void => {
+  const faults = faultsIn(seen, asked);
+  if (faults.length === 0) return;
+  const what = `${asked.method ?? 'GET'} ${asked.path ?? asked.url}`;
+  throw new Error(
+    `The answer to ${what} does not fit /openapi.json: ${faults.join('; ')}.\n${seen.status} ${seen.text.slice(0, 2_000)}`,
+  );
+};

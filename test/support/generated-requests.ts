@@ -1,0 +1,218 @@
+import * as fc from 'fast-check';
+import type { Route } from '../../src/http/route';
+import type { Schema } from '../../src/http/schema';
+import type { Asking } from './http';
+
+/** Requests made from the declared routes and their schemas: right ones, and ones that are wrong somewhere. */
+export interface Generated extends Asking {
+  readonly path: string;
+}
+
+type Value = fc.Arbitrary<unknown>;
+
+/** No lone surrogates: those cannot be sent. */
+const anyText = fc.string({ unit: 'binary', maxLength: 30 });
+
+const aName = fc
+  .string({ unit: 'binary', minLength: 1, maxLength: 60 })
+  .filter((name) => name.trim() !== '' && name.length <= 200 && !name.includes('\ufffd'));
+
+const objectBy = ({ properties = {}, required = [], additionalProperties }: Schema): Value => {
+  const known = Object.entries(properties as Record<string, Schema>).map(([name, schema]) => [
+    name,
+    valueBy(schema),
+  ]);
+  const own = fc.record(Object.fromEntries(known) as Record<string, Value>, {
+    requiredKeys: required as string[],
+  });
+  if (additionalProperties === false) return own;
+  const more = fc.dictionary(fc.stringMatching(/^x[a-z]{1,8}$/), fc.jsonValue({ maxDepth: 2 }), {
+    maxKeys: 2,
+  });
+  return fc.tuple(more, own).map(([others, mine]) => ({ ...others, ...mine }));
+};
+
+/** Values that fit a schema, as far as our schemas go. */
+const valueBy = (schema: Schema): Value => {
+  if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
+  if (schema['aName'] === true) return aName;
+  if (Array.isArray(schema['type']))
+    return fc.oneof(...(schema['type'] as string[]).map((type) => valueBy({ ...schema, type })));
+  switch (schema['type']) {
+    case 'null':
+      return fc.constant(null);
+    case 'integer':
+      return fc.integer({ min: Number(schema['minimum'] ?? 0), max: 1_000_000 });
+    case 'boolean':
+      return fc.boolean();
+    case 'array':
+      return fc.array(valueBy(schema['items'] as Schema), { maxLength: 4 });
+    case 'object':
+      return objectBy(schema);
+    case 'string':
+      return schema['format'] === 'date-time'
+        ? fc
+            .date({ min: new Date(0), max: new Date('2100-01-01'), noInvalidDate: true })
+            .map((at) => at.toISOString())
+        : fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 20 });
+    default:
+      throw new Error(`No values are made for ${JSON.stringify(schema)}.`);
+  }
+};
+
+const queryText = (pairs: readonly (readonly [string, string])[]): string => {
+  const text = pairs
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .join('&');
+  return text === '' ? '' : `?${text}`;
+};
+
+/** A cursor cannot be guessed, and a start after an end is wrong: those are left out of what is right. */
+const rightQuery = ({ parameters = {} }: Route): fc.Arbitrary<string> => {
+  const known = Object.entries(parameters).filter(([name]) => name !== 'start' && name !== 'end_date');
+  const values = Object.fromEntries(known.map(([name, { schema }]) => [name, valueBy(schema)]));
+  return fc
+    .record(values, { requiredKeys: [] })
+    .map((query) => queryText(Object.entries(query).map(([name, value]) => [name, String(value)])));
+};
+
+const rightBody = ({ body }: Route): Value =>
+  body === undefined ? fc.constant(undefined) : valueBy(body.schema);
+
+const rightHeaders = ({ method }: Route): fc.Arbitrary<Record<string, string>> => {
+  const own: Record<string, fc.Arbitrary<string>> = method === 'get'
+    ? { 'If-None-Match': fc.constantFrom('*', '"1"', 'W/"1"', '"1", "2"', 'nonsense') }
+    : { 'Idempotency-Key': fc.stringMatching(/^[!-~]{16,39}$/) };
+  const common = {
+    'SVC-TRACE-ID': fc.stringMatching(/^[a-z0-9.:-]{1,40}$/),
+    Accept: fc.constantFrom('*/*', 'application/json', 'text/html', 'application/problem+json'),
+  };
+  return fc.record({ ...common, ...own }, { requiredKeys: [] });
+};
+
+export const rightRequest = (route: Route): fc.Arbitrary<Generated> =>
+  fc.tuple(rightQuery(route), rightBody(route), rightHeaders(route)).map(([query, body, headers]) => ({
+    method: route.method.toUpperCase(),
+    path: `${route.path}${query}`,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  }));
+
+/** What the other end of a socket may send as the value of a header. */
+const headerText = fc.string({
+  unit: fc
+    .integer({ min: 0x20, max: 0xff })
+    .filter((c) => c !== 0x7f)
+    .map((c) => String.fromCharCode(c)),
+  maxLength: 40,
+});
+
+const wrongHeaders = fc.dictionary(
+  fc.constantFrom(
+    'SVC-TRACE-ID',
+    'SVC-IDEMPOTENCY-KEY',
+    'Idempotency-Key',
+    'If-Match',
+    'If-None-Match',
+    'If-Modified-Since',
+    'Accept',
+    'Accept-Encoding',
+    'Content-Type',
+    'Content-Encoding',
+    'Range',
+    'X-Forwarded-For',
+    'X-HTTP-Method-Override',
+    'Cookie',
+    'Origin',
+    'Access-Control-Request-Method',
+  ),
+  fc.oneof(
+    headerText,
+    fc.constantFrom(
+      '*',
+      '"1"',
+      'gzip',
+      'br',
+      'application/json; charset=utf-16',
+      'text/plain',
+      '"1","2",',
+      ',',
+    ),
+  ),
+  { maxKeys: 4 },
+);
+
+const wrongQuery = (names: readonly string[]): fc.Arbitrary<string> =>
+  fc
+    .array(
+      fc.tuple(
+        fc.oneof(
+          fc.constantFrom(...names, 'page', 'size', 'start'),
+          anyText,
+          fc.constantFrom('a[b]', '__proto__'),
+        ),
+        fc.oneof(
+          anyText,
+          fc.constantFrom('0', '-1', '1e9', '99999999999999999999', '2026-02-31', 'null', '', 'true'),
+        ),
+      ),
+      { maxLength: 5 },
+    )
+    .map(queryText);
+
+const wrongBody: Value = fc.oneof(
+  fc.json({ maxDepth: 4 }),
+  fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.stringify({ name: value, settings: value })),
+  anyText,
+  fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+  fc.constantFrom(
+    '',
+    '{',
+    '{"name":',
+    '{"__proto__":{}}',
+    '['.repeat(5_000),
+    `{"name":"${'x'.repeat(70_000)}"}`,
+  ),
+);
+
+const wrongPath = (path: string): fc.Arbitrary<string> =>
+  fc.oneof(
+    fc.constant(path),
+    fc.constant(`${path}/`),
+    fc.constantFrom(
+      '/',
+      '//',
+      '/..',
+      '/openapi.json',
+      '/problems/not_found',
+      '/problems/x',
+      '/limits',
+      '/tokens',
+    ),
+    anyText.map((text) => `${path}/${encodeURIComponent(text)}`),
+    fc.stringMatching(/^[!-"$->@-~]{1,30}$/).map((text) => `/${text}`),
+  );
+
+const METHODS = ['GET', 'PUT', 'DELETE', 'POST', 'HEAD', 'OPTIONS', 'PATCH'];
+
+export const wrongRequest = (route: Route): fc.Arbitrary<Generated> =>
+  fc
+    .record({
+      method: fc.oneof(
+        { weight: 4, arbitrary: fc.constant(route.method.toUpperCase()) },
+        { weight: 1, arbitrary: fc.constantFrom(...METHODS) },
+      ),
+      path: fc.oneof(
+        { weight: 3, arbitrary: fc.constant(route.path) },
+        { weight: 1, arbitrary: wrongPath(route.path) },
+      ),
+      query: fc.oneof(rightQuery(route), wrongQuery(Object.keys(route.parameters ?? { x: 1 }))),
+      headers: wrongHeaders,
+      body: fc.option(fc.oneof(rightBody(route), wrongBody), { nil: undefined }),
+    })
+    .map(({ method, path, query, headers, body }) => ({
+      method,
+      path: `${path}${query}`,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    }));

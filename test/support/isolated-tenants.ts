@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import { freshKey } from '../../src/cli/application-commands';
+import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
+import type { NewEvent } from '../../src/event-log/event-log';
+import { readingsOf } from './readings';
+import { until } from './waiting';
+
+/** A tenant with an Application of every type for every permission: alone, all of them, and none. */
+export interface IsolatedTenant {
+  readonly id: string;
+  readonly callers: readonly IsolatedCaller[];
+}
+
+export interface IsolatedCaller {
+  readonly applicationId: string;
+  readonly type: ApplicationType;
+  readonly held: readonly string[];
+  readonly keys: Readonly<
+    Record<'valid' | 'revoked' | 'expired', { readonly key: string; readonly id: string }>
+  >;
+}
+
+const ALL = permissions.map(({ type }) => type);
+const SETS: readonly (readonly string[])[] = [[], ...ALL.map((one) => [one]), ALL];
+
+const event = (type: string, data: NewEvent['data']): NewEvent => ({
+  id: randomUUID(),
+  type,
+  data,
+  metadata: {},
+});
+
+const applicationOf = (
+  tenantId: string,
+  type: ApplicationType,
+  held: readonly string[],
+): { readonly caller: IsolatedCaller; readonly events: readonly NewEvent[] } => {
+  const applicationId = randomUUID();
+  const made = { valid: freshKey(tenantId), revoked: freshKey(tenantId), expired: freshKey(tenantId) };
+  const added = Object.entries(made).map(([state, { wish }]) =>
+    event('KeyAdded', {
+      keyId: wish.keyId,
+      applicationId,
+      digest: wish.digest,
+      ...(state === 'expired' ? { expiresAt: '2021-01-01T00:00:00.000Z' } : {}),
+    }),
+  );
+  const data = { applicationId, name: `${type} ${held.length}`, applicationType: type, permissions: held };
+  const keys = Object.fromEntries(
+    Object.entries(made).map(([state, { key, wish }]) => [state, { key, id: wish.keyId }]),
+  ) as IsolatedCaller['keys'];
+  return {
+    caller: { applicationId, type, held, keys },
+    events: [
+      event('ApplicationCreated', data),
+      ...added,
+      event('KeyRevoked', { keyId: made.revoked.wish.keyId, applicationId }),
+    ],
+  };
+};
+
+/** Written to the log directly: no command would give a type a permission that it may not hold. */
+export const isolatedTenants = async (folder: string): Promise<() => Promise<IsolatedTenant>> => {
+  const { app, newTenant } = await readingsOf(folder);
+  return async () => {
+    const id = await newTenant();
+    const made = applicationTypes.flatMap((type) => SETS.map((held) => applicationOf(id, type, held)));
+    const events = made.flatMap((one) => one.events);
+    const { position } = await app.log.append(app.streams.tenant(id), events, 0, 10_000);
+    await until(() => app.projecting.reached(position, 0), 20_000, 'the read models');
+    return { id, callers: made.map(({ caller }) => caller) };
+  };
+};
