@@ -739,7 +739,7 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         const generation = await filled(note(ONE, 'a', { v: 1 }));
         for (let k = 1; ; k += 1) {
           const { n } = await generation.control();
-          const before = await stateOf(generation);
+          const was = await stateOf(generation);
           store.failAt(k);
           const outcome = await (async () => {
             await generation.commit(n, at(n + 1), [note(TWO, `k${k}`, { v: n })], true);
@@ -753,7 +753,7 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
             expect((await generation.control()).n).toBe(n + 2);
             return;
           }
-          expect(await stateOf(generation)).toEqual(before);
+          expect(await stateOf(generation)).toEqual(was);
         }
       });
 
