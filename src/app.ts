@@ -1,12 +1,14 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { projections } from '../projections/projections';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
+import { fault } from './fault';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
@@ -64,6 +66,34 @@ const openScratch = async (folder: string): Promise<Scratch> => {
       rmSync(place, { recursive: true, force: true });
     },
   };
+};
+
+/** An address may hold a user and a password. */
+export const withoutSecrets = (url: string): string => url.replace(/\/\/[^/?#]*@/, '//…@');
+
+/** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */
+const folderOf = (url: string): string | undefined => {
+  if (url.startsWith('file://')) return fileURLToPath(url);
+  const [, scheme, path = url] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(url) ?? [];
+  return scheme === undefined || scheme === 'sqlite' || scheme === 'file' ? path : undefined;
+};
+
+/** An event log by its address, without the rest of the app. A source must be there already; a target may be made. */
+export const openLog = async (
+  url: string,
+  streams: Streams,
+  role: 'source' | 'target',
+): Promise<EventLog> => {
+  const folder = folderOf(url);
+  if (folder === undefined || folder === '')
+    throw fault(
+      'copy_refused',
+      `${withoutSecrets(url)} is no address of an event log. A data folder is named by its path or as sqlite:PATH.`,
+    );
+  if (role === 'source' && !existsSync(join(folder, 'events.db')))
+    throw fault('copy_refused', `There is no event log in the folder ${folder}.`);
+  mustBeUsable(folder, `The folder ${folder}`);
+  return sqliteEventLog(folder, streams);
 };
 
 export const openApp = async (

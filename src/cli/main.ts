@@ -5,6 +5,7 @@ import { isProblemCode } from '../problems';
 import { applicationCommands } from './application-commands';
 import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
+import { logCommands } from './log-commands';
 import { logsCommand } from './logs-command';
 import { say } from './output';
 import { projectionsCommands } from './projections-commands';
@@ -31,6 +32,7 @@ const program = (): Command =>
     .addCommand(ingestCommand())
     .addCommand(permissionsCommand())
     .addCommand(projectionsCommands())
+    .addCommand(logCommands())
     .addCommand(statusCommand())
     .addCommand(explainCommand())
     .addCommand(configCommand());

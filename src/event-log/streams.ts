@@ -11,19 +11,30 @@ export interface Streams {
   operator(): string;
   /** Whose stream it is, or undefined when it is none of ours. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
+  /** Its name without the prefix, the same in every log, or undefined when it is none of ours. */
+  roleOf(stream: string): string | undefined;
+  /** The stream of that role. */
+  withRole(role: string): string;
 }
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
+  const withoutPrefix = (stream: string): string =>
+    stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,
     parse: (stream) => {
-      const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
+      const match = pattern.exec(withoutPrefix(stream));
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
+    roleOf: (stream) => {
+      const role = withoutPrefix(stream);
+      return role === 'operator' || pattern.test(role) ? role : undefined;
+    },
+    withRole: (role) => `${prefix}${role}`,
   };
 };
