@@ -68,27 +68,55 @@ const openScratch = async (folder: string): Promise<Scratch> => {
   };
 };
 
+type OnTrouble = (what: string, error: unknown) => void;
+
+/** The client of the event store is heavy, and loaded only by those who use it. */
+const eventStoreLog = (
+  url: string,
+  streams: Streams,
+  waitSeconds: number,
+  onTrouble: OnTrouble,
+): Promise<EventLog> => {
+  const { eventStoreDbEventLog } =
+    require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble });
+};
+
+const configuredLog = (
+  { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
+  streams: Streams,
+  onTrouble: OnTrouble,
+): Promise<EventLog> =>
+  EVENTSTORE_URL === ''
+    ? sqliteEventLog(DATA_DIR, streams)
+    : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble);
+
 /** An address may hold a user and a password. */
-export const withoutSecrets = (url: string): string => url.replace(/\/\/[^/?#]*@/, '//…@');
+export const withoutSecrets = (address: string): string => address.replace(/\/\/[^/?#]*@/, '//…@');
 
 /** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */
-const folderOf = (url: string): string | undefined => {
-  if (url.startsWith('file://')) return fileURLToPath(url);
-  const [, scheme, path = url] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(url) ?? [];
+const folderOf = (address: string): string | undefined => {
+  if (address.startsWith('file://')) return fileURLToPath(address);
+  const [, scheme, path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];
   return scheme === undefined || scheme === 'sqlite' || scheme === 'file' ? path : undefined;
 };
 
+/** Somebody stands before it: a server that is not there is soon said to be not there. */
+const WAIT_SECONDS = 5;
+
 /** An event log by its address, without the rest of the app. A source must be there already; a target may be made. */
 export const openLog = async (
-  url: string,
+  address: string,
   streams: Streams,
   role: 'source' | 'target',
+  onTrouble: OnTrouble,
 ): Promise<EventLog> => {
-  const folder = folderOf(url);
+  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, onTrouble);
+  const folder = folderOf(address);
   if (folder === undefined || folder === '')
     throw fault(
       'copy_refused',
-      `${withoutSecrets(url)} is no address of an event log. A data folder is named by its path or as sqlite:PATH.`,
+      `${withoutSecrets(address)} is no address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
   if (role === 'source' && !existsSync(join(folder, 'events.db')))
     throw fault('copy_refused', `There is no event log in the folder ${folder}.`);
@@ -96,10 +124,7 @@ export const openLog = async (
   return sqliteEventLog(folder, streams);
 };
 
-export const openApp = async (
-  configuration: Configuration,
-  onTrouble: (what: string, error: unknown) => void,
-): Promise<App> => {
+export const openApp = async (configuration: Configuration, onTrouble: OnTrouble): Promise<App> => {
   const folder = configuration.DATA_DIR;
   mustBeUsable(folder);
   const opened: { close(): Promise<void> }[] = [];
@@ -113,7 +138,7 @@ export const openApp = async (
 
   try {
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await sqliteEventLog(folder, streams));
+    const log = closing(await configuredLog(configuration, streams, onTrouble));
     const snapshots = closing(sqliteSnapshots(folder));
     const readModels = closing(await sqliteReadModels(join(folder, 'read-models')));
     const projecting = await openProjecting({

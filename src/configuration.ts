@@ -28,6 +28,9 @@ const anUrlOrNothing = (text: string): string | undefined => {
   return /^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(text) ? text.replace(/\/+$/, '') : undefined;
 };
 
+/** More is checked when it is used: that needs the client, which only those load who use it. */
+const anEventStoreOrNothing = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const PORT = wholeNumber(0, 65_535);
 const HOST = matching(/^[0-9A-Za-z.:_-]+$/);
@@ -62,10 +65,24 @@ export const settings = {
   }),
   DATA_DIR: setting({
     meaning:
-      'The folder of the event log, the read models and the snapshots. Several processes may share it.',
+      'The folder of the event log (without `EVENTSTORE_URL`), the read models and the snapshots. Several processes may share it.',
     fallback: './data',
     example: '/var/lib/tenant-ledger',
     read: matching(/^[^\0]+$/),
+  }),
+  EVENTSTORE_URL: setting({
+    meaning:
+      'The connection string of an EventStoreDB or KurrentDB that keeps the event log. Empty: it is kept in `DATA_DIR`.',
+    fallback: '',
+    example: 'esdb://user:password@node1:2113,node2:2113?tlsCAFile=/etc/ca.crt',
+    secret: true,
+    read: anEventStoreOrNothing,
+  }),
+  EVENTSTORE_WAIT_SECONDS: setting({
+    meaning: 'How long a start waits for an event store that is not there.',
+    fallback: '60',
+    example: '300',
+    read: wholeNumber(0, 3_600),
   }),
   HEADER_PREFIX: setting({
     meaning: 'The first part of the names of our own headers, as in `SVC-API-KEY`.',

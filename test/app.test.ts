@@ -7,6 +7,8 @@ import { readConfiguration } from '../src/configuration';
 import { streamNames } from '../src/event-log/streams';
 import { freshFolder } from './support/folders';
 
+const quiet = (): void => undefined;
+
 const scratchIn = (folder: string): readonly string[] =>
   readdirSync(folder).filter((name) => name.startsWith('scratch-'));
 
@@ -31,7 +33,7 @@ describe('an event log by its address', () => {
     const folder = freshFolder();
     const identities = new Set<string>();
     for (const address of [folder, `sqlite:${folder}`, pathToFileURL(folder).href]) {
-      const log = await openLog(address, streamNames(), identities.size === 0 ? 'target' : 'source');
+      const log = await openLog(address, streamNames(), identities.size === 0 ? 'target' : 'source', quiet);
       identities.add(await log.identity());
       await log.close();
     }
@@ -40,7 +42,7 @@ describe('an event log by its address', () => {
 
   it('must be there to be copied from, and is not made by looking', async () => {
     const nowhere = join(freshFolder(), 'nowhere');
-    await expect(openLog(nowhere, streamNames(), 'source')).rejects.toMatchObject({
+    await expect(openLog(nowhere, streamNames(), 'source', quiet)).rejects.toMatchObject({
       code: 'copy_refused',
       message: `There is no event log in the folder ${nowhere}.`,
     });
@@ -50,7 +52,7 @@ describe('an event log by its address', () => {
   it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(
     'is refused where it makes no sense: "%s"',
     async (address) => {
-      const error = await openLog(address, streamNames(), 'target').catch(
+      const error = await openLog(address, streamNames(), 'target', quiet).catch(
         (reason: unknown) => reason as Error,
       );
       expect(error).toMatchObject({
@@ -64,7 +66,7 @@ describe('an event log by its address', () => {
   it('is refused where a file lies', async () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
-    await expect(openLog(file, streamNames(), 'target')).rejects.toMatchObject({
+    await expect(openLog(file, streamNames(), 'target', quiet)).rejects.toMatchObject({
       code: 'data_dir_unusable',
       message: expect.stringContaining(`The folder ${file} `),
     });

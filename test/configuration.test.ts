@@ -39,6 +39,20 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['a\0b'],
   },
+  EVENTSTORE_URL: {
+    good: [
+      ['esdb://127.0.0.1:2113?tls=false', 'esdb://127.0.0.1:2113?tls=false'],
+      ['esdb+discover://admin:secret@es.example.com', 'esdb+discover://admin:secret@es.example.com'],
+    ],
+    bad: ['http://127.0.0.1:2113', 'esdb://', 'esdb:127.0.0.1', 'esdb://a b', 'here'],
+  },
+  EVENTSTORE_WAIT_SECONDS: {
+    good: [
+      ['0', 0],
+      ['3600', 3_600],
+    ],
+    bad: ['3601', '-1', '60s'],
+  },
   SECRET: {
     good: [['x'.repeat(32), 'x'.repeat(32)]],
     bad: ['short', 'x'.repeat(31)],
@@ -113,6 +127,8 @@ describe('the configuration', () => {
       OPS_HOST: '127.0.0.1',
       OPS_PORT: 8_081,
       DATA_DIR: './data',
+      EVENTSTORE_URL: '',
+      EVENTSTORE_WAIT_SECONDS: 60,
       HEADER_PREFIX: 'SVC',
       STREAM_PREFIX: '',
       PUBLIC_URL: '',
@@ -137,7 +153,7 @@ describe('the configuration', () => {
   });
 
   it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
-    const shown = name === 'SECRET' ? '…' : JSON.stringify(text);
+    const shown = ['SECRET', 'EVENTSTORE_URL'].includes(name) ? '…' : JSON.stringify(text);
     const sentence = `${name}=${shown} makes no sense. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
     expect(() => readConfiguration({ [name]: text })).toThrow(
       expect.objectContaining({ code: 'configuration_invalid', message: sentence }),

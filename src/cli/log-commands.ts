@@ -3,6 +3,7 @@ import { openLog, withoutSecrets } from '../app';
 import { readConfiguration, settings } from '../configuration';
 import { copyLog, type CopyStep } from '../event-log/copy';
 import { streamNames } from '../event-log/streams';
+import { messageOf } from '../fault';
 import { jsonOption, wholeNumber } from './arguments';
 import { printOne, progressLine, say } from './output';
 
@@ -40,15 +41,17 @@ const patience = (seconds: Options['followUntilQuiet']): { quietMs: number; foll
   return { quietMs: 1_000 * (seconds === true ? FOLLOWED_QUIET_SECONDS : seconds), follow: true };
 };
 
+const onTrouble = (what: string, error: unknown): void => say(`${what} ${messageOf(error)}`);
+
 const copy = async (options: Options): Promise<void> => {
   const { STREAM_PREFIX } = readConfiguration(process.env);
   const streams = {
     from: streamNames(options.fromPrefix ?? STREAM_PREFIX),
     to: streamNames(options.toPrefix ?? STREAM_PREFIX),
   };
-  const from = { streams: streams.from, log: await openLog(options.from, streams.from, 'source') };
+  const from = { streams: streams.from, log: await openLog(options.from, streams.from, 'source', onTrouble) };
   try {
-    const to = { streams: streams.to, log: await openLog(options.to, streams.to, 'target') };
+    const to = { streams: streams.to, log: await openLog(options.to, streams.to, 'target', onTrouble) };
     const line = progressLine('Copying:');
     const began = Date.now();
     const text = stepText(began);
@@ -108,7 +111,7 @@ const copyCommand = (): Command =>
     .addHelpText(
       'after',
       `
-An address: the path of a data folder, or sqlite:PATH.
+An address: the path of a data folder, sqlite:PATH, or esdb://HOST:PORT for EventStoreDB and KurrentDB.
 Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. It can be
 killed and run again at any time. At its end both logs have been compared event by event: unequal is exit code 1.`,
     )

@@ -114,8 +114,11 @@ const holdsInfinity = (value: unknown): boolean => {
 
 /** What would not come out of the target as it lies in the source is not copied at all. */
 const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
-  if (Buffer.isBuffer(data) || data === undefined) return 'its data is not JSON';
+  // A bare text is what a log may give for JSON that is none.
+  if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
   if (!isRecord(metadata)) return 'its metadata is not a JSON object';
+  if (Object.hasOwn(metadata, 'recordedAt'))
+    return 'its metadata has a member recordedAt, which the log keeps for itself';
   if ((text.data + text.metadata).includes('null') && (holdsInfinity(data) || holdsInfinity(metadata)))
     return 'it holds a number that is too large';
   return undefined;

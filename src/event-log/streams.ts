@@ -9,6 +9,12 @@ export interface Streams {
   activity(tenantId: string): string;
   /** The operator's own acts. */
   operator(): string;
+  /** What the log says about itself. It is neither copied nor projected. */
+  log(): string;
+  /** Is it one of ours that holds history? */
+  holds(stream: string): boolean;
+  /** All names that `holds` accepts begin with one of these; others may as well. */
+  beginnings(): readonly string[];
   /** Whose stream it is, or undefined when it is none of ours. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
   /** Its name without the prefix, the same in every log, or undefined when it is none of ours. */
@@ -23,18 +29,22 @@ export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
   const withoutPrefix = (stream: string): string =>
     stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
+  const roleOf = (stream: string): string | undefined => {
+    const role = withoutPrefix(stream);
+    return role === 'operator' || pattern.test(role) ? role : undefined;
+  };
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,
+    log: () => `${prefix}log`,
+    holds: (stream) => roleOf(stream) !== undefined,
+    beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
     parse: (stream) => {
       const match = pattern.exec(withoutPrefix(stream));
       return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
     },
-    roleOf: (stream) => {
-      const role = withoutPrefix(stream);
-      return role === 'operator' || pattern.test(role) ? role : undefined;
-    },
+    roleOf,
     withRole: (role) => `${prefix}${role}`,
   };
 };

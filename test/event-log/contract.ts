@@ -7,20 +7,21 @@ import {
   type LoggedEvent,
   type NewEvent,
 } from '../../src/event-log/event-log';
-import { streamNames, type Streams } from '../../src/event-log/streams';
+import type { Streams } from '../../src/event-log/streams';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { seed, seeded } from '../support/property';
 import { refusedWith, until } from '../support/waiting';
 
 export interface OpenedLog {
   readonly log: EventLog;
+  /** The names of its streams: several logs may share a server, each with a prefix of its own. */
+  readonly streams: Streams;
   /** Closes it and opens the same log again, as a restarted program would. */
   reopen(): Promise<OpenedLog>;
 }
 
-type Open = (streams: Streams) => Promise<OpenedLog>;
+type Open = () => Promise<OpenedLog>;
 
-const streams = streamNames();
 const NOWHERE = 'There is nothing';
 
 /** Appends one event after another until there are so many, and gives all of them. */
@@ -63,16 +64,17 @@ export const eventLogContract = (name: string, open: Open): void => {
   describe(`the event log on ${name}`, () => {
     const opened = new Set<EventLog>();
     let log: EventLog;
+    let streams: Streams;
     let reopen: () => Promise<void>;
 
     const openOne = async (): Promise<OpenedLog> => {
-      const one = await open(streams);
+      const one = await open();
       opened.add(one.log);
       return one;
     };
 
     const take = (one: OpenedLog): void => {
-      log = one.log;
+      ({ log, streams } = one);
       reopen = async () => {
         opened.delete(one.log);
         const again = await one.reopen();
@@ -88,7 +90,7 @@ export const eventLogContract = (name: string, open: Open): void => {
       for (const one of all) await one.close();
     });
 
-    const aStream = (): string => streams.tenant(randomUUID());
+    const aStream = (of = streams): string => of.tenant(randomUUID());
 
     describe('distance', () => {
       it('tells how many events lie between two positions', async () => {
@@ -581,11 +583,11 @@ export const eventLogContract = (name: string, open: Open): void => {
               }),
               fc.integer({ min: 0, max: 20 }),
               async (writers, head) => {
-                const { log: own } = await openOne();
-                if (head > 0) await grow(own, aStream(), head);
+                const { log: own, streams: its } = await openOne();
+                if (head > 0) await grow(own, aStream(its), head);
                 const early = following((signal) => own.readAll({ follow: true, signal }));
                 const appendAll = async (sizes: readonly number[]): Promise<void> => {
-                  const stream = aStream();
+                  const stream = aStream(its);
                   let revision = -1;
                   for (const size of sizes) {
                     const expected = revision < 0 ? 'no_stream' : revision;
@@ -634,9 +636,9 @@ export const eventLogContract = (name: string, open: Open): void => {
       });
 
       it('know nothing at a position of another, longer log', async () => {
-        const { log: longer } = await openOne();
+        const { log: longer, streams: its } = await openOne();
         await grow(log, aStream(), 2);
-        await grow(longer, aStream(), 30);
+        await grow(longer, aStream(its), 30);
         const beyond = (await longer.head())!.position;
         expect(await log.eventIdAt(beyond)).toBeUndefined();
         expect(await eventsOf(log.readAll({ after: beyond }))).toEqual([]);
@@ -710,8 +712,8 @@ export const eventLogContract = (name: string, open: Open): void => {
 
       it('leaves nothing behind that keeps the process alive, and may be called twice', async () => {
         const before = resources();
-        const { log: own } = await openOne();
-        await grow(own, aStream(), 600);
+        const { log: own, streams: its } = await openOne();
+        await grow(own, aStream(its), 600);
         for await (const _ of own.readAll()) break;
         const tail = following((signal) => own.readAll({ follow: true, signal }));
         await until(() => tail.seen.length === 600);
@@ -724,8 +726,8 @@ export const eventLogContract = (name: string, open: Open): void => {
 
       it('ends those who follow', async () => {
         const before = resources();
-        const { log: own } = await openOne();
-        await grow(own, aStream(), 2);
+        const { log: own, streams: its } = await openOne();
+        await grow(own, aStream(its), 2);
         const tails = [
           following((signal) => own.readAll({ follow: true, signal })),
           following((signal) => own.readTenant(randomUUID(), { follow: true, signal })),

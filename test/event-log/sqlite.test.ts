@@ -20,6 +20,7 @@ const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
   const log = await sqliteEventLog(folder, streams);
   return {
     log,
+    streams,
     reopen: async () => {
       await log.close();
       return openIn(folder, streams);
@@ -27,7 +28,7 @@ const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
   };
 };
 
-eventLogContract('sqlite', (streams) => openIn(freshFolder(), streams));
+eventLogContract('sqlite', () => openIn(freshFolder(), streamNames()));
 
 describe('the SQLite event log', () => {
   const closing: (() => unknown)[] = [];

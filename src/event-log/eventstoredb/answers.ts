@@ -1,0 +1,77 @@
+import { beforeDeadline, monotonicMs } from '../../clock';
+import { fault, messageOf, type Fault } from '../../fault';
+import { logFault } from '../event-log';
+
+/** What the server's answers, and its silence, mean to callers of the port. Errors of the package are known by their `type`. */
+
+/** It does not say what became of the call. */
+export const noAnswer = (why: string): Fault => fault('no_answer', why);
+
+/** The package ignores its deadlines for reads, and a frozen server answers nothing: every call has a timer of its own. */
+export const inTime = <T>(call: Promise<T>, withinMs: number): Promise<T> =>
+  beforeDeadline(call, monotonicMs() + withinMs, () =>
+    noAnswer(`The event store has not answered within ${withinMs} ms.`),
+  );
+
+interface Raw {
+  readonly type?: string;
+  readonly code?: number | string;
+  readonly actualVersion?: bigint | 'no_stream';
+  readonly maxAppendSize?: number;
+}
+
+const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== null ? error : {});
+
+export const isNotLeader = (error: unknown): boolean => rawOf(error).type === 'not-leader';
+export const isMissingStream = (error: unknown): boolean => rawOf(error).type === 'stream-not-found';
+/** Also once it has become a fault of ours. */
+export const isUnknown = (error: unknown): boolean =>
+  rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
+export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
+
+/** The call never left this machine, by the words of gRPC: no connection, or no address for the name. */
+const NOT_SENT =
+  /No connection established|Name resolution failed|Channel closed before call started|Failed to discover/;
+
+const denied = () =>
+  logFault(
+    'log_unavailable',
+    'The event store refuses this user. Check the user and the password in EVENTSTORE_URL; $all can be read by $admins only.',
+    { isFinal: true },
+  );
+
+/** Waiting does not help. */
+export const isFinal = (error: unknown): boolean =>
+  (error as Partial<Fault> | undefined)?.more?.['isFinal'] === true;
+
+/** For an append: a certain answer, or that there is none. */
+export const appendFault = (stream: string, error: unknown): Fault => {
+  const { type, actualVersion, maxAppendSize } = rawOf(error);
+  switch (type) {
+    case 'wrong-expected-version':
+      return logFault('stream_changed', `Stream ${stream} has changed.`, {
+        actual: typeof actualVersion === 'bigint' ? Number(actualVersion) : -1,
+      });
+    case 'maximum-append-size-exceeded':
+      return logFault(
+        'event_too_large',
+        `The event store takes at most ${maxAppendSize} bytes in one append.`,
+      );
+    case 'access-denied':
+      return denied();
+    case 'stream-deleted':
+      return logFault('log_unavailable', `Stream ${stream} is deleted for ever in the event store.`);
+    case undefined:
+    default:
+  }
+  if (NOT_SENT.test(messageOf(error)))
+    return logFault('log_unavailable', `The event store cannot be reached: ${messageOf(error)}`);
+  return noAnswer(`The event store did not answer the append: ${messageOf(error)}`);
+};
+
+export const readFault = (error: unknown): Fault =>
+  isDenied(error)
+    ? denied()
+    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${messageOf(error)}`), {
+        cause: error,
+      });

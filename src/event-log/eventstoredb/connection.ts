@@ -1,0 +1,104 @@
+import { EventStoreDBClient } from '@eventstore/db-client';
+import { monotonicMs, pause } from '../../clock';
+import { unparsable } from './connection-string';
+
+/**
+ * The one client of this process, and another one when the first seems broken.
+ *
+ * The package keeps these members for its own subclasses, but makes none from a connection string.
+ */
+interface Insides {
+  supports: () => Promise<boolean>;
+  handleError: (client: unknown, error: Error) => Promise<void>;
+  createChannel: () => Promise<{ close(): void }>;
+}
+
+export interface Connection {
+  client(): EventStoreDBClient;
+  /** This one has not answered: later calls get another. Those under way are left alone for a while. */
+  renew(broken: EventStoreDBClient): void;
+  isClosed(): boolean;
+  close(): Promise<void>;
+}
+
+/** Calls under way on a client that was replaced have so long to end by themselves. */
+const RETIRE_MS = 6_000;
+/** A server that hangs is no reason for a connection per call. */
+const RENEW_EVERY_MS = 2_000;
+/** `dispose` of the package may never come back. */
+const DISPOSE_MS = 500;
+
+interface Owned {
+  readonly client: EventStoreDBClient;
+  shut(): Promise<void>;
+}
+
+const make = (url: string): EventStoreDBClient => {
+  try {
+    return EventStoreDBClient.connectionString(url);
+  } catch {
+    throw unparsable();
+  }
+};
+
+const own = (url: string): Owned => {
+  const client = make(url);
+  const insides = client as unknown as Insides;
+  const { handleError, createChannel } = insides;
+  let channel: { close(): void } | undefined;
+  let isShut = false;
+  Object.assign(insides, {
+    // Every append a call of its own. The package's batches share their pending appends between all connections of the
+    // process: a late answer on one of them is an exception that nobody can catch, and the next append never settles.
+    supports: async () => false,
+    // Nobody waits for this one, so nobody would see that no server was found.
+    handleError: (broken: unknown, error: Error) => handleError(broken, error).catch(() => undefined),
+    createChannel: async () => {
+      channel = await createChannel();
+      if (isShut) channel.close();
+      return channel;
+    },
+  } satisfies Insides);
+  return {
+    client,
+    shut: async () => {
+      isShut = true;
+      await Promise.race([client.dispose(), pause(DISPOSE_MS)]);
+      channel?.close();
+    },
+  };
+};
+
+export const connectTo = (url: string): Connection => {
+  let current = own(url);
+  let renewedAt = -Infinity;
+  let closed = false;
+  const retired = new Map<Owned, NodeJS.Timeout>();
+
+  const shut = (one: Owned): Promise<void> => {
+    clearTimeout(retired.get(one));
+    retired.delete(one);
+    return one.shut();
+  };
+  const retire = (one: Owned): void => {
+    const timer = setTimeout(() => void shut(one), RETIRE_MS);
+    retired.set(one, timer.unref());
+  };
+
+  return {
+    client: () => current.client,
+    renew: (broken) => {
+      const now = monotonicMs();
+      if (closed || broken !== current.client || now - renewedAt < RENEW_EVERY_MS) return;
+      renewedAt = now;
+      retire(current);
+      current = own(url);
+    },
+    isClosed: () => closed,
+    close: async () => {
+      if (closed) return;
+      closed = true;
+      await Promise.all([...retired.keys(), current].map(shut));
+    },
+  };
+};

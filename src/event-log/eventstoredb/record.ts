@@ -1,0 +1,71 @@
+import { jsonEvent, type EventData, type RecordedEvent } from '@eventstore/db-client';
+import type { LoggedEvent, NewEvent, Position } from '../event-log';
+
+/** The most digits that 64 bits need. Padded, so that the order of the text is the order of the log. */
+const DIGITS = 20;
+
+export const positionOf = (commit: bigint): Position => String(commit).padStart(DIGITS, '0');
+
+/** For what was written in one go, as everything of ours, both numbers are the same. Never through a JavaScript number. */
+export const pointOf = (position: Position): { readonly commit: bigint; readonly prepare: bigint } => {
+  const commit = BigInt(position);
+  return { commit, prepare: commit };
+};
+
+/** Where an event that was copied from another log says when that one recorded it. */
+const RECORDED_AT = 'recordedAt';
+
+/** The package makes a promise that never settles of what is no JSON: it must throw before. */
+const mustBeJson = (value: unknown): void => void JSON.stringify(value);
+
+export const recordOf = ({ id, type, data, metadata, recordedAt }: NewEvent): EventData => {
+  const all = recordedAt === undefined ? metadata : { ...metadata, [RECORDED_AT]: recordedAt };
+  mustBeJson(all);
+  return jsonEvent({ id: id.toLowerCase(), type, data, metadata: all });
+};
+
+const isMap = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+
+const momentIn = (metadata: unknown): string | undefined => {
+  const text = isMap(metadata) ? metadata[RECORDED_AT] : undefined;
+  if (typeof text !== 'string' || Number.isNaN(Date.parse(text))) return undefined;
+  return new Date(text).toISOString() === text ? text : undefined;
+};
+
+const without = (metadata: unknown): unknown => {
+  const { [RECORDED_AT]: _, ...rest } = metadata as Record<string, unknown>;
+  return rest;
+};
+
+/** What is called JSON and is none comes from the package as text; other bytes as an array of them. */
+const plain = (value: unknown): unknown => {
+  if (typeof value === 'string') return Buffer.from(value);
+  return value instanceof Uint8Array ? Buffer.from(value) : value;
+};
+
+/** Roughly what a value takes: cheaper than to write it down again. */
+const weightOf = (value: unknown): number => {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 4;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  let sum = 2;
+  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside);
+  return sum;
+};
+
+export const eventOf = (record: RecordedEvent): LoggedEvent => {
+  const recordedAt = momentIn(record.metadata);
+  const metadata = recordedAt === undefined ? record.metadata : without(record.metadata);
+  return {
+    id: record.id,
+    type: record.type,
+    data: plain(record.data),
+    metadata: plain(metadata),
+    stream: record.streamId,
+    revision: Number(record.revision),
+    position: positionOf(record.position?.commit ?? 0n),
+    recordedAt: recordedAt ?? record.created.toISOString(),
+    bytes: weightOf(record.data) + weightOf(record.metadata),
+  };
+};

@@ -1,0 +1,99 @@
+import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
+import { pause } from '../../clock';
+import type { LoggedEvent, Position } from '../event-log';
+import { codeOf } from '../../fault';
+import { isDenied, isMissingStream, readFault } from './answers';
+import type { Connection } from './connection';
+import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
+
+/** A read that gives nothing for so long has failed. */
+export const SILENT_MS = 3_000;
+
+/** The leader has the newest. On a single node this changes nothing. */
+export const fromLeader = { requiresLeader: true } as const;
+
+/** A dropped connection or a new leader: the package finds its way, but does not ask again by itself. */
+const ATTEMPTS = 3;
+const AGAIN_MS = 30;
+
+/**
+ * Reads on after each failure from where it is, as long as that brings something; `open` begins just after what was
+ * given last. A stream that is not there is empty.
+ */
+export const persistently = async function* (
+  connection: Connection,
+  open: (client: EventStoreDBClient, last: LoggedEvent | undefined) => AsyncIterable<Batch>,
+): AsyncGenerator<Batch> {
+  let last: LoggedEvent | undefined;
+  for (let failures = 0; ;) {
+    const client = connection.client();
+    try {
+      for await (const batch of open(client, last)) {
+        yield batch;
+        last = batch.at(-1);
+        failures = 0;
+      }
+      return;
+    } catch (error) {
+      if (isMissingStream(error)) return;
+      const silent = codeOf(error) === 'no_answer';
+      if (silent) connection.renew(client);
+      failures += 1;
+      if (silent || isDenied(error) || failures === ATTEMPTS || connection.isClosed()) throw readFault(error);
+      await pause(AGAIN_MS * failures);
+    }
+  }
+};
+
+export interface StreamReader {
+  /** From just after a revision to the end. */
+  forwards(stream: string, after: number): AsyncIterable<Batch>;
+  at(stream: string, revision: number): Promise<LoggedEvent | undefined>;
+  last(stream: string): Promise<LoggedEvent | undefined>;
+  /** The last revision that lies at or before a position, or -1. */
+  revisionAt(stream: string, position: Position): Promise<number>;
+}
+
+export const streamReader = (connection: Connection): StreamReader => {
+  const one = async (stream: string, from: bigint | typeof END): Promise<LoggedEvent | undefined> => {
+    const reading = persistently(connection, (client) =>
+      batchesOf(
+        sourceOf(
+          client.readStream(stream, { fromRevision: from, direction: BACKWARDS, maxCount: 1, ...fromLeader }),
+          SILENT_MS,
+        ),
+      ),
+    );
+    for await (const [event] of reading) return event;
+    return undefined;
+  };
+
+  const at: StreamReader['at'] = async (stream, revision) => {
+    const event = await one(stream, BigInt(revision));
+    return event?.revision === revision ? event : undefined;
+  };
+
+  return {
+    forwards: (stream, after) =>
+      persistently(connection, (client, last) => {
+        const fromRevision = BigInt((last?.revision ?? after) + 1);
+        return batchesOf(
+          sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD), SILENT_MS),
+        );
+      }),
+    at,
+    last: (stream) => one(stream, END),
+    revisionAt: async (stream, position) => {
+      let low = -1;
+      let high = (await one(stream, END))?.revision ?? -1;
+      while (low < high) {
+        const middle = Math.ceil((low + high) / 2);
+        const found = (await at(stream, middle))?.position;
+        // A revision that is no longer there was removed from the front of the stream: what we look for is behind it.
+        if (found === undefined || found <= position) low = middle;
+        else high = middle - 1;
+      }
+      return low;
+    },
+  };
+};

@@ -1,0 +1,69 @@
+import type { LoggedEvent, Position } from '../event-log';
+import type { Batch } from './source';
+import type { StreamReader } from './stream-reader';
+
+const BATCH_EVENTS = 512;
+const BATCH_BYTES = 1_048_576;
+
+/** A stream's events one by one, up to a position. */
+const eventsUpTo = async function* (
+  batches: AsyncIterable<Batch>,
+  last: Position,
+): AsyncGenerator<LoggedEvent> {
+  for await (const batch of batches)
+    for (const event of batch) {
+      if (event.position > last) return;
+      yield event;
+    }
+};
+
+type Heads = { readonly reading: AsyncGenerator<LoggedEvent>; next: LoggedEvent | undefined }[];
+
+const merged = async function* (heads: Heads): AsyncGenerator<LoggedEvent> {
+  for (;;) {
+    const first = heads
+      .filter(({ next }) => next !== undefined)
+      .toSorted((a, b) => ((a.next?.position ?? '') < (b.next?.position ?? '') ? -1 : 1))[0];
+    if (first?.next === undefined) return;
+    yield first.next;
+    first.next = (await first.reading.next()).value as LoggedEvent | undefined;
+  }
+};
+
+const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGenerator<Batch> {
+  let batch: LoggedEvent[] = [];
+  let bytes = 0;
+  for await (const event of events) {
+    batch.push(event);
+    bytes += event.bytes ?? 0;
+    if (batch.length < BATCH_EVENTS && bytes < BATCH_BYTES) continue;
+    yield batch;
+    batch = [];
+    bytes = 0;
+  }
+  if (batch.length > 0) yield batch;
+};
+
+/**
+ * Several streams merged by position, from just after one up to another that is in the log: up to there all of them are
+ * complete, whichever is read first.
+ */
+export const mergedUpTo = async function* (
+  reader: StreamReader,
+  streams: readonly string[],
+  after: Position,
+  last: Position,
+): AsyncGenerator<Batch> {
+  const open = async (stream: string) => {
+    const revision = after === '' ? -1 : await reader.revisionAt(stream, after);
+    const reading = eventsUpTo(reader.forwards(stream, revision), last);
+    return { reading, next: (await reading.next()).value as LoggedEvent | undefined };
+  };
+  const heads: Heads = [];
+  try {
+    for (const stream of streams) heads.push(await open(stream));
+    yield* inBatches(merged(heads));
+  } finally {
+    for (const { reading } of heads) await reading.return(undefined);
+  }
+};

@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
+import { streamNames, type Streams } from '../../src/event-log/streams';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { eventLogContract, type OpenedLog } from './contract';
+
+/** A real server, if one is named; else the stand-in. The same suite either way, each log with a prefix of its own. */
+const REAL = process.env['EVENTSTORE_URL'];
+const around = { waitMs: 10_000, onTrouble: () => undefined };
+
+let standIn: StandIn | undefined;
+beforeAll(async () => {
+  if (REAL === undefined) standIn = await startStandIn();
+});
+afterAll(() => standIn?.stop());
+
+const openAs = async (streams: Streams): Promise<OpenedLog> => {
+  const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
+  return {
+    log,
+    streams,
+    reopen: async () => {
+      await log.close();
+      return openAs(streams);
+    },
+  };
+};
+
+eventLogContract(REAL === undefined ? 'the EventStoreDB stand-in' : 'EventStoreDB', () =>
+  openAs(streamNames(`test-${randomUUID()}.`)),
+);

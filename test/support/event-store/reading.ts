@@ -1,0 +1,169 @@
+import { status, type ServerWritableStream } from '@grpc/grpc-js';
+import { randomUUID } from 'node:crypto';
+import { ReadReq, type ReadResp } from '@eventstore/db-client/generated/streams_pb';
+import { caughtUp, checkpoint, confirmation, eventOf, nameOf, notFound, rpcError } from './messages';
+import type { StoredLog, StoredRecord } from './stored-log';
+
+export type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
+
+/** [source] The default search window of a filter. */
+const WINDOW = 32;
+/** So many records are sent before others have their turn. */
+const TURN = 100;
+/**
+ * [seen] The live buffer holds 32 events: one append of 500 overran it within two or three, 1,000 at once, 100 never.
+ * The real one is a race between threads; here it is a number.
+ */
+const LIVE_BACKLOG = 600;
+
+const TOO_SLOW = 'Consumer too slow to handle event while live. Client resubscription required.';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Writes and waits while the client does not take it. False when the call is over. */
+const write = (call: ReadCall, message: ReadResp): Promise<boolean> =>
+  new Promise((resolve) => {
+    if (call.cancelled || call.destroyed || call.writableEnded) return resolve(false);
+    if (call.write(message)) return resolve(true);
+    const over = (): void => done(false);
+    const drained = (): void => done(true);
+    const done = (answer: boolean): void => {
+      call.off('drain', drained).off('cancelled', over).off('close', over);
+      resolve(answer);
+    };
+    call.on('drain', drained).on('cancelled', over).on('close', over);
+  });
+
+/** [seen] A position that is no record boundary is an unknown error; one beyond the end is accepted silently. */
+const indexOf = (log: StoredLog, position: ReadReq.Options.Position): number => {
+  const found = log.indexAt(BigInt(position.getCommitPosition()));
+  if (found === undefined) throw rpcError(status.UNKNOWN, 'Unexpected ReadAllResult: Error');
+  return found;
+};
+
+const recordsWanted = (log: StoredLog, options: ReadReq.Options): readonly StoredRecord[] | undefined => {
+  const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+  const all = options.getAll();
+  if (all !== undefined) {
+    const place = all.getPosition();
+    const at = place === undefined ? (all.hasEnd() ? log.records.length : 0) : indexOf(log, place);
+    // [seen] Inclusive forwards, exclusive backwards.
+    return backwards ? log.records.slice(0, at).toReversed() : log.records.slice(at);
+  }
+  const from = options.getStream();
+  const records = log.ofStream(nameOf(from?.getStreamIdentifier()));
+  if (records.length === 0) return undefined;
+  if (backwards) {
+    const last = from?.hasEnd() === true ? records.length - 1 : Number(from?.getRevision() ?? 0);
+    return records.slice(0, last + 1).toReversed();
+  }
+  return from?.hasStart() === true ? records : records.slice(Number(from?.getRevision() ?? 0));
+};
+
+export const readOnce = async (log: StoredLog, call: ReadCall, options: ReadReq.Options): Promise<void> => {
+  const records = recordsWanted(log, options);
+  if (records === undefined) await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
+  const count = Number(options.getCount());
+  // [seen] To read nothing never ends.
+  if (count === 0) return;
+  for (const [i, record] of (records ?? []).slice(0, count).entries()) {
+    if (!(await write(call, eventOf(record)))) return;
+    if (i % TURN === TURN - 1) await turn();
+  }
+  call.end();
+};
+
+/** A subscription to $all, and what can be done to it from outside. */
+export interface Subscription {
+  /** An orderly end, without an error. */
+  end(): void;
+  /** It stays, but says nothing any more. */
+  mute(): void;
+  fail(code: number, details: string): void;
+  /** Says that everything was looked at up to here, although it was not sent. */
+  lie(position: bigint): void;
+}
+
+const filterOf = (options: ReadReq.Options): ((record: StoredRecord) => boolean) => {
+  const prefixes = options.getFilter()?.getStreamIdentifier()?.getPrefixList() ?? [];
+  return ({ stream }) => prefixes.length === 0 || prefixes.some((prefix) => stream.startsWith(prefix));
+};
+
+const startOf = (log: StoredLog, options: ReadReq.Options): number => {
+  const all = options.getAll();
+  const place = all?.getPosition();
+  if (place === undefined) return all?.hasEnd() === true ? log.records.length : 0;
+  // [seen] A subscription begins after the event at its position.
+  return Math.min(log.records.length, indexOf(log, place) + 1);
+};
+
+export const subscribe = (log: StoredLog, call: ReadCall, options: ReadReq.Options): Subscription => {
+  const isWanted = filterOf(options);
+  const filter = options.getFilter();
+  const interval =
+    (filter?.hasMax() === true ? filter.getMax() : WINDOW) * (filter?.getCheckpointintervalmultiplier() ?? 1);
+  let next = startOf(log, options);
+  let scanned = 0;
+  let isLive = false;
+  let isMute = false;
+  let isOver = false;
+  let wake = (): void => undefined;
+
+  const over = (): void => {
+    isOver = true;
+    unlisten();
+    wake();
+  };
+  const fail = (code: number, details: string): void => {
+    if (isOver) return;
+    over();
+    call.emit('error', rpcError(code, details));
+  };
+  const unlisten = log.onAppended(() => {
+    // [seen] Code 10. A consumer that lags is dropped, and has to come again.
+    if (isLive && !isMute && log.records.length - next > LIVE_BACKLOG) fail(status.ABORTED, TOO_SLOW);
+    wake();
+  });
+  call.on('cancelled', over).on('close', over);
+
+  const send = async (record: StoredRecord): Promise<void> => {
+    scanned += 1;
+    if (isWanted(record)) await write(call, eventOf(record));
+    // [seen] One per so many events looked at, none while idle, never ahead of what was sent.
+    if (scanned % interval === 0) await write(call, checkpoint(record.position));
+    if (scanned % TURN === 0) await turn();
+  };
+  const news = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      if (isOver || (!isMute && next < log.records.length)) resolve();
+    });
+
+  const run = async (): Promise<void> => {
+    await write(call, confirmation(randomUUID()));
+    while (!isOver) {
+      while (!isOver && !isMute && next < log.records.length) {
+        const record = log.records[next] as StoredRecord;
+        next += 1;
+        await send(record);
+      }
+      // [seen] Once, before anything live.
+      if (!isLive && !isOver && !isMute) await write(call, caughtUp());
+      isLive = true;
+      await news();
+    }
+  };
+  void run();
+
+  return {
+    end: () => {
+      over();
+      call.end();
+    },
+    mute: () => {
+      isMute = true;
+    },
+    fail,
+    lie: (position) => call.write(checkpoint(position)),
+  };
+};

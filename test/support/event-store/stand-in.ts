@@ -1,0 +1,271 @@
+import {
+  Server,
+  ServerCredentials,
+  status,
+  type sendUnaryData,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+} from '@grpc/grpc-js';
+import { ClusterInfo, EndPoint, MemberInfo } from '@eventstore/db-client/generated/gossip_pb';
+import { GossipService } from '@eventstore/db-client/generated/gossip_grpc_pb';
+import { ServerFeaturesService } from '@eventstore/db-client/generated/serverfeatures_grpc_pb';
+import { SupportedMethods } from '@eventstore/db-client/generated/serverfeatures_pb';
+import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
+import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
+import type { AppendReq, AppendResp } from '@eventstore/db-client/generated/streams_pb';
+import { randomUUID } from 'node:crypto';
+import { openGate, type Gate } from './gate';
+import { answerTo, expectedOf, nameOf, proposedOf, rpcError } from './messages';
+import { readOnce, subscribe, type ReadCall, type Subscription } from './reading';
+import { storedLog, type Proposed, type StoredLog } from './stored-log';
+
+/**
+ * A stand-in for EventStoreDB over real gRPC that misbehaves on command. What it imitates, and from where that is known,
+ * stands at each place. Never seen on a real server: `notLeader`, the refusal of a user, `lie`, and how TLS is set up.
+ */
+export interface StandIn {
+  readonly url: string;
+  readonly port: number;
+  readonly log: StoredLog;
+  readonly gate: Gate;
+  /** What has been asked of it, by method. */
+  readonly asked: Readonly<Record<Method, number>>;
+  readonly subscriptions: ReadonlySet<Subscription>;
+  /** The next so many appends go through this instead. */
+  nextAppends(what: AppendFault, times?: number): void;
+  /** Every call to a leader is sent to another server. */
+  notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
+  /** Answers everything with an error until told otherwise. */
+  refuseAll(error: { readonly code: number; readonly details: string } | undefined): void;
+  /** The process is gone, with its connections; the log is on the disk. */
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export type AppendFault =
+  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'cut' | 'wrong_revision' | 'timeout';
+type Method = 'append' | 'read' | 'features' | 'gossip' | 'batch';
+
+export interface StandInWish {
+  readonly log?: StoredLog;
+  /** [seen] One call takes so many bytes of data; metadata does not count. */
+  readonly maxAppendSize?: number;
+  readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
+  /** Only this user may do anything. */
+  readonly user?: { readonly name: string; readonly password: string };
+  /** For a cluster: what gossip says. */
+  readonly members?: () => readonly { readonly port: number; readonly isLeader: boolean }[];
+}
+
+/** [seen] An append whose ids are under way already is not answered before this. */
+const COMMIT_TIMEOUT_MS = 2_000;
+const DEFAULT_MAX_APPEND = 1_048_576;
+
+type AppendCall = ServerReadableStream<AppendReq, AppendResp>;
+type Meta = { readonly metadata: { get(name: string): readonly (string | Buffer)[] } };
+
+export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => {
+  const log = wish.log ?? storedLog();
+  const asked = { append: 0, read: 0, features: 0, gossip: 0, batch: 0 };
+  const subscriptions = new Set<Subscription>();
+  const timers = new Set<NodeJS.Timeout>();
+  const underWay = new Set<string>();
+  const faults: AppendFault[] = [];
+  let leader: { readonly host: string; readonly port: number } | undefined;
+  let refusal: { readonly code: number; readonly details: string } | undefined;
+  let server: Server;
+  let inside = 0;
+  const gate = await openGate(() => inside);
+
+  const later = (ms: number, work: () => void): void => {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      work();
+    }, ms);
+    timers.add(timer);
+  };
+
+  /** [source] RpcExceptions: access-denied for who may not, and for a wrong password the code of a 401. */
+  const mayNot = (call: Meta) => {
+    if (wish.user === undefined) return undefined;
+    const { name, password } = wish.user;
+    const [sent] = call.metadata.get('authorization');
+    if (sent === undefined)
+      return rpcError(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
+    const right = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+    return String(sent) === right ? undefined : rpcError(status.UNAUTHENTICATED, 'Unauthenticated');
+  };
+
+  /** [source] RpcExceptions.LeaderInfo, for calls that ask for the leader. */
+  const refused = (call: Meta) => {
+    if (refusal !== undefined) return rpcError(refusal.code, refusal.details);
+    if (leader !== undefined && call.metadata.get('requires-leader').length > 0)
+      return rpcError(status.NOT_FOUND, 'Leader info available', {
+        exception: 'not-leader',
+        'leader-endpoint-host': leader.host,
+        'leader-endpoint-port': String(leader.port),
+      });
+    return mayNot(call);
+  };
+
+  const commit = (
+    options: AppendReq.Options,
+    events: readonly Proposed[],
+    answer: sendUnaryData<AppendResp>,
+  ): void => {
+    const stream = nameOf(options.getStreamIdentifier());
+    const size = events.reduce((sum, event) => sum + event.data.length, 0);
+    const most = wish.maxAppendSize ?? DEFAULT_MAX_APPEND;
+    if (size > most) {
+      const trailers = { exception: 'maximum-append-size-exceeded', 'maximum-append-size': String(most) };
+      return answer(rpcError(status.INVALID_ARGUMENT, `Maximum Append Size of ${most} Exceeded.`, trailers));
+    }
+    const expected = expectedOf(options);
+    const fault = faults.shift();
+    if (fault === 'hang') return;
+    if (fault === 'cut') return gate.cut();
+    if (fault === 'timeout') return answer(rpcError(status.ABORTED, 'Operation timed out: CommitTimeout'));
+    if (fault === 'wrong_revision')
+      return answer(null, answerTo({ kind: 'wrong_revision', actual: 4_711 }, expected));
+    const verdict = log.append(stream, expected, events);
+    if (fault === 'commit_and_hang') return;
+    if (fault === 'commit_and_cut') return gate.cut();
+    answer(null, answerTo(verdict, expected));
+  };
+
+  /** Commits come a moment later, so that two appends can be under way at once. */
+  const queue = (
+    options: AppendReq.Options,
+    events: readonly Proposed[],
+    answer: sendUnaryData<AppendResp>,
+  ): void => {
+    const stream = nameOf(options.getStreamIdentifier());
+    const key = `${stream} ${events[0]?.id}`;
+    if (log.ofStream(stream).some(({ id }) => id === events[0]?.id)) return commit(options, events, answer);
+    if (underWay.has(key))
+      return later(COMMIT_TIMEOUT_MS, () =>
+        answer(rpcError(status.ABORTED, 'Operation timed out: CommitTimeout')),
+      );
+    underWay.add(key);
+    setImmediate(() => {
+      underWay.delete(key);
+      commit(options, events, answer);
+    });
+  };
+
+  const append = (call: AppendCall, answer: sendUnaryData<AppendResp>): void => {
+    asked.append += 1;
+    let options: AppendReq.Options | undefined;
+    const events: Proposed[] = [];
+    call.on('data', (message: AppendReq) => {
+      options ??= message.getOptions();
+      const proposed = message.getProposedMessage();
+      if (proposed !== undefined) events.push(proposedOf(proposed));
+    });
+    call.on('end', () => {
+      const error = refused(call);
+      if (error !== undefined) return answer(error);
+      // [source] What is cut off half-way is not written at all.
+      if (options !== undefined && !call.cancelled && events.length > 0) queue(options, events, answer);
+    });
+  };
+
+  const read = (call: ReadCall): void => {
+    asked.read += 1;
+    const options = call.request.getOptions();
+    const error = refused(call);
+    if (error !== undefined || options === undefined) return void call.emit('error', error);
+    try {
+      if (!options.hasSubscription())
+        return void readOnce(log, call, options).catch((wrong: unknown) => call.emit('error', wrong));
+      const subscription = subscribe(log, call, options);
+      subscriptions.add(subscription);
+      const forget = (): void => void subscriptions.delete(subscription);
+      call.on('cancelled', forget).on('close', forget);
+    } catch (wrong) {
+      call.emit('error', wrong);
+    }
+  };
+
+  const features = (_: unknown, answer: sendUnaryData<SupportedMethods>): void => {
+    asked.features += 1;
+    answer(refusal === undefined ? null : rpcError(refusal.code, refusal.details), new SupportedMethods());
+  };
+
+  const members = wish.members ?? (() => [{ port: gate.port, isLeader: true }]);
+  const gossip = (_: ServerUnaryCall<Empty, ClusterInfo>, answer: sendUnaryData<ClusterInfo>): void => {
+    asked.gossip += 1;
+    const list = members().map(({ port, isLeader }) =>
+      new MemberInfo()
+        .setInstanceId(new UUID().setString(randomUUID()))
+        .setIsAlive(true)
+        .setState(isLeader ? MemberInfo.VNodeState.LEADER : MemberInfo.VNodeState.FOLLOWER)
+        .setHttpEndPoint(new EndPoint().setAddress('127.0.0.1').setPort(port)),
+    );
+    answer(null, new ClusterInfo().setMembersList(list));
+  };
+
+  const credentials = (): ServerCredentials =>
+    wish.tls === undefined
+      ? ServerCredentials.createInsecure()
+      : ServerCredentials.createSsl(null, [{ private_key: wish.tls.key, cert_chain: wish.tls.certificate }]);
+
+  const start = async (): Promise<void> => {
+    server = new Server({ 'grpc.max_receive_message_length': 17 * 1_048_576 });
+    const unmade = (call: { emit(name: 'error', error: unknown): void }): void => {
+      asked.batch += 1;
+      call.emit(
+        'error',
+        rpcError(status.UNIMPLEMENTED, 'The stand-in takes every append as a call of its own.'),
+      );
+    };
+    server.addService(StreamsService, {
+      append,
+      read,
+      batchAppend: unmade,
+      delete: unmade,
+      tombstone: unmade,
+    });
+    server.addService(ServerFeaturesService, { getSupportedMethods: features });
+    server.addService(GossipService, { read: gossip });
+    inside = await new Promise<number>((resolve, reject) =>
+      server.bindAsync('127.0.0.1:0', credentials(), (error, port) =>
+        error === null ? resolve(port) : reject(error),
+      ),
+    );
+  };
+  await start();
+
+  const down = (): void => {
+    for (const timer of timers) clearTimeout(timer);
+    timers.clear();
+    underWay.clear();
+    server.forceShutdown();
+  };
+
+  return {
+    url: `esdb://127.0.0.1:${gate.port}?tls=${wish.tls !== undefined}`,
+    port: gate.port,
+    log,
+    gate,
+    asked,
+    subscriptions,
+    nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
+    notLeader: (other) => (leader = other),
+    refuseAll: (error) => (refusal = error),
+    kill: async () => {
+      await gate.shut();
+      down();
+    },
+    restart: async () => {
+      await start();
+      await gate.open();
+    },
+    stop: async () => {
+      gate.thaw();
+      await gate.shut();
+      down();
+    },
+  };
+};

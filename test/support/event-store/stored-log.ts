@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+
+/**
+ * What the stand-in server remembers. It imitates EventStoreDB 23.10 and shares nothing with the adapter. Where each
+ * behaviour is known from: [seen] on a running 23.10.8, or [source] read in its public source (branch oss-v23.10).
+ */
+export interface StoredRecord {
+  readonly stream: string;
+  readonly revision: number;
+  readonly id: string;
+  readonly type: string;
+  readonly contentType: string;
+  readonly data: Uint8Array;
+  readonly metadata: Uint8Array;
+  readonly created: number;
+  readonly position: bigint;
+}
+
+export interface Proposed {
+  readonly id: string;
+  readonly type: string;
+  readonly contentType: string;
+  readonly data: Uint8Array;
+  readonly metadata: Uint8Array;
+}
+
+export type ExpectedRevision = 'any' | 'no_stream' | 'stream_exists' | bigint;
+
+export type Verdict =
+  | { readonly kind: 'written' | 'again'; readonly revision: number; readonly position: bigint }
+  | { readonly kind: 'wrong_revision'; readonly actual: number };
+
+/** [seen] Positions are byte offsets with gaps: a record takes more than its data. */
+const OVERHEAD = 113n;
+
+export interface StoredLog {
+  readonly records: readonly StoredRecord[];
+  ofStream(stream: string): readonly StoredRecord[];
+  append(stream: string, expected: ExpectedRevision, events: readonly Proposed[]): Verdict;
+  /** The index of the record at this position; the number of records if it lies beyond the end; else undefined. */
+  indexAt(position: bigint): number | undefined;
+  onAppended(listener: () => void): () => void;
+}
+
+export const storedLog = (): StoredLog => {
+  const records: StoredRecord[] = [];
+  const streams = new Map<string, StoredRecord[]>();
+  const listeners = new Set<() => void>();
+  let end = 0n;
+
+  const add = (stream: string, event: Proposed): StoredRecord => {
+    const own = streams.get(stream) ?? [];
+    streams.set(stream, own);
+    const record = { ...event, stream, revision: own.length, created: Date.now(), position: end };
+    end += OVERHEAD + BigInt(event.data.length + event.metadata.length + event.type.length + stream.length);
+    own.push(record);
+    records.push(record);
+    return record;
+  };
+
+  /** [seen] The server writes about itself as well, so $all holds what is not ours. */
+  const addStatistics = (): void => {
+    const none = new Uint8Array();
+    const data = Buffer.from('{"proc":{"cpu":1}}');
+    const type = '$statsCollected';
+    add('$stats-127.0.0.1:2113', {
+      id: randomUUID(),
+      type,
+      contentType: 'application/json',
+      data,
+      metadata: none,
+    });
+  };
+  addStatistics();
+
+  /** [source] IndexWriter.CheckCommit: with an exact revision the ids that follow it decide whether it is the same again. */
+  const again = (own: readonly StoredRecord[], after: number, events: readonly Proposed[]): Verdict => {
+    const stored = own.slice(after + 1, after + 1 + events.length);
+    const last = stored.at(-1);
+    const same = stored.length === events.length && stored.every((record, i) => record.id === events[i]?.id);
+    if (same && last !== undefined)
+      return { kind: 'again', revision: last.revision, position: last.position };
+    return { kind: 'wrong_revision', actual: own.length - 1 };
+  };
+
+  return {
+    records,
+    ofStream: (stream) => streams.get(stream) ?? [],
+    append: (stream, expected, events) => {
+      const own = streams.get(stream) ?? [];
+      const actual = own.length - 1;
+      const wanted = typeof expected === 'bigint' ? Number(expected) : expected === 'no_stream' ? -1 : actual;
+      if (expected === 'stream_exists' && actual < 0) return { kind: 'wrong_revision', actual };
+      if (wanted < actual) return again(own, wanted, events);
+      if (wanted > actual) return { kind: 'wrong_revision', actual };
+      if (records.length % 16 === 0) addStatistics();
+      const last = events.map((event) => add(stream, event)).at(-1) as StoredRecord;
+      for (const listener of listeners) listener();
+      return { kind: 'written', revision: last.revision, position: last.position };
+    },
+    indexAt: (position) => {
+      if (position >= end) return records.length;
+      let low = 0;
+      let high = records.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((records[middle] as StoredRecord).position < position) low = middle + 1;
+        else high = middle;
+      }
+      return records[low]?.position === position ? low : undefined;
+    },
+    onAppended: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+};
