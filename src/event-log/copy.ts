@@ -1,6 +1,7 @@
 import { monotonicMs, pause } from '../clock';
 import { codeOf, fault, messageOf } from '../fault';
-import { differenceOf, newEventOf, reading, type Own, type Reading, type Side } from './copy-reading';
+import { compare, noCopy } from './copy-comparing';
+import { newEventOf, reading, type Own, type Side } from './copy-reading';
 import { LARGEST_APPEND, type NewEvent, type Position } from './event-log';
 
 /**
@@ -69,68 +70,17 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   if (run !== undefined) yield run;
 }
 
-/** Repeats an append that the target could not take: at the same revision, so it is there once. */
 const appendRun = async ({ log, streams }: Side, { role, first, events }: Run): Promise<void> => {
   const { revision, id } = first.event;
   const stream = streams.withRole(role);
-  const end = monotonicMs() + PATIENCE_MS;
-  for (;;) {
-    try {
-      await log.append(stream, events, revision === 0 ? 'no_stream' : revision - 1, APPEND_MS);
-      return;
-    } catch (error) {
-      const code = codeOf(error);
-      if (code === 'stream_changed')
-        throw fault(
-          'copy_differs',
-          `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target. Either something else writes there, or the source does not hold the beginning of that stream.`,
-        );
-      if (code !== 'log_unavailable' && code !== 'outcome_unknown') throw error;
-      if (monotonicMs() > end)
-        throw fault(code, `${messageOf(error)} What is copied is safe: the same command goes on from there.`);
-    }
-    await pause(AGAIN_MS);
-  }
-};
-
-const nameOf = ({ event }: Own): string =>
-  `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;
-
-const noCopy = (why: string, here: string): Error =>
-  fault('copy_differs', `The target is no copy of this source: ${why} ${here}`);
-
-/**
- * Reads both on from where they were found equal. Throws at the first difference; tells whether the target is complete
- * up to a position of the source.
- */
-const compare = async (
-  source: Reading,
-  target: Reading,
-  upTo: Position,
-  tell: (done: number) => void,
-): Promise<'complete' | 'incomplete'> => {
-  const theirs = target.events()[Symbol.asyncIterator]();
-  const number = (): string => `event number ${source.count() + 1}`;
   try {
-    for await (const ours of source.events(upTo)) {
-      const next = await theirs.next();
-      if (next.done === true) return 'incomplete';
-      const difference = differenceOf(ours, next.value);
-      if (difference !== undefined)
-        throw noCopy(
-          `${number()} is ${nameOf(next.value)}, where the source has ${nameOf(ours)}.`,
-          `They differ in: ${difference}.`,
-        );
-      source.take(ours);
-      target.take(next.value);
-      tell(source.count());
-    }
-    const more = await theirs.next();
-    if (more.done !== true)
-      throw noCopy(`it also holds ${nameOf(more.value)} as ${number()},`, 'which the source has not there.');
-    return 'complete';
-  } finally {
-    await theirs.return?.(undefined);
+    await log.append(stream, events, revision === 0 ? 'no_stream' : revision - 1, APPEND_MS);
+  } catch (error) {
+    if (codeOf(error) !== 'stream_changed') throw error;
+    throw fault(
+      'copy_differs',
+      `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target. Either something else writes there, or the source does not hold the beginning of that stream.`,
+    );
   }
 };
 
@@ -172,47 +122,74 @@ const firstHead = async (source: Side, { quietMs, follow }: CopyWish): Promise<P
   return head.position;
 };
 
-/** Appends to the target what the source has after the place up to which they are equal. Gives how many those were. */
+/** Appends to the target what the source has after the place up to which they are equal. */
 const copyRest = async (
   [from, to]: readonly [Side, Side],
   { after, upTo }: { readonly after: Position | undefined; readonly upTo: Position },
-  tell: (copied: number) => void,
-): Promise<number> => {
-  let copied = 0;
+  tell: (events: number) => void,
+): Promise<void> => {
   for await (const run of runsOf(reading(from, after).events(upTo))) {
     await appendRun(to, run);
-    copied += run.events.length;
-    tell(copied);
+    tell(run.events.length);
   }
-  return copied;
+};
+
+/**
+ * Tries again while a log is out of reach: for as long as that brings anything, and a while longer. Whatever became of
+ * an append that was not answered is seen when the two are compared again.
+ */
+const patiently = async (work: () => Promise<void>, progress: () => number): Promise<void> => {
+  let [reached, since] = [progress(), monotonicMs()];
+  for (;;)
+    try {
+      return await work();
+    } catch (error) {
+      const code = codeOf(error);
+      if (code !== 'log_unavailable' && code !== 'outcome_unknown') throw error;
+      if (progress() > reached) [reached, since] = [progress(), monotonicMs()];
+      if (monotonicMs() - since > PATIENCE_MS)
+        throw fault(code, `${messageOf(error)} What is copied is safe: the same command goes on from there.`);
+      await pause(AGAIN_MS);
+    }
 };
 
 export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Copied> => {
   await mustDiffer(from, to);
   const [source, target] = [reading(from), reading(to)];
   let upTo = await firstHead(from, wish);
-  let copied = 0;
+  let found: number | undefined;
+  let appended = 0;
+
+  const compareOn = async (total: number): Promise<'complete' | 'incomplete'> => {
+    const tell = (done: number): void => wish.tell({ step: 'comparing', done, total });
+    const state = await compare(source, target, upTo, tell);
+    found ??= source.count();
+    return state;
+  };
 
   /** Makes the target equal to the source up to there, and sees that it is. */
   const bringUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
-    const tell = (step: CopyStep['step']) => (done: number) => wish.tell({ step, done, total });
-    if ((await compare(source, target, upTo, tell('comparing'))) === 'complete') return;
-    const [before, place] = [source.count(), { after: source.after(), upTo }];
-    copied += await copyRest([from, to], place, (done) => tell('copying')(before + done));
-    if ((await compare(source, target, upTo, tell('comparing'))) === 'complete') return;
+    if ((await compareOn(total)) === 'complete') return;
+    let done = source.count();
+    await copyRest([from, to], { after: source.after(), upTo }, (events) => {
+      appended += events;
+      done += events;
+      wish.tell({ step: 'copying', done, total });
+    });
+    if ((await compareOn(total)) === 'complete') return;
     throw noCopy(`it has only ${target.count()} events`, 'although it has acknowledged all of them.');
   };
 
-  for (let found = ''; found !== upTo;) {
-    await bringUp();
-    found = upTo;
-    if (wish.follow) upTo = await headAfter(from, found, wish.quietMs);
-    else await mustNotGrow(from, found);
+  for (let reached = ''; reached !== upTo;) {
+    await patiently(bringUp, () => source.count() + appended);
+    reached = upTo;
+    if (wish.follow) upTo = await headAfter(from, reached, wish.quietMs);
+    else await mustNotGrow(from, reached);
   }
   return {
     events: source.count(),
-    copied,
+    copied: source.count() - (found ?? 0),
     foreign: { source: source.foreign(), target: target.foreign() },
     digest: { source: source.digest(), target: target.digest() },
   };

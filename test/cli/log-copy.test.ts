@@ -65,11 +65,13 @@ describe('tenant-ledger log copy', () => {
     expect(rowsOf(to)).toEqual(rowsOf(from));
 
     const db = new DatabaseSync(join(to, 'events.db'));
-    db.exec(`UPDATE events SET data = '{}' WHERE position = 1200`);
+    db.exec(`UPDATE events SET data = '{}', type = char(27) || '[31mRed' WHERE position = 1200`);
     db.close();
     const found = await run.run('log copy', '--from', from, '--to', to, '--json');
     expect(found).toMatchObject({ code: 1, stdout: '' });
-    expect(found.stderr).toMatch(/event number 1200 is .* They differ in: data\. \[copy_differs\]\n$/);
+    expect(found.stderr).toMatch(/event number 1200 is .* They differ in: type, data\. \[copy_differs\]\n$/);
+    expect(found.stderr).toContain('(\\u001b[31mRed, revision ');
+    expect(found.stderr).not.toContain('\u001b');
   });
 
   it('makes a log that the service works on as before', async () => {

@@ -348,6 +348,26 @@ describe('a copy of an event log', () => {
       },
     );
 
+    it('holds every event once after a log could not be read, here or there', async () => {
+      const [from, to] = [await open(), await open()];
+      await fill(from, 20);
+      let reads = 0;
+      const failing = (place: Place): Place => {
+        const readAll: EventLog['readAll'] = async function* (where) {
+          reads += 1;
+          for await (const batch of place.log.readAll(where)) {
+            yield batch.slice(0, 5);
+            if (reads <= 4) throw logFault('log_unavailable', 'The connection was cut.');
+            yield batch.slice(5);
+          }
+        };
+        return { ...place, log: { ...place.log, readAll } };
+      };
+      expect(await copy(failing(from), failing(to))).toMatchObject({ events: 20 });
+      expect(reads).toBeGreaterThan(4);
+      expect(rowsOf(to)).toEqual(rowsOf(from));
+    });
+
     it('is found out when the target did not keep what it acknowledged', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 10);
