@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { openLog, withoutSecrets } from '../app';
-import { readConfiguration, settings } from '../configuration';
+import { readConfiguration, settings, type Configuration } from '../configuration';
 import { copyLog, type CopyStep } from '../event-log/copy';
+import type { Side } from '../event-log/copy-reading';
 import { streamNames } from '../event-log/streams';
 import { messageOf } from '../fault';
 import { jsonOption, wholeNumber } from './arguments';
@@ -16,6 +17,10 @@ interface Options {
   readonly json?: boolean;
 }
 
+interface Place extends Side {
+  readonly address: string;
+}
+
 /** Long enough to notice a log that is being written, short enough to wait for. */
 const QUIET_MS = 1_000;
 const FOLLOWED_QUIET_SECONDS = 5;
@@ -26,13 +31,14 @@ const prefix = (text: string): string => {
   return text;
 };
 
-const stepText = (began: number) => {
-  let first: CopyStep | undefined;
+const stepText = () => {
+  let first: (CopyStep & { readonly at: number }) | undefined;
   return (step: CopyStep): string => {
-    if (first?.step !== step.step) first = step;
-    const rate = (1_000 * (step.done - first.done)) / Math.max(1, Date.now() - began);
+    if (first?.step !== step.step) first = { ...step, at: Date.now() };
+    const rate = (1_000 * (step.done - first.done)) / Math.max(1, Date.now() - first.at);
     const share = Math.min(100, Math.floor((100 * step.done) / Math.max(1, step.total)));
-    return `${step.step} ${share}% (${step.done} of ${step.total} events, ${Math.round(rate)}/s)`;
+    const left = rate < 1 ? '' : `, ${Math.ceil(Math.max(0, step.total - step.done) / rate)} s left`;
+    return `${step.step} ${share}% (${step.done} of ${step.total} events, ${Math.round(rate)}/s${left})`;
   };
 };
 
@@ -43,48 +49,56 @@ const patience = (seconds: Options['followUntilQuiet']): { quietMs: number; foll
 
 const onTrouble = (what: string, error: unknown): void => say(`${what} ${messageOf(error)}`);
 
-const copy = async (options: Options): Promise<void> => {
-  const { STREAM_PREFIX } = readConfiguration(process.env);
-  const streams = {
-    from: streamNames(options.fromPrefix ?? STREAM_PREFIX),
-    to: streamNames(options.toPrefix ?? STREAM_PREFIX),
+/** The arguments of a command are seen by others on the machine: a password is better kept in the environment. */
+const addressIn =
+  ({ EVENTSTORE_URL, DATA_DIR }: Configuration) =>
+  (text: string): string =>
+    text === 'configured' ? EVENTSTORE_URL || DATA_DIR : text;
+
+/** Both logs of a copy, closed again whatever happens. */
+const withBoth = async (options: Options, work: (from: Place, to: Place) => Promise<void>): Promise<void> => {
+  const configuration = readConfiguration(process.env);
+  const open = async (role: 'source' | 'target', wanted: string, prefixed?: string): Promise<Place> => {
+    const streams = streamNames(prefixed ?? configuration.STREAM_PREFIX);
+    const address = addressIn(configuration)(wanted);
+    return { address, streams, log: await openLog(address, streams, role, onTrouble) };
   };
-  const from = { streams: streams.from, log: await openLog(options.from, streams.from, 'source', onTrouble) };
+  const from = await open('source', options.from, options.fromPrefix);
   try {
-    const to = { streams: streams.to, log: await openLog(options.to, streams.to, 'target', onTrouble) };
-    const line = progressLine('Copying:');
-    const began = Date.now();
-    const text = stepText(began);
+    const to = await open('target', options.to, options.toPrefix);
     try {
-      const done = await copyLog(from, to, {
-        ...patience(options.followUntilQuiet),
-        tell: (step) => line.tell(text(step)),
-      });
-      line.end();
-      if (done.foreign.source > 0)
-        say(`${done.foreign.source} events of the source lie in streams that are not ours: not copied.`);
-      printOne(
-        {
-          from: withoutSecrets(options.from),
-          to: withoutSecrets(options.to),
-          events: done.events,
-          copied: done.copied,
-          source_digest: done.digest.source,
-          target_digest: done.digest.target,
-          foreign_in_source: done.foreign.source,
-          foreign_in_target: done.foreign.target,
-          seconds: Math.round((Date.now() - began) / 100) / 10,
-        },
-        options,
-      );
+      await work(from, to);
     } finally {
-      line.end();
       await to.log.close();
     }
   } finally {
     await from.log.close();
   }
 };
+
+const copy = (options: Options): Promise<void> =>
+  withBoth(options, async (from, to) => {
+    const line = progressLine('Copying:');
+    const text = stepText();
+    const began = Date.now();
+    const tell = (step: CopyStep): void => line.tell(text(step));
+    const done = await copyLog(from, to, { ...patience(options.followUntilQuiet), tell }).finally(line.end);
+    const { events, copied, foreign, digest } = done;
+    if (foreign.source > 0)
+      say(`${foreign.source} events of the source lie in streams that are not ours: not copied.`);
+    const report = {
+      from: withoutSecrets(from.address),
+      to: withoutSecrets(to.address),
+      events,
+      copied,
+      source_digest: digest.source,
+      target_digest: digest.target,
+      foreign_in_source: foreign.source,
+      foreign_in_target: foreign.target,
+      seconds: Math.round((Date.now() - began) / 100) / 10,
+    };
+    printOne(report, options);
+  });
 
 const copyCommand = (): Command =>
   new Command('copy')
@@ -111,7 +125,8 @@ const copyCommand = (): Command =>
     .addHelpText(
       'after',
       `
-An address: the path of a data folder, sqlite:PATH, or esdb://HOST:PORT for EventStoreDB and KurrentDB.
+An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
+configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR).
 Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. It can be
 killed and run again at any time. At its end both logs have been compared event by event: unequal is exit code 1.`,
     )

@@ -77,9 +77,10 @@ describe('tenant-ledger log copy', () => {
   it('makes a log that the service works on as before', async () => {
     const [from, to] = [operatorAt(freshFolder()), operatorAt(freshFolder())];
     const { tenant_id: id } = await from.json('tenant create', '--name', 'Émile & Sons');
-    const report = await run.run('log copy', '--from', from.folder, '--to', to.folder);
+    const report = await from.run('log copy', '--from', 'configured', '--to', to.folder);
     expect(report).toMatchObject({ code: 0, stderr: '' });
     expect(report.stdout).toMatch(/^from: .*\nto: .*\nevents: .*\ncopied: /);
+    expect(report.stdout).toContain(from.folder);
     const [there, here] = await Promise.all([to, from].map((side) => side.json(`tenant show ${id}`)));
     expect(there).toEqual(here);
   });
