@@ -135,7 +135,9 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(older.services)).toEqual(['kurrentdb']);
     const { image, environment, volumes } = older.services['kurrentdb'] as Container;
     expect(image).toMatch(/\/eventstoredb-ee:24\.10\.[0-9]+$/);
-    expect(volumes).toEqual(['kurrentdb-data:/var/lib/eventstore']);
+    // Of its own: a volume that is mounted first where the image has nothing would belong to root.
+    expect(volumes).toEqual(['eventstore-data:/var/lib/eventstore']);
+    expect(Object.keys(older.volumes)).toEqual(['eventstore-data']);
     expect(environment).toEqual(
       Object.fromEntries(
         Object.entries(kurrentdb.environment).map(([name, value]) => [
