@@ -67,10 +67,21 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
       odd.map((data) => anEvent(data, { metadata: { ...data, at: 'now' } })),
       'no_stream',
     );
-    await from.log.append(from.streams.operator(), [anEvent([1, null] as never)], 'no_stream');
+    await from.log.append(
+      from.streams.operator(),
+      [anEvent([1, null] as never), anEvent(null as never), anEvent(0 as never)],
+      'no_stream',
+    );
+    const again = anEvent({ said: 'twice' });
+    for (const [other, expected] of [
+      [from.streams.activity(randomUUID()), 'no_stream'] as const,
+      [stream, 3] as const,
+    ])
+      await from.log.append(other, [again], expected);
+    await from.log.append(stream, [again], 4);
     const there = await copyLog(from, between, wish);
     const back = await copyLog(between, to, wish);
-    expect([there.events, there.copied, back.copied]).toEqual([305, 305, 305]);
+    expect([there.events, there.copied, back.copied]).toEqual([310, 310, 310]);
     expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
     expect(rowsIn(last)).toEqual(rowsIn(first));
   });
