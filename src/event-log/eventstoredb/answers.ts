@@ -29,9 +29,18 @@ export const isUnknown = (error: unknown): boolean =>
   rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
 export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
 
+/** What gRPC says, without its number and an empty remark. */
+const wordsOf = (error: unknown): string =>
+  messageOf(error)
+    .replace(/^\d+ [A-Z_]+: /, '')
+    .replace(/\s*Resolution note:\s*$/, '');
+
 /** The call never left this machine, by the words of gRPC: no connection, or no address for the name. */
 const NOT_SENT =
   /No connection established|Name resolution failed|Channel closed before call started|Failed to discover/;
+
+/** The server's own words for: nothing was done. */
+const NOT_HANDLED = /Server Is Not Ready|Server Is Too Busy|No leader info available/;
 
 const denied = () =>
   logFault(
@@ -64,14 +73,16 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     case undefined:
     default:
   }
-  if (NOT_SENT.test(messageOf(error)))
-    return logFault('log_unavailable', `The event store cannot be reached: ${messageOf(error)}`);
-  return noAnswer(`The event store did not answer the append: ${messageOf(error)}`);
+  const words = wordsOf(error);
+  if (NOT_SENT.test(words)) return logFault('log_unavailable', `The event store cannot be reached: ${words}`);
+  if (NOT_HANDLED.test(words))
+    return logFault('log_unavailable', `The event store does not write now: ${words}`);
+  return noAnswer(`The event store did not answer the append: ${words}`);
 };
 
 export const readFault = (error: unknown): Fault =>
   isDenied(error)
     ? denied()
-    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${messageOf(error)}`), {
+    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${wordsOf(error)}`), {
         cause: error,
       });

@@ -17,6 +17,8 @@ export interface Connection {
   client(): EventStoreDBClient;
   /** This one has not answered: later calls get another. Those under way are left alone for a while. */
   renew(broken: EventStoreDBClient): void;
+  /** Calls back at every renewal, until told not to. */
+  onRenewed(listener: () => void): () => void;
   isClosed(): boolean;
   close(): Promise<void>;
 }
@@ -27,6 +29,10 @@ const RETIRE_MS = 6_000;
 const RENEW_EVERY_MS = 2_000;
 /** `dispose` of the package may never come back. */
 const DISPOSE_MS = 500;
+
+/** The package's own. */
+const KEEP_ALIVE_MS = 10_000;
+const NUMBERS = 1_000;
 
 interface Owned {
   readonly client: EventStoreDBClient;
@@ -39,6 +45,18 @@ const make = (url: string): EventStoreDBClient => {
   } catch {
     throw unparsable();
   }
+};
+
+/**
+ * gRPC gives clients with the same options the same connection, also a dead one. A millisecond more makes another; a
+ * keep-alive that was turned off stays so.
+ */
+const numbered = (url: string, number: number): string => {
+  const given = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
+  if (given === null)
+    return `${url}${url.includes('?') ? '&' : '?'}keepAliveTimeout=${KEEP_ALIVE_MS + number}`;
+  const ms = Number(given[2]);
+  return ms < 0 ? url : url.replace(given[0], `${given[1]}keepAliveTimeout=${ms + number}`);
 };
 
 const own = (url: string): Owned => {
@@ -70,9 +88,11 @@ const own = (url: string): Owned => {
 };
 
 export const connectTo = (url: string): Connection => {
-  let current = own(url);
+  let number = 0;
+  let current = own(numbered(url, number));
   let renewedAt = -Infinity;
   let closed = false;
+  const listeners = new Set<() => void>();
   const retired = new Map<Owned, NodeJS.Timeout>();
 
   const shut = (one: Owned): Promise<void> => {
@@ -92,7 +112,13 @@ export const connectTo = (url: string): Connection => {
       if (closed || broken !== current.client || now - renewedAt < RENEW_EVERY_MS) return;
       renewedAt = now;
       retire(current);
-      current = own(url);
+      number = (number + 1) % NUMBERS;
+      current = own(numbered(url, number));
+      for (const listener of listeners) listener();
+    },
+    onRenewed: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     isClosed: () => closed,
     close: async () => {

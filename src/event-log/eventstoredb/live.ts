@@ -46,13 +46,20 @@ const watch = (isDeaf: () => Promise<boolean>, stop: (error: Error) => void) => 
       stop(error as Error);
     }
   };
-  let timer: NodeJS.Timeout;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
   const sign = (): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => void look().then(sign), QUIET_MS);
+    if (!stopped) timer = setTimeout(() => void look().then(sign), QUIET_MS);
   };
   sign();
-  return { sign, stop: () => clearTimeout(timer) };
+  return {
+    sign,
+    stop: () => {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
 };
 
 export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
@@ -83,10 +90,14 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
   const subscribeOnce = async (signal: AbortSignal): Promise<boolean> => {
     const begun = monotonicMs();
     const { source, batches } = log.subscribe(recent.reached());
-    const stop = (error?: Error): void => source.stop(error);
-    const abort = (): void => stop();
-    const watching = watch(isDeaf(signal), stop);
     let isUseful = false;
+    const abort = (): void => source.stop();
+    // What did not answer one call may be just as deaf to this one: it moves to the new connection too.
+    const stay = connection.onRenewed(abort);
+    const watching = watch(isDeaf(signal), (error) => {
+      isUseful = false;
+      source.stop(error);
+    });
     signal.addEventListener('abort', abort);
     try {
       for await (const batch of batches) {
@@ -103,6 +114,7 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
       throw error;
     } finally {
       signal.removeEventListener('abort', abort);
+      stay();
       watching.stop();
     }
   };

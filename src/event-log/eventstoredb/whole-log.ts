@@ -1,7 +1,7 @@
 import { BACKWARDS, END, START, streamNameFilter, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Head, LoggedEvent, Position } from '../event-log';
 import type { Streams } from '../streams';
-import { isUnknown } from './answers';
+import { isUnknown, noAnswer } from './answers';
 import type { Connection } from './connection';
 import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch, type Source } from './source';
@@ -56,11 +56,22 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
       READ_AHEAD,
     );
     const source = sourceOf(subscription, silentMs);
-    subscription.on('confirmation', () => source.alive());
+    const late = setTimeout(
+      () => source.stop(noAnswer('The event store did not confirm a subscription.')),
+      SILENT_MS,
+    );
+    subscription.on('confirmation', () => {
+      clearTimeout(late);
+      source.alive();
+    });
     const batches = async function* (): AsyncGenerator<Batch> {
-      for await (const batch of batchesOf(source)) {
-        const ours = batch.filter((event) => event.position > after && isOurs(event));
-        if (ours.length > 0) yield ours;
+      try {
+        for await (const batch of batchesOf(source)) {
+          const ours = batch.filter((event) => event.position > after && isOurs(event));
+          if (ours.length > 0) yield ours;
+        }
+      } finally {
+        clearTimeout(late);
       }
     };
     return { source, batches: batches() };

@@ -39,14 +39,17 @@ export interface StoredLog {
   append(stream: string, expected: ExpectedRevision, events: readonly Proposed[]): Verdict;
   /** The index of the record at this position; the number of records if it lies beyond the end; else undefined. */
   indexAt(position: bigint): number | undefined;
+  /** An older copy is put in its place: only the first so many records are left. */
+  restore(count: number): void;
   onAppended(listener: () => void): () => void;
 }
 
-export const storedLog = (): StoredLog => {
+/** A log may begin anywhere: an old server has positions that no JavaScript number can hold. */
+export const storedLog = (begin = 0n): StoredLog => {
   const records: StoredRecord[] = [];
   const streams = new Map<string, StoredRecord[]>();
   const listeners = new Set<() => void>();
-  let end = 0n;
+  let end = begin;
 
   const add = (stream: string, event: Proposed): StoredRecord => {
     const own = streams.get(stream) ?? [];
@@ -108,6 +111,10 @@ export const storedLog = (): StoredLog => {
         else high = middle;
       }
       return records[low]?.position === position ? low : undefined;
+    },
+    restore: (count) => {
+      end = records[count]?.position ?? end;
+      for (const { stream } of records.splice(count)) streams.get(stream)?.pop();
     },
     onAppended: (listener) => {
       listeners.add(listener);

@@ -1,0 +1,142 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { EventLog, LoggedEvent } from '../src/event-log/event-log';
+import { eventStoreDbEventLog } from '../src/event-log/eventstoredb/eventstoredb-event-log';
+import { streamNames } from '../src/event-log/streams';
+import { startStandIn } from '../test/support/event-store/stand-in';
+import { anEvent } from '../test/support/events';
+
+/**
+ * Append and read rates through the EventStoreDB adapter: `npm run bench:eventstore`, on EVENTSTORE_URL or else on the
+ * stand-in in a process of its own. With RECONNECTS=10000 only the heap before and after so many cut connections.
+ */
+const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };
+const SECONDS = 3;
+
+const event = () => anEvent(PAYLOAD, { metadata: { version: 1 } });
+const show = (what: string, value: string): void => console.log(`${what.padEnd(44)} ${value}`);
+const perSecond = (count: number, ms: number): string => `${Math.round((count * 1_000) / ms)}/s`;
+
+const server = async (): Promise<{
+  readonly url: string;
+  readonly what: string;
+  readonly stop: () => void;
+}> => {
+  const given = process.env['EVENTSTORE_URL'];
+  if (given !== undefined) return { url: given, what: 'EVENTSTORE_URL', stop: () => undefined };
+  const child = fork(join(__dirname, '..', 'test', 'support', 'event-store', 'stand-in-process.js'));
+  const [url] = (await once(child, 'message')) as [string];
+  return { url, what: 'the stand-in', stop: () => child.disconnect() };
+};
+
+const openLog = (url: string): Promise<EventLog> =>
+  eventStoreDbEventLog(url, streams, { waitMs: 10_000, onTrouble: (what) => console.log(what) });
+
+const streams = streamNames(`bench-${randomUUID()}.`);
+
+const writing = async (log: EventLog, writers: number, perCall: number): Promise<number> => {
+  const end = performance.now() + SECONDS * 1_000;
+  let count = 0;
+  const writer = async (): Promise<void> => {
+    const stream = streams.tenant(randomUUID());
+    let revision = -1;
+    while (performance.now() < end) {
+      const events = Array.from({ length: perCall }, event);
+      ({ revision } = await log.append(stream, events, revision < 0 ? 'no_stream' : revision, 10_000));
+      count += perCall;
+    }
+  };
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: writers }, writer));
+  show(`append, ${writers} writers, ${perCall} a call`, perSecond(count, performance.now() - begun));
+  return count;
+};
+
+const reading = async (what: string, batches: AsyncIterable<readonly LoggedEvent[]>): Promise<void> => {
+  const begun = performance.now();
+  let count = 0;
+  for await (const batch of batches) count += batch.length;
+  show(what, `${perSecond(count, performance.now() - begun)} (${count} events)`);
+};
+
+const latencies = async (log: EventLog): Promise<void> => {
+  const abort = new AbortController();
+  const sent = new Map<string, number>();
+  const waits: number[] = [];
+  const after = (await log.head())?.position;
+  const following = (async () => {
+    for await (const batch of log.readAll({ after, follow: true, signal: abort.signal }))
+      for (const { id } of batch) waits.push(performance.now() - (sent.get(id) ?? 0));
+  })();
+  const stream = streams.activity(randomUUID());
+  for (let i = 0; i < 300; i += 1) {
+    const one = event();
+    sent.set(one.id, performance.now());
+    await log.append(stream, [one], i === 0 ? 'no_stream' : i - 1);
+  }
+  while (waits.length < 300) await new Promise((resolve) => setTimeout(resolve, 10));
+  abort.abort();
+  await following;
+  const sorted = waits.slice(10).toSorted((a, b) => a - b);
+  const at = (share: number): string => `${sorted[Math.floor(share * sorted.length)]?.toFixed(1)} ms`;
+  show('from append to follower', `p50 ${at(0.5)}, p99 ${at(0.99)}`);
+};
+
+const rates = async (): Promise<void> => {
+  const { url, what, stop } = await server();
+  const log = await openLog(url);
+  console.log(`EventStoreDB adapter on ${what}, events of ${JSON.stringify(PAYLOAD).length} bytes`);
+  for (const [writers, perCall] of [
+    [1, 1],
+    [64, 1],
+    [1, 100],
+    [4, 500],
+  ] as const)
+    await writing(log, writers, perCall);
+  await reading('readAll', log.readAll());
+  await latencies(log);
+  await log.close();
+  stop();
+};
+
+const heap = (): number => {
+  global.gc?.();
+  return process.memoryUsage().heapUsed / 1_048_576;
+};
+
+/** The server is in this process too: what grows may be either's. */
+const reconnects = async (count: number): Promise<void> => {
+  const standIn = await startStandIn();
+  const log = await openLog(standIn.url);
+  const abort = new AbortController();
+  let seen = 0;
+  const following = (async () => {
+    for await (const batch of log.readAll({ follow: true, signal: abort.signal })) seen += batch.length;
+  })();
+  const stream = streams.tenant(randomUUID());
+  const begun = performance.now();
+  const round = async (i: number): Promise<void> => {
+    await log.append(stream, [anEvent()], i === 0 ? 'no_stream' : i - 1, 10_000);
+    while (seen <= i) await new Promise((resolve) => setImmediate(resolve));
+    standIn.gate.cut();
+  };
+  const warmUp = Math.min(500, Math.floor(count / 5));
+  for (let i = 0; i < warmUp; i += 1) await round(i);
+  const before = heap();
+  for (let i = warmUp; i < warmUp + count; i += 1) {
+    await round(i);
+    if (i % 1_000 === 0) show(`after ${i - warmUp} reconnects`, `${heap().toFixed(1)} MiB`);
+  }
+  show(`heap before and after ${count} reconnects`, `${before.toFixed(1)} and ${heap().toFixed(1)} MiB`);
+  show('connections', `${standIn.gate.connections().ever} ever, ${standIn.gate.connections().now} now`);
+  show('time', `${((performance.now() - begun) / 1_000).toFixed(1)} s`);
+  abort.abort();
+  await following;
+  await log.close();
+  await standIn.stop();
+};
+
+const wanted = Number(process.env['RECONNECTS'] ?? 0);
+void (wanted > 0 ? reconnects(wanted) : rates());

@@ -1,0 +1,257 @@
+import { execFileSync, fork, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { monotonicMs } from '../../src/clock';
+import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
+import { codeOf } from '../../src/fault';
+import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
+import { storedLog } from '../support/event-store/stored-log';
+import { eventsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { refusedWith, until } from '../support/waiting';
+
+afterEach(closeLogs);
+
+const failure = (work: Promise<unknown>): Promise<Error> =>
+  work.then(
+    () => new Error('no failure'),
+    (error: unknown) => error as Error,
+  );
+
+describe('a connection string', () => {
+  it.each([
+    ['esdb://127.0.0.1:2113?tls=false', '127.0.0.1:2113'],
+    ['esdb://admin:changeit@es:2113', 'es:2113'],
+    ['esdb+discover://admin:p%40ss@cluster.example.com/?nodePreference=leader', 'cluster.example.com'],
+    ['esdb://a:1,b:2,c:3?tlsCAFile=/etc/ca.crt&keepAliveInterval=10000', 'a:1,b:2,c:3'],
+  ])('%s may be shown as %s', (url, shown) => {
+    expect(serversOf(url)).toBe(shown);
+  });
+
+  it.each([
+    ['esdb://admin:topsecret@es:2113?tlsVerifyCert=false', 'tlsCAFile'],
+    ['esdb://admin:topsecret@es:2113?throwOnAppendFailure=false', 'throwOnAppendFailure'],
+    ['esdb://admin:topsecret@es:2113?topsecre=1', 'topsecre'],
+    ['esdb://admin:top:secret@es:2113', 'percent-encoded'],
+    ['esdb://admin:top@secret@es:2113', 'percent-encoded'],
+    ['esdb://admin:topsecret@es:port', 'cannot read it'],
+    ['esdb://admin:topsecret@es:2113?tls=perhaps', 'cannot read it'],
+    ['esdb://admin:topsecret@es:2113?tlsCAFile=/not/there', 'a file that it names is not there'],
+  ])('%s is refused in words that do not repeat it', async (url, words) => {
+    const warned = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const error = await failure(openOn(url));
+    expect(codeOf(error)).toBe('configuration_invalid');
+    expect(error.message).toContain('EVENTSTORE_URL makes no sense');
+    expect(error.message).toContain(words);
+    expect(error.message).not.toContain('secret');
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+  });
+});
+
+describe('a start', () => {
+  it('waits for a server that is not there yet, and says so', async () => {
+    const server = await standIn();
+    await server.kill();
+    const opening = openOn(server.url);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await server.restart();
+    const { log, troubles, aStream } = await opening;
+    expect(troubles).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
+    expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
+  });
+
+  it.each(['gone', 'frozen'])('gives up in time, in words, on a server that is %s', async (how) => {
+    const server = await standIn();
+    if (how === 'gone') await server.kill();
+    else server.gate.freeze();
+    const begun = monotonicMs();
+    const error = await failure(openOn(server.url, { waitMs: 700 }));
+    expect(codeOf(error)).toBe('log_unavailable');
+    expect(error.message).toMatch(
+      new RegExp(
+        `^The event store at 127.0.0.1:${server.port} was not there within 1 s. Start it, or correct`,
+      ),
+    );
+    expect(monotonicMs() - begun).toBeLessThan(5_000);
+  });
+
+  it('finds the leader of a cluster by gossip, although a seed is dead', async () => {
+    const shared = storedLog();
+    const members = () => [
+      { port: follower.port, isLeader: false },
+      { port: leader.port, isLeader: true },
+    ];
+    const leader = await standIn({ log: shared, members });
+    const follower = await standIn({ log: shared, members });
+    const dead = await standIn();
+    await dead.kill();
+    const { log, aStream } = await openOn(
+      `esdb://127.0.0.1:${dead.port},127.0.0.1:${follower.port}?tls=false&discoveryInterval=20`,
+    );
+    await log.append(aStream(), someEvents(1), 'no_stream');
+    expect(leader.asked.append).toBe(2);
+    expect(follower.asked.append).toBe(0);
+    const { log: found } = await openOn(`esdb+discover://127.0.0.1:${follower.port}?tls=false`);
+    expect(await found.head()).toBeUndefined();
+  });
+
+  it('outlives that no server of a cluster is found, and goes on when one is', async () => {
+    const first = await standIn();
+    const url = `esdb://127.0.0.1:${first.port},127.0.0.1:${first.port}?tls=false&discoveryInterval=10&maxDiscoverAttempts=2`;
+    const { log, aStream } = await openOn(url);
+    const tail = followed(log);
+    await log.append(aStream(), someEvents(1), 'no_stream');
+    await until(() => tail.seen.length === 1);
+    await first.kill();
+    for (let i = 0; i < 3; i += 1)
+      expect(['log_unavailable', 'outcome_unknown']).toContain(
+        await refusedWith(log.append(aStream(), someEvents(1), 'no_stream')),
+      );
+    await first.restart();
+    const again = async () =>
+      (await refusedWith(log.append(aStream(), someEvents(1), 'no_stream'))) === 'no refusal';
+    await until(again);
+    await until(() => tail.seen.length === 2);
+  });
+});
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+
+/** A certificate authority that is thrown away, and what it signs for 127.0.0.1. */
+const madeUp = () => {
+  const folder = freshFolder();
+  const at = (name: string): string => join(folder, name);
+  const openssl = (...args: readonly string[]): void => void execFileSync('openssl', args, { stdio: 'pipe' });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  openssl(
+    'req',
+    '-x509',
+    ...key,
+    '-keyout',
+    at('ca.key'),
+    '-out',
+    at('ca.crt'),
+    '-subj',
+    '/CN=Test CA',
+    '-days',
+    '2',
+  );
+  openssl('req', ...key, '-keyout', at('key'), '-out', at('csr'), '-subj', '/CN=node');
+  writeFileSync(at('names'), 'subjectAltName=IP:127.0.0.1,DNS:localhost');
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    at('csr'),
+    '-CA',
+    at('ca.crt'),
+    '-CAkey',
+    at('ca.key'),
+    '-CAcreateserial',
+    '-out',
+    at('crt'),
+    '-days',
+    '2',
+    '-extfile',
+    at('names'),
+  );
+  return {
+    authority: at('ca.crt'),
+    tls: { key: readFileSync(at('key')), certificate: readFileSync(at('crt')) },
+  };
+};
+
+(hasOpenssl ? describe : describe.skip)('over TLS (skipped without openssl)', () => {
+  const user = { name: 'admin', password: 'top:secret@1' };
+  let made: ReturnType<typeof madeUp>;
+  beforeAll(() => {
+    made = madeUp();
+  });
+
+  const urlOf = (port: number, who: string): string =>
+    `esdb://${who}127.0.0.1:${port}?tlsCAFile=${encodeURIComponent(made.authority)}`;
+
+  it('works with an authority of our own and a user', async () => {
+    const server = await standIn({ tls: made.tls, user });
+    const { log, aStream } = await openOn(urlOf(server.port, `admin:${encodeURIComponent(user.password)}@`));
+    const tail = followed(log);
+    const stream = aStream();
+    await log.append(stream, someEvents(2), 'no_stream');
+    await until(() => tail.seen.length === 2);
+    expect(await eventsOf(log.readStream(stream))).toHaveLength(2);
+  });
+
+  it.each([
+    ['a wrong password', 'admin:wrong@'],
+    ['no user', ''],
+  ])('refuses %s at once, in words that do not repeat it', async (_, who) => {
+    const server = await standIn({ tls: made.tls, user });
+    const begun = monotonicMs();
+    const error = await failure(openOn(urlOf(server.port, who)));
+    expect(error.message).toBe(
+      'The event store refuses this user. Check the user and the password in EVENTSTORE_URL; $all can be read by $admins only.',
+    );
+    expect(codeOf(error)).toBe('log_unavailable');
+    expect(monotonicMs() - begun).toBeLessThan(2_000);
+  });
+
+  it('does not trust a certificate of an unknown authority', async () => {
+    const server = await standIn({ tls: made.tls });
+    const error = await failure(openOn(`esdb://127.0.0.1:${server.port}`, { waitMs: 300 }));
+    expect(codeOf(error)).toBe('log_unavailable');
+    expect(error.message).toMatch(/certificate/);
+  });
+});
+
+describe('a log that is closed', () => {
+  /** Does its work in a process of its own, which has nothing else to keep it. */
+  const child = (url: string, work: string) =>
+    spawnSync(
+      process.execPath,
+      [
+        '-e',
+        `const { eventStoreDbEventLog } = require(${JSON.stringify(require.resolve('../../src/event-log/eventstoredb/eventstoredb-event-log'))});
+         const { streamNames } = require(${JSON.stringify(require.resolve('../../src/event-log/streams'))});
+         const streams = streamNames('exit.');
+         const stream = streams.tenant('00000000-0000-0000-0000-000000000000');
+         eventStoreDbEventLog(process.argv[1], streams, { waitMs: 3000, onTrouble: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`,
+        url,
+      ],
+      { timeout: 10_000, encoding: 'utf8' },
+    );
+
+  it.each([
+    ['after following', `for await (const _ of log.readAll({ follow: true })) { await log.close(); }`],
+    ['after leaving a short read', `for await (const _ of log.readAll()) break; await log.close();`],
+    ['after leaving a stream', `for await (const _ of log.readStream(stream)) break; await log.close();`],
+    ['twice', `await log.close(); await log.close();`],
+  ])('lets the process end, %s', async (_, work) => {
+    const server = fork(join(__dirname, '..', 'support', 'event-store', 'stand-in-process.js'));
+    const url = await new Promise<string>((resolve) =>
+      server.once('message', (text) => resolve(text as string)),
+    );
+    try {
+      const event = `{ id: require('crypto').randomUUID(), type: 'X', data: {}, metadata: {} }`;
+      const ended = child(
+        url,
+        `await log.append(stream, [${event}, ${event}, ${event}], 'no_stream'); ${work}`,
+      );
+      expect(ended).toMatchObject({ status: 0, signal: null, stdout: 'closed\n', stderr: '' });
+    } finally {
+      server.disconnect();
+    }
+  });
+
+  it.each(['killed', 'frozen'])('closes in time although its server is %s', async (how) => {
+    const { log, server, aStream } = await onStandIn();
+    const tail = followed(log);
+    await log.append(aStream(), someEvents(1), 'no_stream');
+    await until(() => tail.seen.length === 1);
+    if (how === 'killed') await server.kill();
+    else server.gate.freeze();
+    const begun = monotonicMs();
+    await log.close();
+    expect(monotonicMs() - begun).toBeLessThan(1_500);
+  });
+});

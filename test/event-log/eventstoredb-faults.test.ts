@@ -1,0 +1,367 @@
+import { randomUUID } from 'node:crypto';
+import { status } from '@grpc/grpc-js';
+import { monotonicMs } from '../../src/clock';
+import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
+import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
+import type { AppendFault } from '../support/event-store/stand-in';
+import { storedLog } from '../support/event-store/stored-log';
+import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
+import { refusedWith, until } from '../support/waiting';
+
+/** What a busy machine may add to a bound. */
+const SLACK_MS = 400;
+
+interface Row {
+  readonly fault: string;
+  readonly saw: string;
+  readonly afterMs: number;
+  readonly 'works again after ms'?: number;
+}
+
+const table: Row[] = [];
+const note = (fault: string, saw: string, afterMs: number, again?: number): void =>
+  void table.push({
+    fault,
+    saw,
+    afterMs: Math.round(afterMs),
+    ...(again === undefined ? {} : { 'works again after ms': Math.round(again) }),
+  });
+
+const timed = async <T>(work: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
+  const begun = monotonicMs();
+  const value = await work;
+  return { value, ms: monotonicMs() - begun };
+};
+
+/** How long until an append works again. */
+const untilWorking = async (log: EventLog, stream: string): Promise<number> => {
+  const begun = monotonicMs();
+  await until(
+    async () => (await refusedWith(log.append(stream, someEvents(1), 'no_stream'))) === 'no refusal',
+  );
+  return monotonicMs() - begun;
+};
+
+afterEach(closeLogs);
+afterAll(() => console.table(table));
+
+describe('an append to the event store', () => {
+  it.each<[AppendFault, string]>([
+    ['commit_and_cut', 'written, but the connection is cut instead of an answer'],
+    ['commit_and_hang', 'written, but never answered'],
+    ['hang', 'neither written nor answered'],
+    ['cut', 'not written, the connection is cut'],
+    ['timeout', 'the server says that it timed out'],
+  ])('that meets %s is settled by the same append again, and stored once', async (fault, meaning) => {
+    const { log, server, aStream } = await onStandIn();
+    const stream = aStream();
+    await log.append(stream, someEvents(2), 'no_stream');
+    server.nextAppends(fault);
+    const events = someEvents(3);
+    const { value, ms } = await timed(log.append(stream, events, 1));
+    expect(value.revision).toBe(4);
+    expect(idsOf(await eventsOf(log.readStream(stream, 1)))).toEqual(idsOf(events));
+    expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+    note(meaning, 'success', ms, 0);
+  });
+
+  it('that is never answered is of unknown outcome, in time, and can be settled later', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const stream = aStream();
+    server.nextAppends('commit_and_hang');
+    server.nextAppends('hang');
+    const events = someEvents(1);
+    const { value, ms } = await timed(refusedWith(log.append(stream, events, 'no_stream')));
+    expect(value).toBe('outcome_unknown');
+    expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+    note('two attempts without an answer', value ?? '', ms);
+    expect((await log.append(stream, events, 'no_stream')).revision).toBe(0);
+    expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
+  });
+
+  it('whose second attempt finds another event says that the stream has changed', async () => {
+    const { log, server, aStream } = await onStandIn();
+    server.nextAppends('timeout');
+    server.nextAppends('wrong_revision');
+    await expect(log.append(aStream(), someEvents(1), 'no_stream')).rejects.toMatchObject({
+      code: 'stream_changed',
+      more: { actual: 4_711 },
+    });
+  });
+
+  it('is certainly not written while the server is away, and works when it is back, on the same log', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const tail = followed(log);
+    const first = someEvents(1);
+    await log.append(aStream(), first, 'no_stream');
+    await until(() => tail.seen.length === 1);
+    await server.kill();
+    await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
+    const { value, ms } = await timed(refusedWith(log.append(aStream(), someEvents(1), 'no_stream')));
+    expect(value).toBe('log_unavailable');
+    expect(ms).toBeLessThan(SLACK_MS);
+    expect(await refusedWith(eventsOf(log.readStream(aStream())))).toBe('log_unavailable');
+    await server.restart();
+    const again = await untilWorking(log, aStream());
+    expect(again).toBeLessThan(3_000);
+    note('the server is killed, and started again', value ?? '', ms, again);
+    await until(() => tail.seen.length === 2);
+    expect(idsOf(tail.seen)).toEqual(idsOf(await eventsOf(log.readAll())));
+  });
+
+  it('goes to the leader when another server names it', async () => {
+    const shared = storedLog();
+    const leader = await standIn({ log: shared });
+    const { log, server, aStream } = await onStandIn({ log: shared });
+    server.notLeader({ host: '127.0.0.1', port: leader.port });
+    const stream = aStream();
+    const { value, ms } = await timed(log.append(stream, someEvents(1), 'no_stream'));
+    expect(value.revision).toBe(0);
+    expect(leader.asked.append).toBe(1);
+    note('the server is not the leader any more', 'success', ms, 0);
+    expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
+    await leader.kill();
+    server.notLeader(undefined);
+    await untilWorking(log, aStream());
+  });
+
+  it('is refused as certainly not written by a server that is not ready', async () => {
+    const { log, server, aStream } = await onStandIn();
+    server.refuseAll({ code: status.UNAVAILABLE, details: 'Server Is Not Ready' });
+    const { value, ms } = await timed(refusedWith(log.append(aStream(), someEvents(1), 'no_stream')));
+    expect(value).toBe('log_unavailable');
+    server.refuseAll(undefined);
+    note('the server is not ready', value ?? '', ms, await untilWorking(log, aStream()));
+  });
+
+  it('that is too large for this server is refused in words', async () => {
+    const { log, aStream } = await onStandIn({ maxAppendSize: 5_000 });
+    const stream = aStream();
+    const large = log.append(stream, [anEvent({ text: 'x'.repeat(6_000) })], 'no_stream');
+    await expect(large).rejects.toMatchObject({
+      code: 'event_too_large',
+      message: 'The event store takes at most 5000 bytes in one append.',
+    });
+    expect((await log.append(stream, someEvents(1), 'no_stream')).revision).toBe(0);
+  });
+
+  it.each([
+    ['data', anEvent({ deep: { number: 1n } })],
+    ['metadata', anEvent({}, { metadata: { number: 1n } })],
+  ])('of %s that is no JSON is refused at once, and never hangs', async (_, event) => {
+    const { log, server, aStream } = await onStandIn();
+    const { ms } = await timed(expect(log.append(aStream(), [event], 'no_stream')).rejects.toThrow('BigInt'));
+    expect(ms).toBeLessThan(SLACK_MS);
+    expect(server.asked.append).toBe(1);
+  });
+
+  it('asks neither for batches nor for the features of the server', async () => {
+    const { log, server, aStream } = await onStandIn();
+    await log.append(aStream(), someEvents(1), 'no_stream');
+    expect(server.asked).toMatchObject({ batch: 0, features: 0 });
+  });
+});
+
+describe('a subscription to the event store', () => {
+  const following = async () => {
+    const one = await onStandIn();
+    const tail = followed(one.log);
+    const stream = one.aStream();
+    await one.log.append(stream, someEvents(3), 'no_stream');
+    await until(() => tail.seen.length === 3);
+    const [subscription] = one.server.subscriptions;
+    return { ...one, tail, stream, subscription: subscription! };
+  };
+
+  const expectAll = async (
+    log: EventLog,
+    tail: ReturnType<typeof followed>,
+    count: number,
+  ): Promise<void> => {
+    await until(() => tail.seen.length >= count, 20_000);
+    expect(idsOf(tail.seen)).toEqual(idsOf(await eventsOf(log.readAll())));
+    expect(tail.seen).toHaveLength(count);
+  };
+
+  it('that ends in order is resumed', async () => {
+    const { log, tail, stream, subscription, troubles } = await following();
+    subscription.end();
+    const begun = monotonicMs();
+    await log.append(stream, someEvents(2), 2);
+    await expectAll(log, tail, 5);
+    note('a subscription ends in order', 'nothing', monotonicMs() - begun, 0);
+    expect(troubles).toEqual([]);
+  });
+
+  it.each([
+    ['an error', status.INTERNAL],
+    ['a cancellation by the server', status.CANCELLED],
+    ['an unavailable server', status.UNAVAILABLE],
+  ])('that ends with %s is resumed', async (_, code) => {
+    const { log, tail, stream, subscription } = await following();
+    subscription.fail(code, 'Something went wrong.');
+    await log.append(stream, someEvents(2), 2);
+    await expectAll(log, tail, 5);
+  });
+
+  it('whose connection is cut, again and again, neither skips nor repeats', async () => {
+    const { log, server, tail, stream } = await following();
+    let revision = 2;
+    for (let round = 0; round < 20; round += 1) {
+      ({ revision } = await log.append(stream, someEvents(5), revision));
+      server.gate.cut();
+    }
+    await expectAll(log, tail, 103);
+  });
+
+  it('that is dropped because it lags goes on where it was, without a word', async () => {
+    const { log, server, tail, stream, troubles } = await following();
+    const before = server.asked.read;
+    const begun = monotonicMs();
+    await log.append(stream, someEvents(1_000), 2);
+    await log.append(stream, someEvents(10), 1_002);
+    await expectAll(log, tail, 1_013);
+    expect(server.asked.read - before).toBeGreaterThan(1);
+    expect(troubles).toEqual([]);
+    note('the consumer lags and is dropped', 'nothing', monotonicMs() - begun, 0);
+  });
+
+  it('does not believe a checkpoint that is ahead of what it was given', async () => {
+    const { log, tail, stream, subscription } = await following();
+    subscription.mute();
+    const { position } = await log.append(stream, someEvents(4), 2);
+    subscription.lie(BigInt(position));
+    subscription.lie(2n ** 64n - 1n);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    subscription.fail(status.ABORTED, 'Consumer too slow to handle event while live.');
+    await expectAll(log, tail, 7);
+  });
+
+  it('that falls silent, or whose server freezes, is noticed within 15 s', async () => {
+    const mute = await following();
+    const frozen = await following();
+    const begun = monotonicMs();
+
+    const silent = async (): Promise<void> => {
+      mute.subscription.mute();
+      await mute.log.append(mute.stream, someEvents(1), 2);
+      await until(() => mute.tail.seen.length === 4, 15_000);
+      note('a subscription falls silent', 'nothing', monotonicMs() - begun, monotonicMs() - begun);
+    };
+    const stiff = async (): Promise<void> => {
+      frozen.server.gate.freeze();
+      const events = someEvents(1);
+      const { value, ms } = await timed(refusedWith(frozen.log.append(frozen.stream, events, 2)));
+      expect(value).toBe('outcome_unknown');
+      expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
+      expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
+      await until(() => frozen.troubles.length > 0, 15_000);
+      const noticed = monotonicMs() - begun;
+      frozen.server.gate.thaw();
+      const thawed = monotonicMs();
+      await until(
+        async () => (await refusedWith(frozen.log.append(frozen.stream, events, 2))) === 'no refusal',
+      );
+      note(`the server freezes (noticed after ${noticed} ms)`, value ?? '', ms, monotonicMs() - thawed);
+      await expectAll(frozen.log, frozen.tail, 4);
+    };
+    await Promise.all([silent(), stiff()]);
+  });
+});
+
+describe('a shared event store', () => {
+  it('may hold streams of others and of its own: only whole names of ours count', async () => {
+    const server = await standIn();
+    const prefix = 'ours.';
+    const { log, streams } = await openOn(server.url, { prefix });
+    const tail = followed(log);
+    const foreign = [
+      `tenant-${randomUUID()}`,
+      `${prefix}tenant-`,
+      `${prefix}tenant-${randomUUID()}-more`,
+      `${prefix}activity-x`,
+      `${prefix}operators`,
+      `other.${prefix}tenant-${randomUUID()}`,
+      'log',
+      '$$ours.operator',
+    ];
+    const add = async (stream: string) => {
+      const event = anEvent();
+      await log.append(stream, [event], 'no_stream');
+      return event.id;
+    };
+    const [tenant, operator] = [streams.tenant(randomUUID()), streams.operator()];
+    const ids = [await add(tenant)];
+    for (const name of foreign) await add(name);
+    ids.push(await add(operator));
+    for (let i = 0; i < 3; i += 1) await add(`others-${i}`);
+    await until(() => tail.seen.length >= 2);
+    expect(idsOf(tail.seen)).toEqual(ids);
+    const all = await eventsOf(log.readAll());
+    expect(idsOf(all)).toEqual(ids);
+    expect(await log.head()).toEqual({ position: all[1]?.position, eventId: ids[1] });
+    const { log: fresh } = await openOn(server.url, { prefix });
+    expect(await fresh.head()).toEqual(await log.head());
+    expect(await fresh.distance(undefined, all[1]!.position)).toBe(2);
+    const others = server.log.records.find(({ stream }) => stream === 'others-0');
+    expect(await log.eventIdAt(String(others?.position).padStart(20, '0'))).toBeUndefined();
+    expect(await log.eventIdAt(String(others!.position + 1n).padStart(20, '0'))).toBeUndefined();
+  });
+
+  it("whose stream for our identity is another program's is refused in words, at once", async () => {
+    const server = await standIn();
+    const data = Buffer.from('{"hello":"world"}');
+    const event = { id: randomUUID(), type: 'Other', contentType: 'application/json', data, metadata: data };
+    server.log.append('log', 'any', [event]);
+    const { value, ms } = await timed(
+      openOn(server.url, { prefix: '' }).catch((error: unknown) => error as Error),
+    );
+    expect(value).toMatchObject({ code: 'log_unavailable' });
+    expect((value as Error).message).toContain('Choose a STREAM_PREFIX');
+    expect(ms).toBeLessThan(1_000);
+  });
+
+  it('keeps positions that no JavaScript number can hold', async () => {
+    const begin = 2n ** 63n + 12_345n;
+    const { log, aStream } = await onStandIn({ log: storedLog(begin) });
+    const stream = aStream();
+    await log.append(stream, someEvents(5), 'no_stream');
+    const all = await eventsOf(log.readAll());
+    expect(all).toHaveLength(5);
+    expect(new Set(all.map(({ position }) => position)).size).toBe(5);
+    for (const [i, { id, position }] of all.entries()) {
+      expect(BigInt(position)).toBeGreaterThan(begin);
+      expect(await log.eventIdAt(position)).toBe(id);
+      expect(idsOf(await eventsOf(log.readAll({ after: position })))).toEqual(idsOf(all.slice(i + 1)));
+    }
+    expect(await log.distance(all[0]!.position, all[4]!.position)).toBe(4);
+  });
+
+  it('that was restored from an older copy is believed', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const stream = aStream();
+    await log.append(stream, someEvents(20), 'no_stream');
+    const all = await eventsOf(log.readAll());
+    expect((await log.head())?.position).toBe(all.at(-1)?.position);
+    server.log.restore(server.log.records.length - 12);
+    expect((await log.head())?.position).toBe(all[7]?.position);
+    expect(await log.eventIdAt(all[19]!.position)).toBeUndefined();
+    expect(idsOf(await eventsOf(log.readAll()))).toEqual(idsOf(all.slice(0, 8)));
+    expect((await log.append(stream, someEvents(1), 7)).revision).toBe(8);
+  });
+
+  it('gives what is not JSON as its bytes', async () => {
+    const { log, server, streams } = await onStandIn();
+    const stream = streams.activity(randomUUID());
+    const bytes = Buffer.from([0xff, 0, 0xfe]);
+    const raw = (contentType: string, data: Buffer, metadata: Buffer) =>
+      server.log.append(stream, 'any', [{ id: randomUUID(), type: 'X', contentType, data, metadata }]);
+    raw('application/json', Buffer.from('no JSON ä'), Buffer.from('{}'));
+    raw('application/octet-stream', bytes, Buffer.from('{'));
+    raw('application/json', Buffer.from('{}'), Buffer.alloc(0));
+    const events = await eventsOf(log.readStream(stream));
+    expect(events[0]).toMatchObject({ data: Buffer.from('no JSON ä'), metadata: {} });
+    expect(events[1]).toMatchObject({ data: bytes, metadata: Buffer.from('{') });
+    expect(events[2]?.metadata).toBeUndefined();
+  });
+});

@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { freshFolder } from '../support/folders';
+import { ask, type Answered } from '../support/http';
+import { operatorAt } from '../support/operator';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+describe('a server whose event log is in an event store', () => {
+  let store: StandIn;
+  let service: Service;
+  beforeAll(async () => {
+    store = await startStandIn();
+    service = await startService({ EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+    await store.stop();
+  });
+
+  const read = (): Promise<Answered> => ask(`${service.url}/tenants/self`, { key: service.key });
+  const write = async (name: string): Promise<Answered & { readonly ms: number }> => {
+    const begun = performance.now();
+    const answered = await ask(`${service.url}/tenants/self`, {
+      method: 'PUT',
+      key: service.key,
+      body: { name },
+    });
+    return { ...answered, ms: performance.now() - begun };
+  };
+  const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+
+  const expectAway = async (code: string): Promise<void> => {
+    const refused = await write('Not now');
+    expect(refused).toMatchObject({ status: 503, json: { code } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(refused.ms).toBeLessThan(2_000);
+    expect(await read()).toMatchObject({ status: 200, json: { name: 'Acme' } });
+    expect(await ready()).toMatchObject({ status: 503, json: { status: 'unavailable' } });
+  };
+  const expectBack = async (name: string): Promise<void> => {
+    await until(async () => (await write(name)).status === 200);
+    expect(await read()).toMatchObject({ status: 200, json: { name } });
+    expect((await ready()).status).toBe(200);
+  };
+
+  it('reads, writes and shows its log like any other', async () => {
+    expect(await write('Acme')).toMatchObject({ status: 200, json: { name: 'Acme' } });
+    expect((await read()).json.name).toBe('Acme');
+    const logs = await ask(`${service.url}/logs?size=1`, { key: service.key });
+    expect(logs.json).toMatchObject({ data: [{ message: 'Tenant updated' }] });
+    const operator = operatorAt(service.folder, { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' });
+    expect(await operator.json('tenant list')).toHaveLength(1);
+    expect((await operator.run('projections verify')).code).toBe(0);
+  });
+
+  it('while the store is gone refuses writes in time, goes on reading, says so, and needs no restart', async () => {
+    await store.kill();
+    await expectAway('log_unavailable');
+    await store.restart();
+    await expectBack('Acme');
+  });
+
+  it('while the store is frozen, the same, but the outcome is unknown', async () => {
+    store.gate.freeze();
+    await expectAway('outcome_unknown');
+    store.gate.thaw();
+    await expectBack('Acme');
+  });
+
+  it('never shows the password', async () => {
+    const env = { DATA_DIR: freshFolder(), EVENTSTORE_WAIT_SECONDS: '0' };
+    const url = 'esdb://admin:topsecret@127.0.0.1:1?tls=false';
+    const ended = await command(['status'], { ...env, EVENTSTORE_URL: url });
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(
+      /^tenant-ledger: The event store at 127.0.0.1:1 was not there within 0 s\..*\[log_unavailable\]\n$/,
+    );
+    const shown = await command(['config'], { ...env, EVENTSTORE_URL: url });
+    expect(shown.stdout).toContain('(set)');
+    expect(ended.stderr + shown.stdout + shown.stderr).not.toContain('topsecret');
+  });
+});
+
+describe('the embedded profile', () => {
+  it('never loads the client of the event store', () => {
+    const app = JSON.stringify(require.resolve('../../src/app'));
+    const configuration = JSON.stringify(require.resolve('../../src/configuration'));
+    const script = `require(${app}).openApp(require(${configuration}).readConfiguration(process.env), () => {}).then(async (app) => {
+      await app.close();
+      console.log(Object.keys(require.cache).filter((name) => /eventstore|grpc|protobuf/.test(name)).length, Object.keys(require.cache).length > 10);
+    })`;
+    const env = { PATH: process.env['PATH'] ?? '', DATA_DIR: freshFolder() };
+    const ended = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
+    expect(ended.stdout).toBe('0 true\n');
+  });
+});

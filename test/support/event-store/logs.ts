@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import type { EventLog, LoggedEvent } from '../../../src/event-log/event-log';
+import { eventStoreDbEventLog } from '../../../src/event-log/eventstoredb/eventstoredb-event-log';
+import { streamNames, type Streams } from '../../../src/event-log/streams';
+import { startStandIn, type StandIn, type StandInWish } from './stand-in';
+
+/** A log of our own on a server, closed when the test is over. */
+export interface OwnLog {
+  readonly log: EventLog;
+  readonly streams: Streams;
+  /** What the log told whoever runs it. */
+  readonly troubles: readonly string[];
+  aStream(): string;
+}
+
+interface LogWish {
+  readonly waitMs?: number;
+  readonly prefix?: string;
+}
+
+const closing: (() => unknown)[] = [];
+
+export const closeLogs = async (): Promise<void> => {
+  for (const close of closing.splice(0).toReversed()) await close();
+};
+
+export const standIn = async (wish: StandInWish = {}): Promise<StandIn> => {
+  const server = await startStandIn(wish);
+  closing.push(() => server.stop());
+  return server;
+};
+
+export const openOn = async (
+  url: string,
+  { waitMs = 5_000, prefix = `test-${randomUUID()}.` }: LogWish = {},
+): Promise<OwnLog> => {
+  const streams = streamNames(prefix);
+  const troubles: string[] = [];
+  const onTrouble = (what: string): void => void troubles.push(what);
+  const log = await eventStoreDbEventLog(url, streams, { waitMs, onTrouble });
+  closing.push(() => log.close());
+  return { log, streams, troubles, aStream: () => streams.tenant(randomUUID()) };
+};
+
+export const onStandIn = async (wish: StandInWish = {}): Promise<OwnLog & { readonly server: StandIn }> => {
+  const server = await standIn(wish);
+  return { server, ...(await openOn(server.url)) };
+};
+
+/** Follows the whole log into a list, until the test is over. */
+export const followed = (log: EventLog): { readonly seen: readonly LoggedEvent[] } => {
+  const abort = new AbortController();
+  const seen: LoggedEvent[] = [];
+  const ended = (async () => {
+    for await (const batch of log.readAll({ follow: true, signal: abort.signal })) seen.push(...batch);
+  })();
+  closing.push(() => {
+    abort.abort();
+    return ended;
+  });
+  return { seen };
+};
