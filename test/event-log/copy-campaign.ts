@@ -6,6 +6,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pause } from '../../src/clock';
+import type { EventLog } from '../../src/event-log/event-log';
+import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { crowd } from '../support/crowds';
@@ -46,13 +48,28 @@ const peakOf = (pid: number | undefined): number => {
   }
 };
 
-/** Begins, is killed at some moment, begins again …, and at last is left alone. */
-const copyWithKills = async (args: readonly string[], kills: number, afterMs: number) => {
-  for (let left = kills; left > 0; left -= 1) {
+type Count = () => Promise<number>;
+
+/** How many events a log holds: roughly, and 0 while it is not there. */
+const countOf =
+  (log: () => Promise<EventLog>): Count =>
+  async () => {
+    const opened = await log();
+    const head = await opened.head();
+    return head === undefined ? 0 : opened.distance(undefined, head.position);
+  };
+
+/** Begins, is killed when a further share is there, begins again …, and at last is left alone. */
+const copyWithKills = async (args: readonly string[], shares: readonly number[], count: Count) => {
+  const found: number[] = [];
+  for (const share of shares) {
     const { child, ended } = start(args);
-    await Promise.race([ended, pause(afterMs * (0.5 + Math.random()))]);
+    let running = true;
+    void ended.then(() => (running = false));
+    while (running && (await count()) < share) await pause(100);
     child.kill('SIGKILL');
     if ((await ended) !== null) throw new Error('It was done before it could be killed: take more events.');
+    found.push(await count());
   }
   const { child, ended, stdout } = start(args);
   let peak = 0;
@@ -60,7 +77,7 @@ const copyWithKills = async (args: readonly string[], kills: number, afterMs: nu
   const code = await ended;
   clearInterval(watch);
   if (code !== 0) throw new Error(`The copy ended with ${code}.`);
-  return { ...(JSON.parse(stdout()) as Report), peak: Math.round(peak) };
+  return { ...(JSON.parse(stdout()) as Report), peak: Math.round(peak), found: found.join(', ') };
 };
 
 const rowsIn = (folder: string): string => {
@@ -78,22 +95,40 @@ const campaign = async (events = 100_000, kills = 3): Promise<void> => {
   const standIn = process.env['EVENTSTORE_URL'] === undefined ? await startStandIn() : undefined;
   const url = standIn?.url ?? process.env['EVENTSTORE_URL'] ?? '';
   const prefix = `copy-${randomUUID()}.`;
+  const shares = Array.from({ length: kills }, (_, at) => Math.floor((events * (at + 1)) / (kills + 1)));
+  const streams = streamNames();
+  const opened: EventLog[] = [];
+  const opening = (log: Promise<EventLog>): (() => Promise<EventLog>) => {
+    void log.then((one) => opened.push(one));
+    return () => log;
+  };
   try {
-    const streams = streamNames();
-    const log = await sqliteEventLog(first, streams);
-    await crowd({ log, streams }, events, 500);
-    await log.close();
-    const there = await copyWithKills(['--from', first, '--to', url, '--to-prefix', prefix], kills, 4_000);
-    const back = await copyWithKills(['--from', url, '--from-prefix', prefix, '--to', last], kills, 4_000);
+    const source = await sqliteEventLog(first, streams);
+    await crowd({ log: source, streams }, events, 500);
+    await source.close();
+    const around = { waitMs: 10_000, onTrouble: () => undefined };
+    const between = opening(eventStoreDbEventLog(url, streamNames(prefix), around));
+    const target = opening(sqliteEventLog(last, streams));
+    const there = await copyWithKills(
+      ['--from', first, '--to', url, '--to-prefix', prefix],
+      shares,
+      countOf(between),
+    );
+    const back = await copyWithKills(
+      ['--from', url, '--from-prefix', prefix, '--to', last],
+      shares,
+      countOf(target),
+    );
     const digests = [there.source_digest, there.target_digest, back.source_digest, back.target_digest];
     const same = rowsIn(first) === rowsIn(last);
     console.table({
       'event store': standIn === undefined ? 'the named server' : 'the stand-in',
       events,
-      'kills on each way': kills,
+      'there: found after each kill': there.found,
       'there: copied by the last run': there.copied,
       'there: seconds of the last run': there.seconds,
       'there: peak MB': there.peak,
+      'back: found after each kill': back.found,
       'back: copied by the last run': back.copied,
       'back: seconds of the last run': back.seconds,
       'back: peak MB': back.peak,
@@ -103,6 +138,7 @@ const campaign = async (events = 100_000, kills = 3): Promise<void> => {
     });
     if (new Set(digests).size !== 1 || !same || there.events !== events) process.exitCode = 1;
   } finally {
+    for (const log of opened) await log.close();
     await standIn?.stop();
     rmSync(folder, { recursive: true, force: true });
   }
