@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
@@ -26,6 +27,7 @@ const openAs = async (streams: Streams): Promise<OpenedLog> => {
   };
 };
 
-eventLogContract(REAL === undefined ? 'the EventStoreDB stand-in' : 'EventStoreDB', () =>
-  openAs(streamNames(`test-${randomUUID()}.`)),
+eventLogContract(
+  REAL === undefined ? 'the EventStoreDB stand-in' : `the event store ${serversOf(REAL)}`,
+  () => openAs(streamNames(`test-${randomUUID()}.`)),
 );

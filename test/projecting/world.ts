@@ -28,7 +28,12 @@ export const created = (name = 'A tenant'): Told => ({
 });
 export const updated = (name: string): Told => ({ type: 'TenantUpdated', data: { name, settings } });
 
-const newEvent = ({ type, data = {}, metadata = { version: 1 }, id = randomUUID() }: Told): NewEvent => ({
+export const newEvent = ({
+  type,
+  data = {},
+  metadata = { version: 1 },
+  id = randomUUID(),
+}: Told): NewEvent => ({
   id,
   type,
   data,

@@ -4,9 +4,9 @@ import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openApp, type App } from '../../src/app';
-import { readConfiguration } from '../../src/configuration';
+import type { App } from '../../src/app';
 import { PARKED } from '../../src/read-models/read-models';
+import { logOf, openAppIn } from '../support/log-under-test';
 
 /**
  * Clients write while the server is killed again and again. What was acknowledged must be in the log exactly once, what
@@ -25,6 +25,9 @@ export interface Victim {
   readonly key: string;
   kill(): Promise<void>;
 }
+
+/** The settings of the event log; none for SQLite in the folder. */
+type Log = Readonly<Record<string, string>>;
 
 export type Start = (env: Readonly<Record<string, string>>) => Promise<Victim>;
 
@@ -95,8 +98,8 @@ const put = async (url: string, key: string, wish: Wish): Promise<boolean> => {
 };
 
 /** How often each name was written, by the log itself. */
-const writtenNames = async (folder: string): Promise<ReadonlyMap<string, number>> =>
-  withApp(folder, async (app) => {
+const writtenNames = async (folder: string, log: Log): Promise<ReadonlyMap<string, number>> =>
+  withApp(folder, log, async (app) => {
     const counts = new Map<string, number>();
     for await (const batch of app.log.readAll())
       for (const { type, data } of batch) {
@@ -106,8 +109,8 @@ const writtenNames = async (folder: string): Promise<ReadonlyMap<string, number>
     return counts;
   });
 
-const withApp = async <T>(folder: string, work: (app: App) => Promise<T>): Promise<T> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+const withApp = async <T>(folder: string, log: Log, work: (app: App) => Promise<T>): Promise<T> => {
+  const app = await openAppIn(folder, log);
   try {
     const head = await app.log.head();
     if (head !== undefined) await app.projecting.catchUp(head.position, 10_000);
@@ -118,8 +121,8 @@ const withApp = async <T>(folder: string, work: (app: App) => Promise<T>): Promi
 };
 
 /** Every document of every collection of every projection. */
-const allDocuments = (folder: string): Promise<readonly unknown[]> =>
-  withApp(folder, async ({ projecting }) => {
+const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
+  withApp(folder, log, async ({ projecting }) => {
     const found: unknown[] = [];
     for (const { projector, generation } of projecting.live)
       for (const collection of [...projector.collections.map(({ name }) => name), PARKED])
@@ -129,12 +132,12 @@ const allDocuments = (folder: string): Promise<readonly unknown[]> =>
   });
 
 /** Builds read models anew from a copy of the log. */
-const rebuiltDocuments = async (folder: string): Promise<readonly unknown[]> => {
+const rebuiltDocuments = async (folder: string, log: Log): Promise<readonly unknown[]> => {
   const copy = mkdtempSync(join(tmpdir(), 'tenant-ledger-rebuilt-'));
   for (const file of ['events.db', 'events.db-wal'])
     if (existsSync(join(folder, file))) copyFileSync(join(folder, file), join(copy, file));
   try {
-    return await allDocuments(copy);
+    return await allDocuments(copy, log);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -144,9 +147,11 @@ export const crashCampaign = async (
   { kills, clients, seconds, seed = randomInt(2 ** 31) }: Campaign,
   folder: string,
   start: Start,
+  log: Log = logOf(folder),
 ): Promise<Outcome> => {
   const random = seeded(seed);
-  const env = { DATA_DIR: folder, PORT: await freePort(), OPS_PORT: await freePort(), LOG_LEVEL: 'info' };
+  const ports = { PORT: await freePort(), OPS_PORT: await freePort() };
+  const env = { DATA_DIR: folder, ...ports, LOG_LEVEL: 'info', ...log };
   const url = `http://127.0.0.1:${env.PORT}`;
   const readyAfterMs: number[] = [];
   const timedStart = async (): Promise<Victim> => {
@@ -192,7 +197,7 @@ export const crashCampaign = async (
   await Promise.all([killing(), ...Array.from({ length: clients }, (_, id) => client(id))]);
   await victim.kill();
 
-  const before = await writtenNames(folder);
+  const before = await writtenNames(folder, log);
   victim = await timedStart();
   const end = performance.now() + seconds * 1_000;
   const open = [...unanswered.values()];
@@ -204,7 +209,7 @@ export const crashCampaign = async (
   await Promise.all(Array.from({ length: clients }, repeating));
   await victim.kill();
 
-  const after = await writtenNames(folder);
+  const after = await writtenNames(folder, log);
   const all = [...acknowledged, ...unanswered.keys()];
   return {
     seed,
@@ -216,7 +221,7 @@ export const crashCampaign = async (
     doubled: [...before].flatMap(([name, count]) => (count === 1 ? [] : [name])),
     unsettled: all.filter((name) => after.get(name) !== 1),
     readyAfterMs,
-    live: await allDocuments(folder),
-    rebuilt: await rebuiltDocuments(folder),
+    live: await allDocuments(folder, log),
+    rebuilt: await rebuiltDocuments(folder, log),
   };
 };

@@ -3,9 +3,10 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { created, openLog, streams, updated } from '../projecting/world';
+import { created, newEvent, updated } from '../projecting/world';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
+import { openAppIn } from '../support/log-under-test';
 import { command, startService, type Service } from '../support/service';
 import { until } from '../support/until';
 
@@ -80,14 +81,12 @@ describe('an upgrade with a changed projection', () => {
     env = { DATA_DIR: freshFolder(), PORT: await freePort() };
     running = await startService(env);
     ({ url, key } = running);
-    const log = await openLog(env['DATA_DIR']);
-    for (let i = 0; i < 15; i++)
-      await log.tell(
-        streams.tenant(randomUUID()),
-        created(),
-        ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`)),
-      );
-    await log.close();
+    const app = await openAppIn(env['DATA_DIR'] as string);
+    for (let i = 0; i < 15; i++) {
+      const told = [created(), ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`))];
+      await app.log.append(app.streams.tenant(randomUUID()), told.map(newEvent), 'no_stream', 10_000);
+    }
+    await app.close();
     await rename('Acme');
   });
 

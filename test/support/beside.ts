@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { openApp, type App } from '../../src/app';
+import type { App } from '../../src/app';
 import { freshKey } from '../../src/cli/application-commands';
 import { operatorCaller } from '../../src/cli/desk';
 import { monotonicMs } from '../../src/clock';
-import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
+import { openAppIn } from './log-under-test';
 import { commandJson, type Service } from './service';
 import { until } from './until';
 
@@ -39,7 +39,7 @@ const NIL = '00000000-0000-0000-0000-000000000000';
 const opened: App[] = [];
 
 export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Beside> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  const app = await openAppIn(folder);
   opened.push(app);
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
@@ -75,7 +75,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     newApplication,
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
     count: async () => (await events()).length,
-    tenantId: async () => (await events())[0]!.stream.replace('tenant-', ''),
+    tenantId: async () => app.streams.parse((await events())[0]!.stream)!.tenantId,
     newTenant: async (name = 'Another tenant') => {
       const tenantId = randomUUID();
       await write(tenantId, createTenant({ name, ownerId: NIL, includedMonthlyActiveTokens: 0 }));

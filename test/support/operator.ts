@@ -1,6 +1,5 @@
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
 import type { LoggedEvent } from '../../src/event-log/event-log';
+import { openAppIn } from './log-under-test';
 import { command, type Finished } from './service';
 
 /** The command line on one data folder. */
@@ -28,13 +27,13 @@ export const operatorAt = (folder: string, env: Readonly<Record<string, string>>
 
 /** Everything in the event log of a folder, in order. */
 export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> => {
-  const log = await sqliteEventLog(folder, streamNames(''));
+  const { log, close } = await openAppIn(folder);
   const events: LoggedEvent[] = [];
   try {
     for await (const batch of log.readAll()) events.push(...batch);
     return events;
   } finally {
-    await log.close();
+    await close();
   }
 };
 

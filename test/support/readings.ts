@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { openApp, type App } from '../../src/app';
-import { readConfiguration } from '../../src/configuration';
+import type { App } from '../../src/app';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
 import { operatorCaller } from '../../src/cli/desk';
 import { monotonicMs } from '../../src/clock';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
+import { openAppIn } from './log-under-test';
 
 /** The app on a folder, as any process opens it; what its read models show now, whoever filled them. */
 export interface Readings {
@@ -27,7 +27,7 @@ const NIL = '00000000-0000-0000-0000-000000000000';
 const ALL = 1_000_000;
 
 export const readingsOf = async (folder: string): Promise<Readings> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
+  const app = await openAppIn(folder);
   opened.add(app);
   const execute = async (tenantId: string, decide: Decide): Promise<void> => {
     const at = new Date().toISOString();

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { freshFolder } from './folders';
+import { logOf } from './log-under-test';
 
 /** The program as its users run it: real processes on real files. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -19,7 +20,7 @@ const running = new Set<ChildProcess>();
 /** Another build of the program may be named. */
 export const spawnProgram = (args: readonly string[], env: Environment, main = MAIN): ChildProcess => {
   const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { PATH: process.env['PATH'] ?? '', ...logOf(env['DATA_DIR'] ?? ''), ...env },
   });
   running.add(child);
   child.once('close', () => running.delete(child));

@@ -1,0 +1,20 @@
+import { createHash } from 'node:crypto';
+import { openApp, type App } from '../../src/app';
+import { readConfiguration } from '../../src/configuration';
+
+/**
+ * Which event log the programs of a test get: SQLite in their folder, or, where EVENTSTORE_URL is set for the tests, that
+ * server, where each folder has a prefix of its own. `npm run test:eventstore` sets it.
+ */
+export const logOf = (folder: string): Readonly<Record<string, string>> => {
+  const url = process.env['EVENTSTORE_URL'];
+  if (url === undefined || url === '') return {};
+  const name = createHash('sha256').update(folder).digest('hex').slice(0, 16);
+  return { EVENTSTORE_URL: url, STREAM_PREFIX: `test-${name}.` };
+};
+
+/** The app on a folder, as a program of the test opens it. */
+export const openAppIn = (
+  folder: string,
+  log: Readonly<Record<string, string>> = logOf(folder),
+): Promise<App> => openApp(readConfiguration({ DATA_DIR: folder, ...log }), () => undefined);
