@@ -98,7 +98,7 @@ describe('a copy of an event log', () => {
       recordedAt: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 40 }), async (history) => {
+      fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 30 }), async (history) => {
         const [from, to] = [await open(), await open()];
         const tenants = [randomUUID(), randomUUID()];
         const names = tenants.flatMap((id) => [from.streams.tenant(id), from.streams.activity(id)]);
@@ -115,7 +115,7 @@ describe('a copy of an event log', () => {
         expect(done.digest.source).toBe(done.digest.target);
         expect(await to.log.identity()).not.toBe(await from.log.identity());
       }),
-      { seed, numRuns: 15 },
+      { seed, numRuns: 10 },
     );
   });
 
