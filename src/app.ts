@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { projections } from '../projections/projections';
 import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
@@ -8,6 +9,7 @@ import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog, NewEvent, Position } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
+import { fault } from './fault';
 import { appender } from './ingest/ingest';
 import type { KeyUses } from './key-uses/key-uses';
 import { sqliteKeyUses } from './key-uses/sqlite-key-uses';
@@ -77,19 +79,58 @@ const openScratch = async (folder: string): Promise<Scratch> => {
 type OnTrouble = (what: string, error: unknown) => void;
 
 /** The client of the event store is heavy, and loaded only by those who use it. */
-const openLog = (
+const eventStoreLog = (
+  url: string,
+  streams: Streams,
+  waitSeconds: number,
+  onTrouble: OnTrouble,
+): Promise<EventLog> => {
+  const { eventStoreDbEventLog } =
+    require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble });
+};
+
+const configuredLog = (
   { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
   streams: Streams,
   onTrouble: OnTrouble,
   onlyReads = false,
+): Promise<EventLog> =>
+  EVENTSTORE_URL === ''
+    ? sqliteEventLog(DATA_DIR, streams, onlyReads)
+    : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble);
+
+/** An address may hold a user and a password. */
+export const withoutSecrets = (address: string): string => address.replace(/\/\/[^/?#]*@/, '//…@');
+
+/** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */
+const folderOf = (address: string): string | undefined => {
+  if (address.startsWith('file://')) return fileURLToPath(address);
+  const [, scheme, path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];
+  return scheme === undefined || scheme === 'sqlite' || scheme === 'file' ? path : undefined;
+};
+
+/** Somebody stands before it: a server that is not there is soon said to be not there. */
+const WAIT_SECONDS = 5;
+
+/** An event log by its address, without the rest of the app. A source must be there already; a target may be made. */
+export const openLog = async (
+  address: string,
+  streams: Streams,
+  role: 'source' | 'target',
+  onTrouble: OnTrouble,
 ): Promise<EventLog> => {
-  if (EVENTSTORE_URL === '') return sqliteEventLog(DATA_DIR, streams, onlyReads);
-  const { eventStoreDbEventLog } =
-    require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(EVENTSTORE_URL, streams, {
-    waitMs: EVENTSTORE_WAIT_SECONDS * 1_000,
-    onTrouble,
-  });
+  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, onTrouble);
+  const folder = folderOf(address);
+  if (folder === undefined || folder === '')
+    throw fault(
+      'copy_refused',
+      `${withoutSecrets(address)} is no address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
+    );
+  if (role === 'source' && !existsSync(join(folder, 'events.db')))
+    throw fault('copy_refused', `There is no event log in the folder ${folder}.`);
+  mustBeUsable(folder, `The folder ${folder}`);
+  return sqliteEventLog(folder, streams);
 };
 
 /** What was opened is closed in the opposite order, also when opening the rest fails. */
@@ -125,7 +166,7 @@ export const openApp = async (
   try {
     return await openingAll(async (closing) => {
       const streams = streamNames(configuration.STREAM_PREFIX);
-      const log = closing(await openLog(configuration, streams, onTrouble));
+      const log = closing(await configuredLog(configuration, streams, onTrouble));
       const snapshots = closing(sqliteSnapshots(folder));
       const keyUses = closing(sqliteKeyUses(folder));
       const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
@@ -165,7 +206,7 @@ export const openProjector = (
   openingAll(async (closing) => {
     const folder = configuration.DATA_DIR;
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await openLog(configuration, streams, onTrouble, true));
+    const log = closing(await configuredLog(configuration, streams, onTrouble, true));
     const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
     const parts = { log, streams, readModels, program: programVersion(), onTrouble, onMoved };
     const projecting = await openProjecting({ ...parts, projectors: projections });

@@ -13,8 +13,10 @@ import {
 import { dirname, join } from 'node:path';
 import { codeOf, fault, messageOf, type Fault } from './fault';
 
-const unusable = (folder: string, why: string): Fault =>
-  fault('data_dir_unusable', `DATA_DIR=${folder} ${why}. Choose another folder.`);
+const unusable = (named: string, why: string): Fault =>
+  fault('data_dir_unusable', `${named} ${why}. Choose another folder.`);
+
+const asConfigured = (folder: string): string => `DATA_DIR=${folder}`;
 
 const whyUnusable: Readonly<Record<string, string>> = {
   EEXIST: 'is a file, not a folder',
@@ -27,12 +29,12 @@ const whyUnusable: Readonly<Record<string, string>> = {
 
 const nearestThere = (path: string): string => (existsSync(path) ? path : nearestThere(dirname(path)));
 
-export const mustBeUsable = (folder: string): void => {
+export const mustBeUsable = (folder: string, named = asConfigured(folder)): void => {
   try {
     accessSync(nearestThere(folder), constants.W_OK);
     mkdirSync(folder, { recursive: true });
   } catch (error) {
-    throw unusable(folder, whyUnusable[codeOf(error) ?? ''] ?? `cannot be made (${messageOf(error)})`);
+    throw unusable(named, whyUnusable[codeOf(error) ?? ''] ?? `cannot be made (${messageOf(error)})`);
   }
 };
 
@@ -44,7 +46,7 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize >= LEAST_FREE_BYTES) return;
   const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
-  throw unusable(folder, `is on a full disk${what}`);
+  throw unusable(asConfigured(folder), `is on a full disk${what}`);
 };
 
 /** As short as `SECRET` may be. */

@@ -1,3 +1,4 @@
+import { copyProblems } from './copy-problems';
 import type { RefusalCode } from './domain/refusal';
 
 /**
@@ -236,6 +237,7 @@ const commandLine = {
     '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
   ),
   file_unreadable: problem(undefined, 'A file cannot be read.', 'Check the name and who may read it.'),
+  ...copyProblems,
   code_unknown: problem(
     undefined,
     'There is no such error code.',

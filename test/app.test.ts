@@ -1,9 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openApp } from '../src/app';
+import { pathToFileURL } from 'node:url';
+import { openApp, openLog } from '../src/app';
 import { readConfiguration } from '../src/configuration';
+import { streamNames } from '../src/event-log/streams';
 import { freshFolder } from './support/folders';
+
+const quiet = (): void => undefined;
 
 const scratchIn = (folder: string): readonly string[] =>
   readdirSync(folder).filter((name) => name.startsWith('scratch-'));
@@ -21,5 +25,50 @@ describe('a scratch store', () => {
     await scratch.remove();
     expect(scratchIn(folder)).toEqual([`scratch-${process.ppid}-abc`]);
     await app.close();
+  });
+});
+
+describe('an event log by its address', () => {
+  it('is the one in a data folder, named in any of three ways', async () => {
+    const folder = freshFolder();
+    const identities = new Set<string>();
+    for (const address of [folder, `sqlite:${folder}`, pathToFileURL(folder).href]) {
+      const log = await openLog(address, streamNames(), identities.size === 0 ? 'target' : 'source', quiet);
+      identities.add(await log.identity());
+      await log.close();
+    }
+    expect(identities.size).toBe(1);
+  });
+
+  it('must be there to be copied from, and is not made by looking', async () => {
+    const nowhere = join(freshFolder(), 'nowhere');
+    await expect(openLog(nowhere, streamNames(), 'source', quiet)).rejects.toMatchObject({
+      code: 'copy_refused',
+      message: `There is no event log in the folder ${nowhere}.`,
+    });
+    expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(
+    'is refused where it makes no sense: "%s"',
+    async (address) => {
+      const error = await openLog(address, streamNames(), 'target', quiet).catch(
+        (reason: unknown) => reason as Error,
+      );
+      expect(error).toMatchObject({
+        code: 'copy_refused',
+        message: expect.stringContaining('is no address of an event log'),
+      });
+      expect((error as Error).message).not.toContain('hunter2');
+    },
+  );
+
+  it('is refused where a file lies', async () => {
+    const file = join(freshFolder(), 'file');
+    writeFileSync(file, '');
+    await expect(openLog(file, streamNames(), 'target', quiet)).rejects.toMatchObject({
+      code: 'data_dir_unusable',
+      message: expect.stringContaining(`The folder ${file} `),
+    });
   });
 });

@@ -6,8 +6,9 @@ import { isProblemCode } from '../problems';
 import { applicationCommands } from './application-commands';
 import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
+import { logCommands } from './log-commands';
 import { logsCommand } from './logs-command';
-import { say } from './output';
+import { say, visible } from './output';
 import { projectionsCommands } from './projections-commands';
 import { configCommand, explainCommand, limitsCommand, permissionsCommand } from './reference-commands';
 import { serveCommand } from './serve-command';
@@ -34,6 +35,7 @@ const program = (): Command =>
     .addCommand(permissionsCommand())
     .addCommand(limitsCommand())
     .addCommand(projectionsCommands())
+    .addCommand(logCommands())
     .addCommand(statusCommand())
     .addCommand(explainCommand())
     .addCommand(configCommand());
@@ -53,7 +55,8 @@ const exitCodeOf = (error: unknown): number => {
 const explain = (error: unknown): void => {
   if (error instanceof CommanderError) return;
   const code = codeOf(error);
-  say(`tenant-ledger: ${messageOf(error)}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
+  const sentence = messageOf(error).split('\n').map(visible).join('\n');
+  say(`tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
   if (code === undefined) say((error as Error).stack ?? '');
 };
 

@@ -17,6 +17,10 @@ export interface Streams {
   beginnings(): readonly string[];
   /** Whose stream it is, or undefined when it is none of ours. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
+  /** Its name without the prefix, the same in every log, or undefined when it is none of ours. */
+  roleOf(stream: string): string | undefined;
+  /** The stream of that role. */
+  withRole(role: string): string;
 }
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
@@ -29,10 +33,17 @@ const MOST_KNOWN = 10_000;
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
   const known = new Map<string, Owner>();
-  const operator = `${prefix}operator`;
+
+  const withoutPrefix = (stream: string): string =>
+    stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
+
+  const roleOf = (stream: string): string | undefined => {
+    const role = withoutPrefix(stream);
+    return role === 'operator' || pattern.test(role) ? role : undefined;
+  };
 
   const ownerOf = (stream: string): Owner => {
-    const match = stream.startsWith(prefix) ? pattern.exec(stream.slice(prefix.length)) : null;
+    const match = pattern.exec(withoutPrefix(stream));
     return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
   };
 
@@ -47,10 +58,12 @@ export const streamNames = (prefix = ''): Streams => {
   return {
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
-    operator: () => operator,
+    operator: () => `${prefix}operator`,
     log: () => `${prefix}log`,
-    holds: (stream) => stream === operator || parse(stream) !== undefined,
-    beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, operator],
+    holds: (stream) => roleOf(stream) !== undefined,
+    beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
     parse,
+    roleOf,
+    withRole: (role) => `${prefix}${role}`,
   };
 };

@@ -21,6 +21,8 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'key list': ['--tenant', '--application', '--json'],
   'key revoke': ['<key-id>', '--tenant', '--actor', '--json'],
   permissions: ['--type', 'public', 'private', 'management', '--json'],
+  log: ['copy'],
+  'log copy': ['--from', '--to', '--from-prefix', '--to-prefix', '--follow-until-quiet', '--json'],
   status: ['--json'],
   explain: ['<code>', '--json'],
   config: ['--json'],
@@ -63,6 +65,9 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   },
   { line: `key revoke --tenant ${A_UUID} key_1`, says: ["'key_1'", 'must be a UUID'] },
   { line: 'permissions --type root', says: ['Allowed choices are public, private, management'] },
+  { line: 'log copy --from a', says: ["'--to <address>' not specified"] },
+  { line: 'log copy --from a --to b --to-prefix a/b', says: ['--to-prefix', 'at most 64 letters'] },
+  { line: 'log copy --from a --to b --follow-until-quiet soon', says: ["'soon'", 'whole number'] },
   { line: 'explain', says: ["missing required argument 'code'"] },
 ];
 

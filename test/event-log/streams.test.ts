@@ -12,6 +12,8 @@ describe('the names of streams', () => {
       expect(streams.activity(id)).toBe(`${prefix}activity-${id}`);
       expect(streams.parse(streams.tenant(id))).toEqual({ kind: 'tenant', tenantId: id });
       expect(streams.parse(streams.activity(id))).toEqual({ kind: 'activity', tenantId: id });
+      for (const stream of [streams.tenant(id), streams.activity(id), streams.operator()])
+        expect(streams.withRole(streams.roleOf(stream)!)).toBe(stream);
     },
   );
 
@@ -33,6 +35,16 @@ describe('the names of streams', () => {
     id,
   ])('are matched whole: "%s" is none of ours', (stream) => {
     expect(streamNames().parse(stream)).toBeUndefined();
+    expect(streamNames().roleOf(stream)).toBe(stream === 'operator' ? 'operator' : undefined);
+  });
+
+  it('have a role that does not depend on the prefix', () => {
+    const [one, other] = [streamNames('one-'), streamNames('other-')];
+    expect(one.roleOf(one.tenant(id))).toBe(other.roleOf(other.tenant(id)));
+    expect(one.roleOf(one.operator())).toBe('operator');
+    expect(one.roleOf(other.operator())).toBeUndefined();
+    expect(one.roleOf('one-log')).toBeUndefined();
+    expect(one.roleOf('one-operator-1')).toBeUndefined();
   });
 
   it('of one prefix are foreign to another', () => {

@@ -1,0 +1,28 @@
+# The service as an image. docker-compose.yml runs it on KurrentDB; alone it keeps everything in /data.
+FROM node:24.21.0-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json ./
+COPY src src
+COPY projections projections
+RUN node src/prepare.cjs && npm prune --omit=dev
+
+FROM node:24.21.0-bookworm-slim
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+RUN printf '#!/bin/sh\nexec node /app/dist/src/cli/main.js "$@"\n' > /usr/local/bin/tenant-ledger \
+  && chmod 755 /usr/local/bin/tenant-ledger \
+  && install --directory --owner=node --group=node /data
+
+# The operations listener stays on the container's own loopback, where the health check asks it.
+ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+USER node
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:8081/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["tenant-ledger"]
+CMD ["serve"]

@@ -1,0 +1,109 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { crowd } from '../support/crowds';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { spawnProgram } from '../support/service';
+import { until } from '../support/waiting';
+
+const run = operatorAt(freshFolder());
+
+interface Report {
+  readonly events: number;
+  readonly copied: number;
+  readonly source_digest: string;
+  readonly target_digest: string;
+}
+
+const copy = (from: string, to: string, ...more: readonly string[]): Promise<Report> =>
+  run.json<Report>('log copy', '--from', from, '--to', to, ...more);
+
+const rowsOf = (folder: string): readonly unknown[] => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
+  try {
+    return db.prepare('SELECT * FROM events ORDER BY position').all();
+  } finally {
+    db.close();
+  }
+};
+
+const countIn = (folder: string): number => {
+  try {
+    return rowsOf(folder).length;
+  } catch {
+    return 0;
+  }
+};
+
+const withLog = async (folder: string, count: number): Promise<string> => {
+  const streams = streamNames();
+  const log = await sqliteEventLog(folder, streams);
+  await crowd({ log, streams }, count);
+  await log.close();
+  return folder;
+};
+
+describe('tenant-ledger log copy', () => {
+  it('goes on after a kill -9 in its middle, and holds every event once, in order', async () => {
+    const [from, to] = [await withLog(freshFolder(), 1_500), freshFolder()];
+    const child = spawnProgram(['log', 'copy', '--from', from, '--to', to], {});
+    const ended = once(child, 'close');
+    await until(() => countIn(to) > 100);
+    child.kill('SIGKILL');
+    await ended;
+    const before = countIn(to);
+    expect(before).toBeLessThan(1_500);
+    expect(rowsOf(to)).toEqual(rowsOf(from).slice(0, before));
+
+    const report = await copy(`sqlite:${from}`, pathToFileURL(to).href);
+    expect(report).toMatchObject({ events: 1_500, copied: 1_500 - before });
+    expect(report.source_digest).toBe(report.target_digest);
+    expect(rowsOf(to)).toEqual(rowsOf(from));
+
+    const db = new DatabaseSync(join(to, 'events.db'));
+    db.exec(`UPDATE events SET data = '{}', type = char(27) || '[31mRed' WHERE position = 1200`);
+    db.close();
+    const found = await run.run('log copy', '--from', from, '--to', to, '--json');
+    expect(found).toMatchObject({ code: 1, stdout: '' });
+    expect(found.stderr).toMatch(/event number 1200 is .* They differ in: type, data\. \[copy_differs\]\n$/);
+    expect(found.stderr).toContain('(\\u001b[31mRed, revision ');
+    expect(found.stderr).not.toContain('\u001b');
+  });
+
+  it('makes a log that the service works on as before', async () => {
+    const [from, to] = [operatorAt(freshFolder()), operatorAt(freshFolder())];
+    const { tenant_id: id } = await from.json('tenant create', '--name', 'Émile & Sons');
+    const report = await from.run('log copy', '--from', 'configured', '--to', to.folder);
+    expect(report).toMatchObject({ code: 0, stderr: '' });
+    expect(report.stdout).toMatch(/^from: .*\nto: .*\nevents: .*\ncopied: /);
+    expect(report.stdout).toContain(from.folder);
+    const [there, here] = await Promise.all([to, from].map((side) => side.json(`tenant show ${id}`)));
+    expect(there).toEqual(here);
+  });
+
+  it('follows a source that grows until it is quiet, and takes prefixes', async () => {
+    const [from, to] = [freshFolder(), freshFolder()];
+    const streams = streamNames('old-');
+    const log = await sqliteEventLog(from, streams);
+    await crowd({ log, streams }, 100);
+    const line = ['log', 'copy', '--from', from, '--to', to, '--from-prefix', 'old-', '--to-prefix', ''];
+    const child = spawnProgram([...line, '--follow-until-quiet', '1'], { STREAM_PREFIX: 'wrong-' });
+    const ended = once(child, 'close');
+    await until(() => countIn(to) > 0);
+    await crowd({ log, streams }, 100);
+    expect(await ended).toEqual([0, null]);
+    expect(countIn(to)).toBe(200);
+    await log.close();
+  });
+
+  it('says in a sentence what is wrong with an address, and never a password', async () => {
+    const line = ['log copy', '--from', 'postgres://me:hunter2@db/x', '--to', freshFolder()] as const;
+    const { code, stdout, stderr } = await run.run(...line);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/postgres:\/\/…@db\/x is no address of an event log\..* \[copy_refused\]\n$/);
+  });
+});

@@ -1,0 +1,229 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { readConfiguration, settingNames, settings } from '../src/configuration';
+
+/** No container engine is at hand on every machine: what can be known without one is checked here. */
+const ROOT = join(__dirname, '..', '..');
+const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+interface Container {
+  readonly image?: string;
+  readonly build?: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+  readonly volumes: readonly string[];
+  readonly networks: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly stop_grace_period: string;
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Container>>;
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+}
+
+/** As compose does it where the variable is not set: in values, after they were read. */
+const withDefault = (value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1') : value;
+
+const COMPOSE = textOf('docker-compose.yml');
+const compose = parse(COMPOSE, (_, value) => withDefault(value), {
+  strict: true,
+  uniqueKeys: true,
+}) as Compose;
+const { service, kurrentdb } = compose.services as { service: Container; kurrentdb: Container };
+
+interface Instruction {
+  readonly name: string;
+  readonly rest: string;
+}
+
+const dockerfile: readonly Instruction[] = textOf('Dockerfile')
+  .replace(/\\\n/g, ' ')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'))
+  .map((line) => ({ name: line.split(' ')[0] ?? '', rest: line.slice(line.indexOf(' ') + 1).trim() }));
+
+const named = (name: string): readonly string[] =>
+  dockerfile.filter((line) => line.name === name).map(({ rest }) => rest);
+
+/** The stage that is run. */
+const lastStage = dockerfile.slice(dockerfile.findLastIndex(({ name }) => name === 'FROM'));
+const inLast = (name: string): string => lastStage.find((line) => line.name === name)?.rest ?? '';
+
+const imageEnvironment = Object.fromEntries(
+  inLast('ENV')
+    .split(/\s+/)
+    .map((pair) => pair.split('=') as [string, string]),
+);
+
+const volumeAt = (container: Container, path: string): string | undefined =>
+  container.volumes.find((volume) => volume.endsWith(`:${path}`))?.split(':')[0];
+
+describe('docker-compose.yml', () => {
+  it('sets only variables that the service has, to values that make sense', () => {
+    const unknown = Object.keys(service.environment).filter((name) => !settingNames.includes(name as never));
+    expect(unknown).toEqual([]);
+    expect(() => readConfiguration({ ...imageEnvironment, ...service.environment })).not.toThrow();
+  });
+
+  it('lets nobody in with a password that everybody knows', () => {
+    expect(service.environment['SECRET']).toBe('');
+    expect(COMPOSE).toContain('SECRET: ${SECRET:-}');
+    expect(COMPOSE).not.toMatch(/changeit|_PASSWORD|\/\/[^/\s]+:[^/\s]+@/i);
+  });
+
+  it('publishes the API alone, and to this machine alone', () => {
+    const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
+      ports.map((port) => ({ name, port })),
+    );
+    expect(published).toEqual([{ name: 'service', port: `127.0.0.1:8080:${settings.PORT.fallback}` }]);
+    expect(COMPOSE).not.toMatch(/network_mode|privileged:|docker\.sock/);
+  });
+
+  it('keeps the event store on a network without a way out, where the service finds it', () => {
+    const { hostname, port } = new URL(service.environment['EVENTSTORE_URL'] ?? '');
+    expect([hostname, port]).toEqual(['kurrentdb', '2113']);
+    expect(kurrentdb.networks).toEqual(['inside']);
+    expect(compose.networks['inside']?.internal).toBe(true);
+    expect(service.networks).toEqual(expect.arrayContaining(['inside', 'outside']));
+    expect(compose.networks['outside']?.internal).toBeUndefined();
+  });
+
+  it('names an exact release of every image', () => {
+    expect(kurrentdb.image).toMatch(/^docker\.kurrent\.io\/kurrent-lts\/kurrentdb:[0-9]+\.[0-9]+\.[0-9]+$/);
+    expect(service.build).toBe('.');
+  });
+
+  it('waits for health, of everything', () => {
+    expect(service.depends_on).toEqual({ kurrentdb: { condition: 'service_healthy' } });
+    expect(kurrentdb.healthcheck?.test).toEqual(expect.arrayContaining(['CMD', 'curl', '--fail']));
+    expect(kurrentdb.healthcheck?.test.at(-1)).toBe('http://localhost:2113/health/live');
+    expect(inLast('HEALTHCHECK')).not.toBe('');
+  });
+
+  it('keeps data in volumes with a name, and declares exactly what it uses', () => {
+    expect(volumeAt(service, imageEnvironment['DATA_DIR'] ?? '')).toBe('service-data');
+    expect(volumeAt(kurrentdb, '/var/lib/kurrentdb')).toBe('kurrentdb-data');
+    const all = Object.values(compose.services);
+    const used = new Set(all.flatMap(({ volumes }) => volumes.map((volume) => volume.split(':')[0])));
+    expect(used).toEqual(new Set(Object.keys(compose.volumes)));
+    const networks = new Set(all.flatMap((container) => container.networks));
+    expect(networks).toEqual(new Set(Object.keys(compose.networks)));
+  });
+
+  it('leaves the service time to finish what is under way', () => {
+    expect(parseInt(service.stop_grace_period, 10)).toBeGreaterThan(
+      Number(settings.SHUTDOWN_SECONDS.fallback),
+    );
+  });
+
+  it('is documented: everything that can be set, and how the older release runs', () => {
+    const docs = textOf('docs/operations.md');
+    const variables = [...COMPOSE.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? '');
+    expect(variables.length).toBeGreaterThan(3);
+    expect(variables.filter((name) => !docs.includes(`\`${name}\``))).toEqual([]);
+    const older = parse(/```yaml\n([\s\S]*?)```/.exec(docs)?.[1] ?? '') as Compose;
+    expect(Object.keys(older.services)).toEqual(['kurrentdb']);
+    const { image, environment, volumes } = older.services['kurrentdb'] as Container;
+    expect(image).toMatch(/\/eventstoredb-ee:24\.10\.[0-9]+$/);
+    // Of its own: a volume that is mounted first where the image has nothing would belong to root.
+    expect(volumes).toEqual(['eventstore-data:/var/lib/eventstore']);
+    expect(Object.keys(older.volumes)).toEqual(['eventstore-data']);
+    expect(environment).toEqual(
+      Object.fromEntries(
+        Object.entries(kurrentdb.environment).map(([name, value]) => [
+          name.replace('KURRENTDB_', 'EVENTSTORE_'),
+          value,
+        ]),
+      ),
+    );
+  });
+});
+
+describe('the Dockerfile', () => {
+  it('takes one exact Node, which is new enough', () => {
+    const images = new Set(named('FROM').map((from) => from.split(' ')[0]));
+    expect(images.size).toBe(1);
+    const [, major, minor] = /^node:([0-9]+)\.([0-9]+)\.[0-9]+-[a-z]+-slim$/.exec([...images][0] ?? '') ?? [];
+    const { engines } = JSON.parse(textOf('package.json')) as { engines: { node: string } };
+    const [, oldestMajor, oldestMinor] = /^>=([0-9]+)\.([0-9]+)$/.exec(engines.node) ?? [];
+    const number = (high?: string, low?: string): number => Number(high) * 1_000 + Number(low);
+    expect(number(major, minor)).toBeGreaterThanOrEqual(number(oldestMajor, oldestMinor));
+  });
+
+  it('copies only what exists and what .dockerignore lets through, and all that a build needs', () => {
+    const copied = named('COPY')
+      .filter((rest) => !rest.startsWith('--from='))
+      .flatMap((rest) => rest.split(' ').slice(0, -1));
+    expect(copied.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    const [first, ...allowed] = textOf('.dockerignore')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'));
+    expect(first).toBe('*');
+    expect(allowed.map((line) => line.slice(1)).toSorted()).toEqual(copied.toSorted());
+    for (const path of ['src/prepare.cjs', 'src/cli/main.ts', 'projections/projections.ts'])
+      expect(copied.some((one) => path.startsWith(`${one}/`))).toBe(true);
+  });
+
+  it('runs as a user without rights, on a folder of that user', () => {
+    expect(inLast('USER')).toBe('node');
+    const order = lastStage.map(({ name }) => name);
+    expect(order.indexOf('USER')).toBeLessThan(order.indexOf('ENTRYPOINT'));
+    expect(order.lastIndexOf('RUN')).toBeLessThan(order.indexOf('USER'));
+    expect(inLast('RUN')).toContain(`--owner=node --group=node ${imageEnvironment['DATA_DIR']}`);
+    expect(inLast('VOLUME')).toBe(imageEnvironment['DATA_DIR']);
+  });
+
+  it('sets variables that exist, and listens where a container is reached', () => {
+    const own = Object.keys(imageEnvironment).filter((name) => name !== 'NODE_ENV');
+    expect(own.filter((name) => !settingNames.includes(name as never))).toEqual([]);
+    expect(imageEnvironment['HOST']).toBe('0.0.0.0');
+    expect(inLast('EXPOSE')).toBe(settings.PORT.fallback);
+    expect(settings.OPS_HOST.fallback).toBe('127.0.0.1');
+  });
+
+  it('starts the program', () => {
+    const main = /node \/app\/(\S+)/.exec(inLast('RUN'))?.[1] ?? '';
+    expect(existsSync(join(ROOT, main))).toBe(true);
+    expect(inLast('RUN')).toContain('> /usr/local/bin/tenant-ledger');
+    expect(JSON.parse(inLast('ENTRYPOINT'))).toEqual(['tenant-ledger']);
+    expect(JSON.parse(inLast('CMD'))).toEqual(['serve']);
+  });
+
+  it('has a health check that tells ready from not ready', async () => {
+    const [node, option, script = ''] = JSON.parse(
+      inLast('HEALTHCHECK').split(' CMD ')[1] ?? '[]',
+    ) as string[];
+    expect([node, option]).toEqual(['node', '-e']);
+    const address = `http://127.0.0.1:${settings.OPS_PORT.fallback}/readyz`;
+    expect(script).toContain(address);
+    let status = 200;
+    const server = createServer((_, answer) => answer.writeHead(status).end('{}')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const check = (): Promise<number> =>
+      promisify(execFile)(process.execPath, [
+        '-e',
+        script.replace(address, `http://127.0.0.1:${port}/readyz`),
+      ]).then(
+        () => 0,
+        (error: { code: number }) => error.code,
+      );
+    expect(await check()).toBe(0);
+    status = 503;
+    expect(await check()).toBe(1);
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+    expect(await check()).toBe(1);
+  });
+});

@@ -1,0 +1,110 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { copyLog } from '../../src/event-log/copy';
+import type { Side } from '../../src/event-log/copy-reading';
+import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { crowd } from '../support/crowds';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { anEvent } from '../support/events';
+import { freshFolder } from '../support/folders';
+
+/** From one adapter to the other and back. A real server, if one is named; else the stand-in. */
+const REAL = process.env['EVENTSTORE_URL'];
+const wish = { quietMs: 5, follow: false, tell: () => undefined };
+
+const opened: { close(): Promise<void> }[] = [];
+let standIn: StandIn | undefined;
+beforeAll(async () => {
+  if (REAL === undefined) standIn = await startStandIn();
+});
+afterEach(async () => {
+  for (const log of opened.splice(0)) await log.close();
+});
+afterAll(() => standIn?.stop());
+
+const embedded = async (folder: string): Promise<Side> => {
+  const streams = streamNames('old-');
+  const log = await sqliteEventLog(folder, streams);
+  opened.push(log);
+  return { log, streams };
+};
+
+const eventStore = async (): Promise<Side> => {
+  const streams = streamNames(`copy-${randomUUID()}.`);
+  const around = { waitMs: 10_000, onTrouble: () => undefined };
+  const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
+  opened.push(log);
+  return { log, streams };
+};
+
+const rowsIn = (folder: string): readonly unknown[] => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
+  try {
+    return db.prepare('SELECT * FROM events ORDER BY position').all();
+  } finally {
+    db.close();
+  }
+};
+
+const odd = [
+  { 'Ω\u2028': ['\u0000', 'e\u0301', '😀', '\ud800'], b: [], a: {}, '2': 1, '1': 2 },
+  { large: 9_007_199_254_740_991, small: 5e-324, minus: -1.5, nothing: null, text: 'x'.repeat(70_000) },
+  { type: 'Buffer', data: [1, 2] },
+  JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": 3}') as Record<string, unknown>,
+];
+
+describe('a log that is copied from SQLite to EventStoreDB and back', () => {
+  it('is the same, row for row, with recorded times', async () => {
+    const [first, last] = [freshFolder(), freshFolder()];
+    const [from, between, to] = [await embedded(first), await eventStore(), await embedded(last)];
+    await crowd(from, 150, 20);
+    const stream = from.streams.tenant(randomUUID());
+    await from.log.append(
+      stream,
+      odd.map((data) => anEvent(data, { metadata: { ...data, at: 'now' } })),
+      'no_stream',
+    );
+    await from.log.append(
+      from.streams.operator(),
+      [anEvent([1, null] as never), anEvent(null as never), anEvent(0 as never)],
+      'no_stream',
+    );
+    const again = anEvent({ said: 'twice' });
+    for (const [other, expected] of [
+      [from.streams.activity(randomUUID()), 'no_stream'] as const,
+      [stream, 3] as const,
+    ])
+      await from.log.append(other, [again], expected);
+    await from.log.append(stream, [again], 4);
+    const there = await copyLog(from, between, wish);
+    const back = await copyLog(between, to, wish);
+    expect([there.events, there.copied, back.copied]).toEqual([160, 160, 160]);
+    expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
+    expect(rowsIn(last)).toEqual(rowsIn(first));
+  });
+
+  it('is taken up where it was left, and refused where the event store holds something else', async () => {
+    const folder = freshFolder();
+    const [from, to] = [await embedded(folder), await eventStore()];
+    await crowd(from, 60, 7);
+    let appends = 0;
+    const dying: Side = {
+      ...to,
+      log: {
+        ...to.log,
+        append: (...append) => {
+          appends += 1;
+          if (appends > 25) throw new Error('It was killed.');
+          return to.log.append(...append);
+        },
+      },
+    };
+    await expect(copyLog(from, dying, wish)).rejects.toThrow('It was killed.');
+    expect(await copyLog(from, to, wish)).toMatchObject({ events: 60, copied: 35 });
+    await to.log.append(to.streams.tenant(randomUUID()), [anEvent()], 'no_stream');
+    await expect(copyLog(from, to, wish)).rejects.toMatchObject({ code: 'copy_differs' });
+  });
+});
