@@ -109,7 +109,7 @@ const http = {
   starting: problem(
     503,
     'The service is starting.',
-    'The read models are not yet up to date with the event log. Repeat the request after `Retry-After` seconds.',
+    'The read models are not yet up to date with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
   ),
   tenant_parked: problem(
     503,

@@ -1,6 +1,8 @@
 import { openApp, programVersion, type App } from '../app';
 import { readConfiguration, type Configuration } from '../configuration';
+import type { Position } from '../event-log/event-log';
 import { api } from '../http/api';
+import type { StartProgress } from '../http/api-context';
 import { signedCursors } from '../http/cursor';
 import { headerNames } from '../http/header-names';
 import { openListener, type Listener } from '../http/listener';
@@ -20,13 +22,14 @@ type Phase = 'starting' | 'ready' | 'stopping';
 interface Life {
   phase: Phase;
   wasReady: boolean;
+  progress: StartProgress;
 }
 type Logger = Awaited<ReturnType<typeof makeLogger>>;
 
 /** A second signal does not wait. */
 const IMPATIENT_EXIT = 130;
 
-const CATCH_UP_SLICE_MS = 1_000;
+const CATCH_UP_SLICE_MS = 250;
 
 const openLimits = ({ RATE_LIMITS }: Configuration, logger: Logger): RateLimits =>
   rateLimits(readPolicies(RATE_LIMITS) ?? [], {
@@ -61,6 +64,7 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => life.wasReady,
+    startProgress: () => life.progress,
     isOpen: () => life.phase !== 'stopping',
   });
   const handle = koa.callback();
@@ -85,10 +89,20 @@ const openOperations = ({ app, configuration, life, limits }: ApiWish): Promise<
   });
 };
 
+/** How far the read model is that is furthest behind. */
+const progressTo = async ({ log, projecting }: App, head: Position): Promise<StartProgress> => {
+  const controls = await Promise.all(projecting.live.map(({ generation }) => generation.control()));
+  const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
+  const total = await log.distance(undefined, head);
+  const done = slowest === '' ? 0 : await log.distance(undefined, slowest);
+  return { events_done: Math.min(done, total), events_total: total };
+};
+
 /** Waits until the read models show the head that was there at the start: no read is answered before. */
-const caughtUp = async (app: App, stopped: () => boolean): Promise<void> => {
+const caughtUp = async (app: App, life: Life): Promise<void> => {
   const head = await app.log.head();
-  while (head !== undefined && !stopped()) {
+  while (head !== undefined && life.phase !== 'stopping') {
+    life.progress = await progressTo(app, head.position);
     if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
     app.mustHaveRoom();
   }
@@ -100,7 +114,7 @@ export const serve = async (): Promise<void> => {
   const logger = await makeLogger(configuration.LOG_LEVEL);
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what);
   const app = await openApp(configuration, onTrouble, projectingThread(configuration, onTrouble));
-  const life: Life = { phase: 'starting', wasReady: false };
+  const life: Life = { phase: 'starting', wasReady: false, progress: { events_done: 0, events_total: 0 } };
   const listeners: Listener[] = [];
 
   const stop = async (): Promise<void> => {
@@ -119,7 +133,7 @@ export const serve = async (): Promise<void> => {
 
     await app.projecting.start();
     const key = await firstKey(app, configuration);
-    await caughtUp(app, () => life.phase === 'stopping');
+    await caughtUp(app, life);
     if (life.phase === 'stopping') return;
     Object.assign(life, { phase: 'ready', wasReady: true });
     logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');

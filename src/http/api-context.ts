@@ -8,6 +8,12 @@ import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './header-names';
 import type { RouteParts } from './route';
 
+/** As it is told in a body. */
+export interface StartProgress {
+  readonly events_done: number;
+  readonly events_total: number;
+}
+
 /** What the API is built from. */
 export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
@@ -21,6 +27,8 @@ export interface ApiParts extends RouteParts {
   readonly upToDate: () => Promise<void>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
+  /** How far they are until then. */
+  readonly startProgress: () => StartProgress;
   /** False as soon as the process is stopping: connections are then not kept alive. */
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;

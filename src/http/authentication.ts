@@ -34,7 +34,8 @@ const lastingKeysIn = (reader: Reader): Map<string, Holder> => {
 
 /** Reads ask the read model. If it cannot be trusted about this tenant, the answer is 503, never a guess. */
 const forReading = async (parts: ApiParts, tenantId: string, digest: string, at: string): Promise<Holder> => {
-  if (!parts.isReady()) throw fault('starting', 'The read models have not caught up yet.');
+  if (!parts.isReady())
+    throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
   await parts.upToDate();
   const applications = parts.reader('applications');
   const lasting = lastingKeysIn(applications);

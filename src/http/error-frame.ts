@@ -16,6 +16,7 @@ const SHOWN = [
   'application_type',
   'assignable',
   'violated_policies',
+  'progress',
 ] as const;
 
 const shown = (error: unknown): Record<string, unknown> => {

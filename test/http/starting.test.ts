@@ -35,6 +35,10 @@ const behindFolder = async () => {
   return { folder, key: first.key, stuck: stuckReadModel(folder, 'applications') };
 };
 
+interface StartingBody {
+  readonly progress: { readonly events_done: number; readonly events_total: number };
+}
+
 describe('a server whose read models have not caught up', () => {
   const begin = async () => {
     const { folder, key, stuck } = await behindFolder();
@@ -51,13 +55,16 @@ describe('a server whose read models have not caught up', () => {
         () => false,
       ),
     );
-    return { key, stuck, child, ended, url: `http://127.0.0.1:${PORT}`, operations };
+    return { folder, key, stuck, child, ended, url: `http://127.0.0.1:${PORT}`, operations };
   };
 
   it('refuses reads, takes writes without waiting for what cannot come, and is fine once it has', async () => {
-    const { key, stuck, child, ended, url, operations } = await begin();
+    const { folder, key, stuck, child, ended, url, operations } = await begin();
     const read = await ask(`${url}/tenants/self`, { key });
-    expectProblem(read, { status: 503, code: 'starting' });
+    expectProblem(read, { status: 503, code: 'starting', more: ['progress'] });
+    const { events_done: done, events_total: total } = (read.json as unknown as StartingBody).progress;
+    expect(total).toBe((await eventsIn(folder)).length);
+    expect(done).toBe(total - 1);
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
     // A malformed key is refused without a look-up: nothing needs to be ready for that.

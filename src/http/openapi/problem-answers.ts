@@ -1,7 +1,7 @@
 import { problems, type HttpProblemCode } from '../../problems';
 import { PROBLEM_TYPE } from '../problem-body';
 import type { Route } from '../route';
-import { listOf, text, uuid, type Schema } from '../schema';
+import { count, listOf, record, text, uuid, type Schema } from '../schema';
 
 /** Which errors an operation may answer with, and what they look like: from the table of problems. */
 
@@ -42,6 +42,7 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
     assignable: { type: 'boolean' },
   },
   rate_limited: { violated_policies: { ...listOf(text), minItems: 1 } },
+  starting: { progress: record('Progress', { events_done: count, events_total: count }) },
 };
 
 /** The headers that an error of this status always has. */
