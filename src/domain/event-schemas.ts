@@ -1,5 +1,5 @@
 import { accessFaults, COUNTED_ADDRESSES, NAMED_ADDRESSES } from './access';
-import type { EventType, StreamKind } from './events';
+import type { EventType, OperatorEvent, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
 
@@ -90,6 +90,18 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
       },
       ['permissions'],
     ),
+  ],
+};
+
+/** The operator's own events. */
+export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly Schema[]>> = {
+  EventSetAside: [
+    data({
+      eventId: uuid,
+      eventTenantId: uuid,
+      projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
+      reason: { type: 'string' },
+    }),
   ],
 };
 

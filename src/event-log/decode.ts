@@ -1,6 +1,12 @@
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
-import { currentVersion, eventSchemas, isEventType, streamKindOf } from '../domain/event-schemas';
+import {
+  currentVersion,
+  eventSchemas,
+  isEventType,
+  operatorEventSchemas,
+  streamKindOf,
+} from '../domain/event-schemas';
 import type {
   Actor,
   ActivityEvent,
@@ -8,6 +14,7 @@ import type {
   Idempotency,
   Recorded,
   LedgerEvent,
+  OperatorEvent,
   StreamKind,
   TenantEvent,
 } from '../domain/events';
@@ -148,4 +155,13 @@ export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
   } catch (error) {
     return { status: 'bad', ...owner, reason: messageOf(error) };
   }
+};
+
+/** An event of the operator's, or undefined: what cannot be read asks for nothing. */
+export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
+  if (!Object.hasOwn(operatorEventSchemas, type) || Buffer.isBuffer(data)) return undefined;
+  const { version = 1 } = (metadata ?? {}) as Metadata;
+  const schema = operatorEventSchemas[type as OperatorEvent['type']][version - 1];
+  if (schema === undefined || faultBy(schema, data) !== undefined) return undefined;
+  return { type, data } as OperatorEvent;
 };

@@ -2,16 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { Actor, OperatorEvent } from '../domain/events';
 import { refusal } from '../domain/refusal';
 import { codeOf } from '../fault';
+import { operatorEventOf } from '../event-log/decode';
 import type { EventLog, LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, type SetAside } from './projection-run';
 
 /** What cannot be read sets nothing aside: the tenant stays parked, which everybody sees. */
-const entriesOf = ({ type, data }: LoggedEvent): readonly string[] => {
-  if (type !== 'EventSetAside') return [];
-  const { eventId, projections } = (data ?? {}) as Partial<OperatorEvent['data']>;
-  if (!Array.isArray(projections)) return [];
+const entriesOf = (logged: LoggedEvent): readonly string[] => {
+  const { projections = [], eventId } = operatorEventOf(logged)?.data ?? {};
   return projections.map((projection) => `${projection} ${eventId}`);
 };
 

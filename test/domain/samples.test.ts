@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
 import type { EventType, TenantEvent } from '../../src/domain/events';
 import { missingLifts, upcast } from '../../src/domain/upcast';
-import { decode } from '../../src/event-log/decode';
+import { decode, operatorEventOf } from '../../src/event-log/decode';
 import { streamNames } from '../../src/event-log/streams';
 import { FOLD_VERSION, emptyFold, foldOn, foldToText } from '../../src/ledger/fold';
 import { TENANT } from '../support/given';
@@ -39,19 +39,32 @@ const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] =>
 
 describe('the frozen samples', () => {
   it('are exactly one for each type and version', () => {
-    expect(sampleFiles()).toEqual(versions.map(([type, version]) => `${type}.v${version}.json`).toSorted());
+    const expected = [...versions, ['EventSetAside', 1] as const];
+    expect(sampleFiles()).toEqual(expected.map(([type, version]) => `${type}.v${version}.json`).toSorted());
   });
 
-  it.each(sampleFiles())('%s says what it is, and is understood', (file) => {
-    const sample = readSample(file);
-    expect(file).toBe(`${sample.type}.v${sample.version}.json`);
-    expect(Object.keys(sample)).toEqual(['type', 'version', 'data', 'metadata']);
-    expect(sample.metadata['version']).toBe(sample.version);
-    expect(decode(loggedSample(sample), streams)).toMatchObject({
-      status: 'good',
-      event: { type: sample.type, tenantId: TENANT },
-    });
+  it('of the operator says what it is, and is understood', () => {
+    const sample = readSample('EventSetAside.v1.json');
+    const read = operatorEventOf({ ...loggedSample(sample), stream: streams.operator() });
+    expect(read).toEqual({ type: 'EventSetAside', data: sample.data });
+    const { reason: _, ...incomplete } = sample.data;
+    expect(operatorEventOf({ ...loggedSample(sample), data: incomplete })).toBeUndefined();
+    expect(operatorEventOf({ ...loggedSample(sample), metadata: { version: 2 } })).toBeUndefined();
   });
+
+  it.each(sampleFiles().filter((file) => file !== 'EventSetAside.v1.json'))(
+    '%s says what it is, and is understood',
+    (file) => {
+      const sample = readSample(file);
+      expect(file).toBe(`${sample.type}.v${sample.version}.json`);
+      expect(Object.keys(sample)).toEqual(['type', 'version', 'data', 'metadata']);
+      expect(sample.metadata['version']).toBe(sample.version);
+      expect(decode(loggedSample(sample), streams)).toMatchObject({
+        status: 'good',
+        event: { type: sample.type, tenantId: TENANT },
+      });
+    },
+  );
 
   it.each(types)('%s holds every field that it may hold', (type) => {
     const version = currentVersion(type);
