@@ -131,7 +131,17 @@ describe('projections, beside a running server', () => {
 
   it('only says what a rebuild would do, when told to', async () => {
     const rows = await operator.json<{ projection: string }[]>('projections rebuild --all --dry-run');
-    expect(rows.map(({ projection }) => projection)).toEqual(NAMES);
+    const { head } = await operator.json<Status>('projections status');
+    expect(rows).toEqual(
+      NAMES.map((projection) => ({
+        projection,
+        version: 1,
+        events: Number(head),
+        goes_on_with: null,
+        live: `${projection}_v1_1`,
+        rebuilt_by: null,
+      })),
+    );
     expect(await readBy(service, 'tenants')).toBe('tenants_v1_1');
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
   });

@@ -5,7 +5,7 @@ import { parkedTenants } from '../../src/projecting/projection-run';
 import { setAside } from '../../src/projecting/set-aside';
 import type { Generation } from '../../src/read-models/read-models';
 import { until } from '../support/waiting';
-import { lineCollections, plainLines } from './lines';
+import { lineCollections, linesProjector, plainLines } from './lines';
 import { lines, replaying, someTenants, type Replaying } from './replay';
 import { documentsOf, openProcess, openReadModels, streams, updated } from './world';
 
@@ -164,4 +164,26 @@ describe('setting an event aside', () => {
       expect(server.troubles).toEqual([]);
     },
   );
+});
+
+describe('asking for another try', () => {
+  it('of one tenant leaves the others where they are', async () => {
+    const world = await replaying();
+    let isBroken = true;
+    const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
+    const [one = '', two = ''] = await someTenants(world, 2);
+    const server = await process(world, [projector]);
+    await server.start();
+    const desk = await process(world, [projector]);
+    const parked = async () => (await parkedIn(server.reader('lines'))).toSorted();
+    await until(async () => (await parked()).length === 2, 5_000);
+    isBroken = false;
+    expect(await desk.retryParked(one)).toBe('asked');
+    await until(async () => !(await parked()).includes(one), 5_000);
+    expect(await server.reached(await world.tell(one, updated('since then')), LONG)).toBe(true);
+    expect(await parked()).toEqual([two]);
+    expect(await desk.retryParked(two)).toBe('asked');
+    await until(async () => (await parked()).length === 0, 5_000);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
+  });
 });
