@@ -158,7 +158,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return found;
   };
 
-  /** One text for many rows: most of the cost of a row is its way from SQLite to here. */
+  /** One text for many rows: most of the cost of a row is its way from SQLite to here. Its length ends a key. */
   const digest = (
     collection: string,
     limit: number,
@@ -169,7 +169,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     let documents = 0;
     let last: { tenantId: string; key: string } | undefined;
     walk(limit, after, (tenantId, most, from) => {
-      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(json_quote(key) || document) AS text
+      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(length(key) || ':' || key || document) AS text
         FROM (${stretchOf(collection, from)})`;
       const row = prepared(sql).get(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
         n: number;
