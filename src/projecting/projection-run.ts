@@ -37,7 +37,7 @@ export interface ProjectionRun {
   readonly isSetAside: SetAside;
   /** Called with what is visible now, whenever that has moved. */
   readonly moved: (position: Position) => void;
-  /** While more is at hand, what is projected may stay invisible for so long: that makes it cheaper. */
+  /** While more is at hand, what is new may stay invisible for so long: that makes it cheaper. */
   readonly showWithinMs: number;
 }
 
@@ -57,7 +57,15 @@ interface Folded {
   readonly writes: readonly Write[];
   /** It was cut: there is more, or will be soon. */
   readonly full: boolean;
+  /** It has been in the log for a while: nobody waits for it just now. */
+  readonly isOld: boolean;
 }
+
+const OLD_MS = 5_000;
+
+/** Only how long it may stay invisible depends on it, so clocks that disagree do no harm. */
+const isOld = (batch: FedBatch, now: string): boolean =>
+  Date.parse(now) - Date.parse(batch.at(-1)?.logged.recordedAt ?? now) > OLD_MS;
 
 /** The batches of a run as what they do to the documents, one after the other, on top of a control state. */
 async function* folded(
@@ -71,13 +79,14 @@ async function* folded(
     const end = checkpointOf(batch);
     if (end === undefined) continue;
     const writes = await foldBatch(run.projector, space, batch, after, around(run));
-    yield { to: end, writes, full: batch.length >= BATCH_EVENTS };
+    yield { to: end, writes, full: batch.length >= BATCH_EVENTS, isOld: isOld(batch, run.now()) };
     after = end.position;
   }
 }
 
 /** So many documents may wait to be shown while more comes in. */
 const MOST_PUT_OFF = 65_536;
+const OLD_PUT_OFF_MS = 1_000;
 const AT_HAND_MS = 10;
 
 const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
@@ -91,9 +100,10 @@ const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
 const puttingOff = (longestMs: number) => {
   let waiting = 0;
   let since = monotonicMs();
-  return ({ full, writes }: Folded): boolean => {
+  return ({ full, writes, isOld: nobodyWaits }: Folded): boolean => {
     waiting += writes.length;
-    if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < longestMs) return true;
+    const mostMs = nobodyWaits ? OLD_PUT_OFF_MS : longestMs;
+    if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < mostMs) return true;
     waiting = 0;
     since = monotonicMs();
     return false;
