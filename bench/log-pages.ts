@@ -11,6 +11,7 @@ import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
+import { projectingThread } from '../src/projecting-thread';
 import { startServer } from './processes';
 
 /**
@@ -18,7 +19,8 @@ import { startServer } from './processes';
  * a server on that data give its first answer? `npm run bench:log-pages [ROWS]`
  */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
-const SIZE = 20;
+/** Small enough that page 50,000 is there by type and by dates, too. */
+const SIZE = 8;
 const PAGES = [1, 100, 5_000, 50_000];
 const ROUNDS = 400;
 const BATCH = 2_000;
@@ -153,9 +155,9 @@ const firstAnswer = async (key: string): Promise<void> => {
 };
 
 const main = async (): Promise<void> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), (what, error) =>
-    console.error(what, error),
-  );
+  const configuration = readConfiguration({ DATA_DIR: folder });
+  const onTrouble = (what: string, error: unknown): void => console.error(what, error);
+  const app = await openApp(configuration, onTrouble, projectingThread(configuration, onTrouble));
   const key = await makeTenant(app);
   console.log(`${ROWS} rows of one tenant; load average ${loadavg()[0]?.toFixed(2)}`);
   console.log(`appended in ${(await seconds(() => fill(app))).toFixed(1)} s`);
