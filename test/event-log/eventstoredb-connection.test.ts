@@ -53,10 +53,11 @@ describe('a start', () => {
   it('waits for a server that is not there yet, and says so', async () => {
     const server = await standIn();
     await server.kill();
-    const opening = openOn(server.url);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const troubles: string[] = [];
+    const opening = openOn(server.url, { troubles });
+    await until(() => troubles.length > 0);
     await server.restart();
-    const { log, troubles, aStream } = await opening;
+    const { log, aStream } = await opening;
     expect(troubles).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
     expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
   });

@@ -155,10 +155,23 @@ describe('an append to the event store', () => {
     expect(server.asked.append).toBe(1);
   });
 
-  it('asks neither for batches nor for the features of the server', async () => {
+  it('does not ask for the features of the server: one failure of that would stay for ever', async () => {
     const { log, server, aStream } = await onStandIn();
     await log.append(aStream(), someEvents(1), 'no_stream');
-    expect(server.asked).toMatchObject({ batch: 0, features: 0 });
+    expect(server.asked).toMatchObject({ append: 2, single: 0, features: 0 });
+  });
+
+  it('is not confused by the answers of another server, nor by one that comes too late', async () => {
+    const [one, other] = [await onStandIn(), await onStandIn()];
+    one.server.nextAppends('late');
+    const stream = one.aStream();
+    const slow = refusedWith(one.log.append(stream, someEvents(1), 'no_stream', 300));
+    const quick = other.log.append(other.aStream(), someEvents(1), 'no_stream');
+    await other.server.kill();
+    await quick.catch(() => undefined);
+    expect(await slow).toBe('no refusal');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect((await one.log.append(stream, someEvents(1), 0)).revision).toBe(1);
   });
 });
 
@@ -218,8 +231,8 @@ describe('a subscription to the event store', () => {
     const { log, server, tail, stream, troubles } = await following();
     const before = server.asked.read;
     const begun = monotonicMs();
-    await log.append(stream, someEvents(1_000), 2);
-    await log.append(stream, someEvents(10), 1_002);
+    await log.append(stream, someEvents(1_000), 2, 20_000);
+    await log.append(stream, someEvents(10), 1_002, 20_000);
     await expectAll(log, tail, 1_013);
     expect(server.asked.read - before).toBeGreaterThan(1);
     expect(troubles).toEqual([]);
