@@ -270,6 +270,7 @@ describe('a subscription to the event store', () => {
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
       await until(() => frozen.troubles.length > 0, 15_000);
       const noticed = monotonicMs() - begun;
+      expect(frozen.server.gate.connections().ever).toBeGreaterThan(1);
       frozen.server.gate.thaw();
       const thawed = monotonicMs();
       await until(

@@ -8,7 +8,14 @@ import { startStandIn } from './stand-in';
  * server that EVENTSTORE_URL names, or else on the stand-in.
  */
 const ROOT = join(__dirname, '..', '..', '..', '..');
-const USUAL = ['event-log/eventstoredb', 'stories/', 'http/', 'cli/walk'];
+const USUAL = [
+  'event-log/eventstoredb',
+  'stories/',
+  'http/event-store',
+  'http/idempotency',
+  'http/permissions',
+  'cli/walk',
+];
 
 const run = async (): Promise<void> => {
   const given = process.env['EVENTSTORE_URL'];
