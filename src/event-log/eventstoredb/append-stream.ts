@@ -40,7 +40,8 @@ interface Open {
 
 const settle = ({ stream, resolve, reject }: Waiting, answer: BatchAppendResp): void => {
   const error = answer.getError();
-  if (error !== undefined) return reject(unpackToCommandError(error, stream));
+  if (error !== undefined)
+    return reject(error.hasDetails() ? unpackToCommandError(error, stream) : new Error(error.getMessage()));
   const success = answer.getSuccess();
   const position = success?.getPosition();
   if (success === undefined || position === undefined)

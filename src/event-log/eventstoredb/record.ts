@@ -50,13 +50,16 @@ const plain = (value: unknown): unknown => {
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 };
 
+/** What lies deeper is not weighed: others may write what they like, as deep as they like. */
+const DEEPEST = 32;
+
 /** Roughly what a value takes: cheaper than to write it down again. */
-const weightOf = (value: unknown): number => {
+const weightOf = (value: unknown, depth = 0): number => {
   if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null) return 4;
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return 4;
   if (ArrayBuffer.isView(value)) return value.byteLength;
   let sum = 2;
-  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside);
+  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside, depth + 1);
   return sum;
 };
 

@@ -1,6 +1,5 @@
 import { Metadata, type ServiceError } from '@grpc/grpc-js';
 import {
-  AccessDenied,
   AllStreamPosition,
   Empty,
   MaximumAppendSizeExceeded,
@@ -76,7 +75,7 @@ export const tooLarge = (most: number): BatchAppendResp =>
 
 export const timedOut = (): BatchAppendResp => wrong('Timeout', new Timeout(), 'Timeout');
 
-export const denied = (): BatchAppendResp => wrong('AccessDenied', new AccessDenied(), 'Access Denied');
+export const strange = (): BatchAppendResp => new BatchAppendResp().setError(new Status().setMessage('Bad'));
 
 /** [source] A server that is not ready says so in words only. */
 export const notHandled = (words: string): BatchAppendResp => wrong('Nothing', new Empty(), words);

@@ -28,7 +28,7 @@ const run = async (): Promise<void> => {
   const patterns = (wanted.length === 0 ? USUAL : wanted).map((name) => join('dist', 'test', name));
   const child = spawn(process.execPath, [join('node_modules', 'jest', 'bin', 'jest.js'), ...patterns], {
     cwd: ROOT,
-    env: { ...process.env, EVENTSTORE_URL: url },
+    env: { ...process.env, TEST_EVENTSTORE_URL: url },
     stdio: 'inherit',
   });
   const [code] = (await once(child, 'close')) as [number | null];

@@ -22,6 +22,7 @@ import {
   notHandled,
   proposedOf,
   rpcError,
+  strange,
   timedOut,
   tooLarge,
 } from './messages';
@@ -30,7 +31,8 @@ import { storedLog, type Proposed, type StoredLog } from './stored-log';
 
 /**
  * A stand-in for EventStoreDB over real gRPC that misbehaves on command. What it imitates, and from where that is known,
- * stands at each place. Never seen on a real server: `notLeader`, the refusal of a user, `lie`, and how TLS is set up.
+ * stands at each place. Never seen on a real server: `notLeader`, gossip of a cluster, the refusal of a user, TLS, a
+ * subscription that is mute or lies, and a log that was restored from an older copy.
  */
 export interface StandIn {
   readonly url: string;
@@ -53,7 +55,7 @@ export interface StandIn {
 }
 
 export type AppendFault =
-  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'wrong_revision' | 'timeout';
+  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'wrong_revision' | 'timeout' | 'strange';
 type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
 
 export interface StandInWish {
@@ -130,6 +132,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     if (fault === 'hang') return;
     if (fault === 'cut') return gate.cut();
     if (fault === 'timeout') return answer(timedOut());
+    if (fault === 'strange') return answer(strange());
     if (fault === 'wrong_revision')
       return answer(answerTo({ kind: 'wrong_revision', actual: 4_711 }, expected));
     const verdict = log.append(stream, expected, events);
