@@ -264,9 +264,16 @@ describe('a log that is closed', () => {
     const append = `await log.append(stream, [event(), event(), event()], 'no_stream')`;
     const child = spawn(process.execPath, ['-e', script(`${append}; ${work}`), server.url]);
     let said = '';
-    for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (said += String(chunk)));
+    let closedAt = 0;
+    for (const output of [child.stdout, child.stderr])
+      output.on('data', (chunk) => {
+        said += String(chunk);
+        closedAt = Date.now();
+      });
     const [code] = (await once(child, 'close')) as [number | null];
+    const lingered = Date.now() - closedAt;
     expect({ code, said }).toEqual({ code: 0, said: 'closed\n' });
+    expect(lingered).toBeLessThan(400);
   });
 
   it('does not wait for a read that was left although the server had sent it all', async () => {

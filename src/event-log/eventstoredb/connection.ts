@@ -84,7 +84,9 @@ const own = (url: string): Owned => {
     shut: async () => {
       isShut = true;
       appends.close();
-      await Promise.race([client.dispose(), pause(DISPOSE_MS)]);
+      const disposed = new AbortController();
+      void client.dispose().finally(() => disposed.abort());
+      await pause(DISPOSE_MS, disposed.signal);
       channel?.close();
     },
   };
