@@ -555,6 +555,19 @@ export const eventLogContract = (name: string, open: Open): void => {
         expect(idsOf(tail.seen)).toEqual([...idsOf(all.slice(2)), ...idsOf(later)]);
       });
 
+      it('follows from beyond the end without what lies before that', async () => {
+        const { log: longer, streams: its } = await openOne();
+        await grow(log, aStream(), 1);
+        await grow(longer, aStream(its), 40);
+        const { position: beyond } = (await longer.head())!;
+        const tail = following((signal) => log.readAll({ after: beyond, follow: true, signal }));
+        const whole = following((signal) => log.readAll({ follow: true, signal }));
+        await grow(log, aStream(), 2);
+        await until(() => whole.seen.length === 3);
+        await Promise.all([tail.stop(), whole.stop()]);
+        expect(tail.seen.filter(({ position }) => position <= beyond)).toEqual([]);
+      });
+
       it('ends when it is aborted: before it begins, while it waits, and while a batch is being worked on', async () => {
         await grow(log, aStream(), 3);
         expect(await eventsOf(log.readAll({ follow: true, signal: AbortSignal.abort() }))).toEqual([]);

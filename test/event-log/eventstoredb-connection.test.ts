@@ -1,14 +1,17 @@
-import { execFileSync, fork, spawnSync } from 'node:child_process';
+import { status } from '@grpc/grpc-js';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonicMs } from '../../src/clock';
+import { connectTo } from '../../src/event-log/eventstoredb/connection';
 import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
 import { codeOf } from '../../src/fault';
 import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
 import { storedLog } from '../support/event-store/stored-log';
 import { eventsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { refusedWith, until } from '../support/waiting';
+import { until } from '../support/waiting';
 
 afterEach(closeLogs);
 
@@ -53,10 +56,11 @@ describe('a start', () => {
   it('waits for a server that is not there yet, and says so', async () => {
     const server = await standIn();
     await server.kill();
-    const opening = openOn(server.url);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const troubles: string[] = [];
+    const opening = openOn(server.url, { troubles });
+    await until(() => troubles.length > 0);
     await server.restart();
-    const { log, troubles, aStream } = await opening;
+    const { log, aStream } = await opening;
     expect(troubles).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
     expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
   });
@@ -97,22 +101,67 @@ describe('a start', () => {
   });
 
   it('outlives that no server of a cluster is found, and goes on when one is', async () => {
-    const first = await standIn();
-    const url = `esdb://127.0.0.1:${first.port},127.0.0.1:${first.port}?tls=false&discoveryInterval=10&maxDiscoverAttempts=2`;
-    const { log, aStream } = await openOn(url);
-    const tail = followed(log);
-    await log.append(aStream(), someEvents(1), 'no_stream');
-    await until(() => tail.seen.length === 1);
-    await first.kill();
-    for (let i = 0; i < 3; i += 1)
-      expect(['log_unavailable', 'outcome_unknown']).toContain(
-        await refusedWith(log.append(aStream(), someEvents(1), 'no_stream')),
-      );
-    await first.restart();
-    const again = async () =>
-      (await refusedWith(log.append(aStream(), someEvents(1), 'no_stream'))) === 'no refusal';
-    await until(again);
-    await until(() => tail.seen.length === 2);
+    const server = await standIn();
+    const options = 'tls=false&discoveryInterval=10&maxDiscoverAttempts=2';
+    const url = `esdb://127.0.0.1:${server.port},127.0.0.1:${server.port}?${options}`;
+    // In a process of its own: what nobody catches ends it.
+    const child = spawn(process.execPath, ['-e', script(WRITING_ON), url]);
+    let said = '';
+    for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (said += String(chunk)));
+    const ended = once(child, 'close');
+    await until(() => said === 'written\n');
+    await server.kill();
+    await until(() => said.endsWith('refused\n') || child.exitCode !== null);
+    await server.restart();
+    const [code] = (await ended) as [number | null];
+    expect({ code, said: said.replaceAll('refused\n', '') }).toEqual({
+      code: 0,
+      said: 'written\nwritten\nclosed\n',
+    });
+  });
+});
+
+/** The log on the server that the first argument names, in a process that has nothing else to keep it. */
+const script = (work: string): string =>
+  `const { eventStoreDbEventLog } = require(${JSON.stringify(require.resolve('../../src/event-log/eventstoredb/eventstoredb-event-log'))});
+   const { streamNames } = require(${JSON.stringify(require.resolve('../../src/event-log/streams'))});
+   const { randomUUID } = require('node:crypto');
+   const streams = streamNames('exit.');
+   const stream = streams.tenant(randomUUID());
+   const event = () => ({ id: randomUUID(), type: 'X', data: {}, metadata: {} });
+   eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onTrouble: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
+
+/** Follows and writes until a write worked, was refused, and worked again. */
+const WRITING_ON = `
+  let seen = 0;
+  const following = (async () => { for await (const batch of log.readAll({ follow: true })) seen += batch.length; })();
+  let refused = false;
+  for (let done = 0; done < 2; ) {
+    const said = await log.append(streams.tenant(randomUUID()), [event()], 'no_stream').then(() => 'written', () => 'refused');
+    if (said === 'refused') refused = true;
+    if (said === 'refused' || done === 0 || refused) console.log(said);
+    if (said === 'written' && (done === 0 || refused)) done += 1;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  while (seen < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  await log.close();
+  await following`;
+
+describe('a connection to a cluster', () => {
+  it('leaves no rejection to nobody when the next server is not found', async () => {
+    const connection = connectTo(
+      'esdb://127.0.0.1:1,127.0.0.1:2?tls=false&discoveryInterval=5&maxDiscoverAttempts=2',
+    );
+    const client = connection.client();
+    const failed = new Promise((resolve) => client.readAll().on('error', resolve));
+    const broken = { getChannel: () => ({ getTarget: () => 'dns:127.0.0.1:3', close: () => undefined }) };
+    const error = Object.assign(new Error('gone'), { code: status.UNAVAILABLE, details: '' });
+    const { handleError } = client as unknown as {
+      handleError(client: unknown, error: Error): Promise<void>;
+    };
+    await expect(handleError(broken, error)).resolves.toBeUndefined();
+    expect(String(await failed)).toContain('Failed to discover');
+    await connection.close();
   });
 });
 
@@ -205,42 +254,39 @@ const madeUp = () => {
 });
 
 describe('a log that is closed', () => {
-  /** Does its work in a process of its own, which has nothing else to keep it. */
-  const child = (url: string, work: string) =>
-    spawnSync(
-      process.execPath,
-      [
-        '-e',
-        `const { eventStoreDbEventLog } = require(${JSON.stringify(require.resolve('../../src/event-log/eventstoredb/eventstoredb-event-log'))});
-         const { streamNames } = require(${JSON.stringify(require.resolve('../../src/event-log/streams'))});
-         const streams = streamNames('exit.');
-         const stream = streams.tenant('00000000-0000-0000-0000-000000000000');
-         eventStoreDbEventLog(process.argv[1], streams, { waitMs: 3000, onTrouble: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`,
-        url,
-      ],
-      { timeout: 10_000, encoding: 'utf8' },
-    );
-
   it.each([
     ['after following', `for await (const _ of log.readAll({ follow: true })) { await log.close(); }`],
     ['after leaving a short read', `for await (const _ of log.readAll()) break; await log.close();`],
     ['after leaving a stream', `for await (const _ of log.readStream(stream)) break; await log.close();`],
     ['twice', `await log.close(); await log.close();`],
   ])('lets the process end, %s', async (_, work) => {
-    const server = fork(join(__dirname, '..', 'support', 'event-store', 'stand-in-process.js'));
-    const url = await new Promise<string>((resolve) =>
-      server.once('message', (text) => resolve(text as string)),
-    );
-    try {
-      const event = `{ id: require('crypto').randomUUID(), type: 'X', data: {}, metadata: {} }`;
-      const ended = child(
-        url,
-        `await log.append(stream, [${event}, ${event}, ${event}], 'no_stream'); ${work}`,
-      );
-      expect(ended).toMatchObject({ status: 0, signal: null, stdout: 'closed\n', stderr: '' });
-    } finally {
-      server.disconnect();
+    const server = await standIn();
+    const append = `await log.append(stream, [event(), event(), event()], 'no_stream')`;
+    const child = spawn(process.execPath, ['-e', script(`${append}; ${work}`), server.url]);
+    let said = '';
+    let closedAt = 0;
+    for (const output of [child.stdout, child.stderr])
+      output.on('data', (chunk) => {
+        said += String(chunk);
+        closedAt = Date.now();
+      });
+    const [code] = (await once(child, 'close')) as [number | null];
+    const lingered = Date.now() - closedAt;
+    expect({ code, said }).toEqual({ code: 0, said: 'closed\n' });
+    expect(lingered).toBeLessThan(400);
+  });
+
+  it('does not wait for a read that was left although the server had sent it all', async () => {
+    const { log, aStream } = await onStandIn();
+    const stream = aStream();
+    await log.append(stream, someEvents(1_000), 'no_stream', 20_000);
+    for await (const _ of log.readStream(stream)) {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      break;
     }
+    const begun = monotonicMs();
+    await log.close();
+    expect(monotonicMs() - begun).toBeLessThan(400);
   });
 
   it.each(['killed', 'frozen'])('closes in time although its server is %s', async (how) => {

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { status } from '@grpc/grpc-js';
 import { monotonicMs } from '../../src/clock';
 import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
@@ -7,6 +9,13 @@ import type { AppendFault } from '../support/event-store/stand-in';
 import { storedLog } from '../support/event-store/stored-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { refusedWith, until } from '../support/waiting';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const heapUsed = (): number => {
+  collect();
+  return process.memoryUsage().heapUsed;
+};
 
 /** What a busy machine may add to a bound. */
 const SLACK_MS = 400;
@@ -52,6 +61,7 @@ describe('an append to the event store', () => {
     ['hang', 'neither written nor answered'],
     ['cut', 'not written, the connection is cut'],
     ['timeout', 'the server says that it timed out'],
+    ['strange', 'the server answers an error without saying which'],
   ])('that meets %s is settled by the same append again, and stored once', async (fault, meaning) => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
@@ -155,10 +165,23 @@ describe('an append to the event store', () => {
     expect(server.asked.append).toBe(1);
   });
 
-  it('asks neither for batches nor for the features of the server', async () => {
+  it('does not ask for the features of the server: one failure of that would stay for ever', async () => {
     const { log, server, aStream } = await onStandIn();
     await log.append(aStream(), someEvents(1), 'no_stream');
-    expect(server.asked).toMatchObject({ batch: 0, features: 0 });
+    expect(server.asked).toMatchObject({ append: 2, single: 0, features: 0 });
+  });
+
+  it('is not confused by the answers of another server, nor by one that comes too late', async () => {
+    const [one, other] = [await onStandIn(), await onStandIn()];
+    one.server.nextAppends('late');
+    const stream = one.aStream();
+    const slow = refusedWith(one.log.append(stream, someEvents(1), 'no_stream', 300));
+    const quick = other.log.append(other.aStream(), someEvents(1), 'no_stream');
+    await other.server.kill();
+    await quick.catch(() => undefined);
+    expect(await slow).toBe('no refusal');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect((await one.log.append(stream, someEvents(1), 0)).revision).toBe(1);
   });
 });
 
@@ -214,12 +237,30 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 103);
   });
 
+  it('leaves nothing behind when its connection is cut many times (npm run campaign:reconnects for more)', async () => {
+    const { log, server, tail, stream } = await following();
+    let revision = 2;
+    const round = async (): Promise<void> => {
+      ({ revision } = await log.append(stream, someEvents(1), revision, 10_000));
+      await until(() => tail.seen.length === revision + 1);
+      server.gate.cut();
+    };
+    for (let i = 0; i < 40; i += 1) await round();
+    const before = heapUsed();
+    for (let i = 0; i < 150; i += 1) await round();
+    const perRound = (heapUsed() - before) / 150;
+    note('150 connections cut, one after another', `${Math.round(perRound)} bytes of heap each`, 0, 0);
+    expect(perRound).toBeLessThan(20_000);
+    await until(() => server.gate.connections().now <= 1);
+    expect(server.gate.connections().ever).toBeGreaterThan(150);
+  });
+
   it('that is dropped because it lags goes on where it was, without a word', async () => {
     const { log, server, tail, stream, troubles } = await following();
     const before = server.asked.read;
     const begun = monotonicMs();
-    await log.append(stream, someEvents(1_000), 2);
-    await log.append(stream, someEvents(10), 1_002);
+    await log.append(stream, someEvents(1_000), 2, 20_000);
+    await log.append(stream, someEvents(10), 1_002, 20_000);
     await expectAll(log, tail, 1_013);
     expect(server.asked.read - before).toBeGreaterThan(1);
     expect(troubles).toEqual([]);
@@ -257,6 +298,7 @@ describe('a subscription to the event store', () => {
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
       await until(() => frozen.troubles.length > 0, 15_000);
       const noticed = monotonicMs() - begun;
+      expect(frozen.server.gate.connections().ever).toBeGreaterThan(1);
       frozen.server.gate.thaw();
       const thawed = monotonicMs();
       await until(
@@ -337,6 +379,19 @@ describe('a shared event store', () => {
     expect(await log.distance(all[0]!.position, all[4]!.position)).toBe(4);
   });
 
+  it('tells a long distance by an estimate, and a short one exactly', async () => {
+    const { log, aStream } = await onStandIn();
+    const stream = aStream();
+    for (let at = 0; at < 3_000; at += 500)
+      await log.append(stream, someEvents(500), at === 0 ? 'no_stream' : at - 1, 20_000);
+    const { position } = (await log.head())!;
+    const distance = await log.distance(undefined, position);
+    expect(distance).toBeGreaterThan(2_400);
+    expect(distance).toBeLessThan(3_600);
+    const [near] = await eventsOf(log.readStream(stream, 2_899));
+    expect(await log.distance(near?.position, position)).toBe(99);
+  });
+
   it('that was restored from an older copy is believed', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
@@ -348,6 +403,23 @@ describe('a shared event store', () => {
     expect(await log.eventIdAt(all[19]!.position)).toBeUndefined();
     expect(idsOf(await eventsOf(log.readAll()))).toEqual(idsOf(all.slice(0, 8)));
     expect((await log.append(stream, someEvents(1), 7)).revision).toBe(8);
+  });
+
+  it('may hold what is nested without end, and what is not an object', async () => {
+    const { log, server, streams } = await onStandIn();
+    const deep = Buffer.from(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+    const raw = (stream: string, data: Buffer) =>
+      server.log.append(stream, 'any', [
+        { id: randomUUID(), type: 'X', contentType: 'application/json', data, metadata: data },
+      ]);
+    const stream = streams.activity(randomUUID());
+    raw(stream, Buffer.from('[1,null,"two"]'));
+    raw('others', deep);
+    expect((await log.head())?.eventId).toBe(server.log.ofStream(stream)[0]?.id);
+    raw(stream, deep);
+    const [first, second] = await eventsOf(log.readStream(stream));
+    expect(first?.data).toEqual([1, null, 'two']);
+    expect(Array.isArray(second?.data)).toBe(true);
   });
 
   it('gives what is not JSON as its bytes', async () => {

@@ -6,7 +6,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { eventLogContract, type OpenedLog } from './contract';
 
 /** A real server, if one is named; else the stand-in. The same suite either way, each log with a prefix of its own. */
-const REAL = process.env['EVENTSTORE_URL'];
+const REAL = process.env['TEST_EVENTSTORE_URL'];
 const around = { waitMs: 10_000, onTrouble: () => undefined };
 
 let standIn: StandIn | undefined;

@@ -58,4 +58,25 @@ describe('the names of streams', () => {
   it('take a prefix as text, not as a pattern', () => {
     expect(streamNames('a.').parse(`ab${streamNames().tenant(id)}`)).toBeUndefined();
   });
+
+  it.each(['', 'ledger.'])(
+    'knows with the prefix %j which streams hold history, and how their names begin',
+    (prefix) => {
+      const streams = streamNames(prefix);
+      const ours = [streams.tenant(id), streams.activity(id), streams.operator()];
+      for (const name of ours) {
+        expect(streams.holds(name)).toBe(true);
+        expect(streams.beginnings().some((beginning) => name.startsWith(beginning))).toBe(true);
+      }
+      const others = [
+        streams.log(),
+        `${streams.tenant(id)}x`,
+        `x${streams.tenant(id)}`,
+        `${streams.operator()}s`,
+        '',
+      ];
+      for (const name of others) expect(streams.holds(name)).toBe(false);
+      expect(streams.log()).toBe(`${prefix}log`);
+    },
+  );
 });

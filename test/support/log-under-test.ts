@@ -3,11 +3,11 @@ import { openApp, type App } from '../../src/app';
 import { readConfiguration } from '../../src/configuration';
 
 /**
- * Which event log the programs of a test get: SQLite in their folder, or, where EVENTSTORE_URL is set for the tests, that
+ * Which event log the programs of a test get: SQLite in their folder, or, where TEST_EVENTSTORE_URL is set, that
  * server, where each folder has a prefix of its own. `npm run test:eventstore` sets it.
  */
 export const logOf = (folder: string): Readonly<Record<string, string>> => {
-  const url = process.env['EVENTSTORE_URL'];
+  const url = process.env['TEST_EVENTSTORE_URL'];
   if (url === undefined || url === '') return {};
   const name = createHash('sha256').update(folder).digest('hex').slice(0, 16);
   return { EVENTSTORE_URL: url, STREAM_PREFIX: `test-${name}.` };

@@ -27,6 +27,8 @@ export const isMissingStream = (error: unknown): boolean => rawOf(error).type ==
 /** Also once it has become a fault of ours. */
 export const isUnknown = (error: unknown): boolean =>
   rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
+/** The server drops who does not keep up while live, and wants it to come again: nothing is wrong. */
+export const isLagging = (error: unknown): boolean => rawOf(error).type === 'timeout';
 export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
 
 /** What gRPC says, without its number and an empty remark. */

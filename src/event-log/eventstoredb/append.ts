@@ -1,36 +1,68 @@
-import { NO_STREAM, type EventData } from '@eventstore/db-client';
+import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb';
+import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
+import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../../clock';
 import { codeOf } from '../../fault';
 import type { Appended, Expected } from '../event-log';
-import { appendFault, inTime, isNotLeader, noAnswer } from './answers';
+import { appendFault, inTime, isNotLeader } from './answers';
 import type { Connection } from './connection';
-import { positionOf } from './record';
-import { fromLeader } from './stream-reader';
+import type { Serialised } from './record';
 
 /** An election may be under way. */
 const REDIRECT_MS = 20;
 
+/** One message holds so much, if its events are small. */
+const MESSAGE_BYTES = 524_288;
+
 export interface AppendRequest {
   readonly stream: string;
-  readonly events: readonly EventData[];
+  readonly events: readonly Serialised[];
   readonly expected: Expected;
 }
 
-const once = async (
-  connection: Connection,
-  { stream, events, expected }: AppendRequest,
-  withinMs: number,
-): Promise<Appended> => {
-  const client = connection.client();
-  const call = client.appendToStream(stream, [...events], {
-    expectedRevision: expected === 'no_stream' ? NO_STREAM : BigInt(expected),
-    deadline: withinMs,
-    ...fromLeader,
-  });
+/**
+ * No deadline: the protocol has only a time of day, and clocks differ. Whoever does not wait any more sends the same
+ * again to find out.
+ */
+const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
+  const options = new BatchAppendReq.Options().setStreamIdentifier(
+    new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream))),
+  );
+  return expected === 'no_stream'
+    ? options.setNoStream(new Empty())
+    : options.setStreamPosition(String(expected));
+};
+
+const messageOf = ({ id, type, data, metadata }: Serialised): BatchAppendReq.ProposedMessage => {
+  const message = new BatchAppendReq.ProposedMessage()
+    .setId(new UUID().setString(id))
+    .setData(data)
+    .setCustomMetadata(metadata);
+  message.getMetadataMap().set('type', type).set('content-type', 'application/json');
+  return message;
+};
+
+const requestsOf = (id: string, request: AppendRequest): readonly BatchAppendReq[] => {
+  const fresh = (): BatchAppendReq => new BatchAppendReq().setCorrelationId(new UUID().setString(id));
+  const requests = [fresh().setOptions(optionsOf(request))];
+  let bytes = 0;
+  for (const event of request.events) {
+    if (bytes > MESSAGE_BYTES) {
+      requests.push(fresh());
+      bytes = 0;
+    }
+    requests.at(-1)?.addProposedMessages(messageOf(event));
+    bytes += event.data.length + event.metadata.length;
+  }
+  requests.at(-1)?.setIsFinal(true);
+  return requests;
+};
+
+const once = async (connection: Connection, request: AppendRequest, withinMs: number): Promise<Appended> => {
+  const { client, appends } = connection.current();
+  const id = randomUUID();
   try {
-    const { nextExpectedRevision, position } = await inTime(call, withinMs);
-    if (position === undefined) throw noAnswer('The event store did not say where it wrote.');
-    return { revision: Number(nextExpectedRevision), position: positionOf(position.commit) };
+    return await inTime(appends.send(id, request.stream, requestsOf(id, request)), withinMs);
   } catch (error) {
     if (codeOf(error) === 'no_answer') connection.renew(client);
     throw error;
@@ -47,7 +79,7 @@ export const appending =
         return await once(connection, request, Math.max(1, end - monotonicMs()));
       } catch (error) {
         if (codeOf(error) === 'no_answer') throw error;
-        // It names the leader, and the package has turned to that one; nothing was written.
+        // It names the leader, and the client has turned to that one; what it did not take it did not write.
         if (!isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end)
           throw appendFault(request.stream, error);
         await pause(REDIRECT_MS);

@@ -1,5 +1,6 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../clock';
+import { appendStream, type AppendStream } from './append-stream';
 import { unparsable } from './connection-string';
 
 /**
@@ -8,13 +9,14 @@ import { unparsable } from './connection-string';
  * The package keeps these members for its own subclasses, but makes none from a connection string.
  */
 interface Insides {
-  supports: () => Promise<boolean>;
   handleError: (client: unknown, error: Error) => Promise<void>;
   createChannel: () => Promise<{ close(): void }>;
 }
 
 export interface Connection {
   client(): EventStoreDBClient;
+  /** The same client, with the stream of its appends. */
+  current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
   /** This one has not answered: later calls get another. Those under way are left alone for a while. */
   renew(broken: EventStoreDBClient): void;
   /** Calls back at every renewal, until told not to. */
@@ -36,6 +38,7 @@ const NUMBERS = 1_000;
 
 interface Owned {
   readonly client: EventStoreDBClient;
+  readonly appends: AppendStream;
   shut(): Promise<void>;
 }
 
@@ -66,9 +69,6 @@ const own = (url: string): Owned => {
   let channel: { close(): void } | undefined;
   let isShut = false;
   Object.assign(insides, {
-    // Every append a call of its own. The package's batches share their pending appends between all connections of the
-    // process: a late answer on one of them is an exception that nobody can catch, and the next append never settles.
-    supports: async () => false,
     // Nobody waits for this one, so nobody would see that no server was found.
     handleError: (broken: unknown, error: Error) => handleError(broken, error).catch(() => undefined),
     createChannel: async () => {
@@ -77,11 +77,16 @@ const own = (url: string): Owned => {
       return channel;
     },
   } satisfies Insides);
+  const appends = appendStream(client);
   return {
     client,
+    appends,
     shut: async () => {
       isShut = true;
-      await Promise.race([client.dispose(), pause(DISPOSE_MS)]);
+      appends.close();
+      const disposed = new AbortController();
+      void client.dispose().finally(() => disposed.abort());
+      await pause(DISPOSE_MS, disposed.signal);
       channel?.close();
     },
   };
@@ -107,6 +112,7 @@ export const connectTo = (url: string): Connection => {
 
   return {
     client: () => current.client,
+    current: () => current,
     renew: (broken) => {
       const now = monotonicMs();
       if (closed || broken !== current.client || now - renewedAt < RENEW_EVERY_MS) return;

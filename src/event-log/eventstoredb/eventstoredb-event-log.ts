@@ -19,7 +19,7 @@ import { distances } from './distances';
 import { follow } from './follow';
 import { identityOf } from './identity';
 import { liveOf } from './live';
-import { recordOf } from './record';
+import { serialised } from './record';
 import type { Batch } from './source';
 import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
@@ -94,7 +94,7 @@ export const eventStoreDbEventLog = async (
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs = APPEND_MS) => {
     mustBeAppendable(events);
-    const records = events.map(recordOf);
+    const records = events.map(serialised);
     mustBeOpen(connection);
     const appended = await settled(appending(connection, { stream, events: records, expected }), withinMs);
     const { id } = events.at(-1) as NewEvent;

@@ -1,5 +1,6 @@
 import { monotonicMs, pause } from '../../clock';
 import { codeOf } from '../../fault';
+import { isLagging } from './answers';
 import type { Connection } from './connection';
 import { recentEvents, type RecentEvents } from './recent-events';
 import type { WholeLog } from './whole-log';
@@ -135,7 +136,7 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
     } catch (error) {
       if (signal.aborted) return 0;
       if (codeOf(error) === 'no_answer') connection.renew(client);
-      tell(error);
+      if (!isLagging(error)) tell(error);
     }
     return Math.min(LONGEST_WAIT_MS, Math.max(FIRST_WAIT_MS, 2 * waited));
   };

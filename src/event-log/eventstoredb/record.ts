@@ -1,4 +1,4 @@
-import { jsonEvent, type EventData, type RecordedEvent } from '@eventstore/db-client';
+import type { RecordedEvent } from '@eventstore/db-client';
 import type { LoggedEvent, NewEvent, Position } from '../event-log';
 
 /** The most digits that 64 bits need. Padded, so that the order of the text is the order of the log. */
@@ -15,13 +15,19 @@ export const pointOf = (position: Position): { readonly commit: bigint; readonly
 /** Where an event that was copied from another log says when that one recorded it. */
 const RECORDED_AT = 'recordedAt';
 
-/** The package makes a promise that never settles of what is no JSON: it must throw before. */
-const mustBeJson = (value: unknown): void => void JSON.stringify(value);
+/** As it travels. */
+export interface Serialised {
+  readonly id: string;
+  readonly type: string;
+  readonly data: Uint8Array;
+  readonly metadata: Uint8Array;
+}
 
-export const recordOf = ({ id, type, data, metadata, recordedAt }: NewEvent): EventData => {
+const bytesOf = (value: unknown): Uint8Array => Uint8Array.from(Buffer.from(JSON.stringify(value)));
+
+export const serialised = ({ id, type, data, metadata, recordedAt }: NewEvent): Serialised => {
   const all = recordedAt === undefined ? metadata : { ...metadata, [RECORDED_AT]: recordedAt };
-  mustBeJson(all);
-  return jsonEvent({ id: id.toLowerCase(), type, data, metadata: all });
+  return { id: id.toLowerCase(), type, data: bytesOf(data), metadata: bytesOf(all) };
 };
 
 const isMap = (value: unknown): value is Record<string, unknown> =>
@@ -44,13 +50,16 @@ const plain = (value: unknown): unknown => {
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 };
 
+/** What lies deeper is not weighed: others may write what they like, as deep as they like. */
+const DEEPEST = 32;
+
 /** Roughly what a value takes: cheaper than to write it down again. */
-const weightOf = (value: unknown): number => {
+const weightOf = (value: unknown, depth = 0): number => {
   if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null) return 4;
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return 4;
   if (ArrayBuffer.isView(value)) return value.byteLength;
   let sum = 2;
-  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside);
+  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside, depth + 1);
   return sum;
 };
 

@@ -16,6 +16,8 @@ export interface OwnLog {
 interface LogWish {
   readonly waitMs?: number;
   readonly prefix?: string;
+  /** Filled with what the log tells, from the first moment on. */
+  readonly troubles?: string[];
 }
 
 const closing: (() => unknown)[] = [];
@@ -32,10 +34,9 @@ export const standIn = async (wish: StandInWish = {}): Promise<StandIn> => {
 
 export const openOn = async (
   url: string,
-  { waitMs = 5_000, prefix = `test-${randomUUID()}.` }: LogWish = {},
+  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, troubles = [] }: LogWish = {},
 ): Promise<OwnLog> => {
   const streams = streamNames(prefix);
-  const troubles: string[] = [];
   const onTrouble = (what: string): void => void troubles.push(what);
   const log = await eventStoreDbEventLog(url, streams, { waitMs, onTrouble });
   closing.push(() => log.close());

@@ -1,6 +1,17 @@
 import { Metadata, type ServiceError } from '@grpc/grpc-js';
-import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb';
-import { AppendReq, AppendResp, ReadResp } from '@eventstore/db-client/generated/streams_pb';
+import {
+  AllStreamPosition,
+  Empty,
+  MaximumAppendSizeExceeded,
+  StreamIdentifier,
+  Timeout,
+  UUID,
+  WrongExpectedVersion,
+} from '@eventstore/db-client/generated/shared_pb';
+import { Status } from '@eventstore/db-client/generated/status_pb';
+import { BatchAppendResp, ReadResp, type BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
+import type { Message } from 'google-protobuf';
+import { Any } from 'google-protobuf/google/protobuf/any_pb';
 import type { ExpectedRevision, Proposed, StoredRecord, Verdict } from './stored-log';
 
 /** The words of the protocol, as the package's own generated definitions spell them. */
@@ -17,7 +28,7 @@ const identifier = (stream: string): StreamIdentifier =>
   new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream)));
 
 /** [source] Ids come back in lower case: they are numbers to the server. */
-export const proposedOf = (message: AppendReq.ProposedMessage): Proposed => ({
+export const proposedOf = (message: BatchAppendReq.ProposedMessage): Proposed => ({
   id: (message.getId()?.getString() ?? '').toLowerCase(),
   type: message.getMetadataMap().get('type') ?? '',
   contentType: message.getMetadataMap().get('content-type') ?? '',
@@ -25,29 +36,49 @@ export const proposedOf = (message: AppendReq.ProposedMessage): Proposed => ({
   metadata: message.getCustomMetadata_asU8(),
 });
 
-export const expectedOf = (options: AppendReq.Options): ExpectedRevision => {
-  if (options.hasRevision()) return BigInt(options.getRevision());
+export const expectedOf = (options: BatchAppendReq.Options): ExpectedRevision => {
+  if (options.hasStreamPosition()) return BigInt(options.getStreamPosition());
   if (options.hasNoStream()) return 'no_stream';
   return options.hasStreamExists() ? 'stream_exists' : 'any';
 };
 
-/** [seen] A wrong revision is an answer and no error; a missing stream has no current revision. */
-export const answerTo = (verdict: Verdict, expected: ExpectedRevision): AppendResp => {
-  const answer = new AppendResp();
-  if (verdict.kind !== 'wrong_revision') {
-    const place = String(verdict.position);
-    const position = new AppendResp.Position().setCommitPosition(place).setPreparePosition(place);
-    const success = new AppendResp.Success().setCurrentRevision(String(verdict.revision));
-    return answer.setSuccess(success.setPosition(position));
-  }
-  const wrong = new AppendResp.WrongExpectedVersion();
-  if (verdict.actual < 0) wrong.setCurrentNoStream(new Empty());
-  else wrong.setCurrentRevision(String(verdict.actual));
-  if (typeof expected === 'bigint') wrong.setExpectedRevision(String(expected));
-  else if (expected === 'no_stream') wrong.setExpectedNoStream(new Empty());
-  else wrong.setExpectedAny(new Empty());
-  return answer.setWrongExpectedVersion(wrong);
+const written = (revision: number, position: bigint): BatchAppendResp => {
+  const place = new AllStreamPosition()
+    .setCommitPosition(String(position))
+    .setPreparePosition(String(position));
+  return new BatchAppendResp().setSuccess(
+    new BatchAppendResp.Success().setCurrentRevision(String(revision)).setPosition(place),
+  );
 };
+
+/** [source] What is wrong comes as a google.rpc.Status with one detail, whose type says what it is. */
+const wrong = (name: string, detail: Message, words: string): BatchAppendResp => {
+  const any = new Any();
+  any.pack(detail.serializeBinary(), `event_store.client.${name}`);
+  return new BatchAppendResp().setError(new Status().setMessage(words).setDetails(any));
+};
+
+/** [seen] A missing stream has no current revision. */
+export const answerTo = (verdict: Verdict, expected: ExpectedRevision): BatchAppendResp => {
+  if (verdict.kind !== 'wrong_revision') return written(verdict.revision, verdict.position);
+  const detail = new WrongExpectedVersion();
+  if (verdict.actual < 0) detail.setCurrentNoStream(new Empty());
+  else detail.setCurrentStreamRevision(String(verdict.actual));
+  if (typeof expected === 'bigint') detail.setExpectedStreamPosition(String(expected));
+  else if (expected === 'no_stream') detail.setExpectedNoStream(new Empty());
+  else detail.setExpectedAny(new Empty());
+  return wrong('WrongExpectedVersion', detail, 'WrongExpectedVersion');
+};
+
+export const tooLarge = (most: number): BatchAppendResp =>
+  wrong('MaximumAppendSizeExceeded', new MaximumAppendSizeExceeded().setMaxappendsize(most), 'Too large');
+
+export const timedOut = (): BatchAppendResp => wrong('Timeout', new Timeout(), 'Timeout');
+
+export const strange = (): BatchAppendResp => new BatchAppendResp().setError(new Status().setMessage('Bad'));
+
+/** [source] A server that is not ready says so in words only. */
+export const notHandled = (words: string): BatchAppendResp => wrong('Nothing', new Empty(), words);
 
 /** [source] `created` is in ticks of 100 ns since 1970. */
 export const eventOf = (record: StoredRecord): ReadResp => {

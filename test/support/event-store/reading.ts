@@ -37,7 +37,7 @@ const write = (call: ReadCall, message: ReadResp): Promise<boolean> =>
 /** [seen] A position that is no record boundary is an unknown error; one beyond the end is accepted silently. */
 const indexOf = (log: StoredLog, position: ReadReq.Options.Position): number => {
   const found = log.indexAt(BigInt(position.getCommitPosition()));
-  if (found === undefined) throw rpcError(status.UNKNOWN, 'Unexpected ReadAllResult: Error');
+  if (found === undefined) throw rpcError(status.UNKNOWN, 'Exception was thrown by handler.');
   return found;
 };
 

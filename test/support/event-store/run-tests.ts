@@ -8,7 +8,15 @@ import { startStandIn } from './stand-in';
  * server that EVENTSTORE_URL names, or else on the stand-in.
  */
 const ROOT = join(__dirname, '..', '..', '..', '..');
-const USUAL = ['event-log/eventstoredb', 'event-log/copy-adapters', 'stories/', 'http/', 'cli/walk'];
+const USUAL = [
+  'event-log/eventstoredb',
+  'event-log/copy-adapters',
+  'stories/',
+  'http/event-store',
+  'http/idempotency',
+  'http/permissions',
+  'cli/walk',
+];
 
 const run = async (): Promise<void> => {
   const given = process.env['EVENTSTORE_URL'];
@@ -21,7 +29,7 @@ const run = async (): Promise<void> => {
   const patterns = (wanted.length === 0 ? USUAL : wanted).map((name) => join('dist', 'test', name));
   const child = spawn(process.execPath, [join('node_modules', 'jest', 'bin', 'jest.js'), ...patterns], {
     cwd: ROOT,
-    env: { ...process.env, EVENTSTORE_URL: url },
+    env: { ...process.env, TEST_EVENTSTORE_URL: url },
     stdio: 'inherit',
   });
   const [code] = (await once(child, 'close')) as [number | null];

@@ -3,7 +3,7 @@ import {
   ServerCredentials,
   status,
   type sendUnaryData,
-  type ServerReadableStream,
+  type ServerDuplexStream,
   type ServerUnaryCall,
 } from '@grpc/grpc-js';
 import { ClusterInfo, EndPoint, MemberInfo } from '@eventstore/db-client/generated/gossip_pb';
@@ -12,16 +12,27 @@ import { ServerFeaturesService } from '@eventstore/db-client/generated/serverfea
 import { SupportedMethods } from '@eventstore/db-client/generated/serverfeatures_pb';
 import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
-import type { AppendReq, AppendResp } from '@eventstore/db-client/generated/streams_pb';
+import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
 import { openGate, type Gate } from './gate';
-import { answerTo, expectedOf, nameOf, proposedOf, rpcError } from './messages';
+import {
+  answerTo,
+  expectedOf,
+  nameOf,
+  notHandled,
+  proposedOf,
+  rpcError,
+  strange,
+  timedOut,
+  tooLarge,
+} from './messages';
 import { readOnce, subscribe, type ReadCall, type Subscription } from './reading';
 import { storedLog, type Proposed, type StoredLog } from './stored-log';
 
 /**
  * A stand-in for EventStoreDB over real gRPC that misbehaves on command. What it imitates, and from where that is known,
- * stands at each place. Never seen on a real server: `notLeader`, the refusal of a user, `lie`, and how TLS is set up.
+ * stands at each place. Never seen on a real server: `notLeader`, gossip of a cluster, the refusal of a user, TLS, a
+ * subscription that is mute or lies, and a log that was restored from an older copy.
  */
 export interface StandIn {
   readonly url: string;
@@ -44,8 +55,8 @@ export interface StandIn {
 }
 
 export type AppendFault =
-  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'cut' | 'wrong_revision' | 'timeout';
-type Method = 'append' | 'read' | 'features' | 'gossip' | 'batch';
+  'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'wrong_revision' | 'timeout' | 'strange';
+type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
 
 export interface StandInWish {
   readonly log?: StoredLog;
@@ -60,14 +71,16 @@ export interface StandInWish {
 
 /** [seen] An append whose ids are under way already is not answered before this. */
 const COMMIT_TIMEOUT_MS = 2_000;
+const LATE_MS = 400;
 const DEFAULT_MAX_APPEND = 1_048_576;
 
-type AppendCall = ServerReadableStream<AppendReq, AppendResp>;
+type AppendCall = ServerDuplexStream<BatchAppendReq, BatchAppendResp>;
+type Answer = (answer: BatchAppendResp) => void;
 type Meta = { readonly metadata: { get(name: string): readonly (string | Buffer)[] } };
 
 export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => {
   const log = wish.log ?? storedLog();
-  const asked = { append: 0, read: 0, features: 0, gossip: 0, batch: 0 };
+  const asked = { append: 0, read: 0, features: 0, gossip: 0, single: 0 };
   const subscriptions = new Set<Subscription>();
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<string>();
@@ -109,44 +122,32 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     return mayNot(call);
   };
 
-  const commit = (
-    options: AppendReq.Options,
-    events: readonly Proposed[],
-    answer: sendUnaryData<AppendResp>,
-  ): void => {
+  const commit = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
     const size = events.reduce((sum, event) => sum + event.data.length, 0);
     const most = wish.maxAppendSize ?? DEFAULT_MAX_APPEND;
-    if (size > most) {
-      const trailers = { exception: 'maximum-append-size-exceeded', 'maximum-append-size': String(most) };
-      return answer(rpcError(status.INVALID_ARGUMENT, `Maximum Append Size of ${most} Exceeded.`, trailers));
-    }
+    if (size > most) return answer(tooLarge(most));
     const expected = expectedOf(options);
     const fault = faults.shift();
     if (fault === 'hang') return;
     if (fault === 'cut') return gate.cut();
-    if (fault === 'timeout') return answer(rpcError(status.ABORTED, 'Operation timed out: CommitTimeout'));
+    if (fault === 'timeout') return answer(timedOut());
+    if (fault === 'strange') return answer(strange());
     if (fault === 'wrong_revision')
-      return answer(null, answerTo({ kind: 'wrong_revision', actual: 4_711 }, expected));
+      return answer(answerTo({ kind: 'wrong_revision', actual: 4_711 }, expected));
     const verdict = log.append(stream, expected, events);
     if (fault === 'commit_and_hang') return;
+    if (fault === 'late') return later(LATE_MS, () => answer(answerTo(verdict, expected)));
     if (fault === 'commit_and_cut') return gate.cut();
-    answer(null, answerTo(verdict, expected));
+    answer(answerTo(verdict, expected));
   };
 
   /** Commits come a moment later, so that two appends can be under way at once. */
-  const queue = (
-    options: AppendReq.Options,
-    events: readonly Proposed[],
-    answer: sendUnaryData<AppendResp>,
-  ): void => {
+  const queue = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
     const key = `${stream} ${events[0]?.id}`;
     if (log.ofStream(stream).some(({ id }) => id === events[0]?.id)) return commit(options, events, answer);
-    if (underWay.has(key))
-      return later(COMMIT_TIMEOUT_MS, () =>
-        answer(rpcError(status.ABORTED, 'Operation timed out: CommitTimeout')),
-      );
+    if (underWay.has(key)) return later(COMMIT_TIMEOUT_MS, () => answer(timedOut()));
     underWay.add(key);
     setImmediate(() => {
       underWay.delete(key);
@@ -154,20 +155,27 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     });
   };
 
-  const append = (call: AppendCall, answer: sendUnaryData<AppendResp>): void => {
-    asked.append += 1;
-    let options: AppendReq.Options | undefined;
-    const events: Proposed[] = [];
-    call.on('data', (message: AppendReq) => {
-      options ??= message.getOptions();
-      const proposed = message.getProposedMessage();
-      if (proposed !== undefined) events.push(proposedOf(proposed));
-    });
-    call.on('end', () => {
+  const append = (call: AppendCall): void => {
+    const parts = new Map<string, { options: BatchAppendReq.Options; events: Proposed[] }>();
+    call.on('error', () => undefined);
+    call.on('end', () => call.end());
+    call.on('data', (request: BatchAppendReq) => {
       const error = refused(call);
-      if (error !== undefined) return answer(error);
-      // [source] What is cut off half-way is not written at all.
-      if (options !== undefined && !call.cancelled && events.length > 0) queue(options, events, answer);
+      const id = request.getCorrelationId();
+      const key = id?.getString() ?? '';
+      const options = request.getOptions();
+      const answer: Answer = (one) =>
+        void call.write(one.setCorrelationId(id).setStreamIdentifier(options?.getStreamIdentifier()));
+      asked.append += request.getIsFinal() ? 1 : 0;
+      // [source] Not ready is an answer to one append; not leader, or not allowed, ends the whole call.
+      if (refusal !== undefined) return answer(notHandled(refusal.details));
+      if (error !== undefined) return void call.emit('error', error);
+      if (options !== undefined) parts.set(key, { options, events: [] });
+      const part = parts.get(key);
+      part?.events.push(...request.getProposedMessagesList().map(proposedOf));
+      if (!request.getIsFinal() || part === undefined) return;
+      parts.delete(key);
+      queue(part.options, part.events, answer);
     });
   };
 
@@ -214,16 +222,13 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const start = async (): Promise<void> => {
     server = new Server({ 'grpc.max_receive_message_length': 17 * 1_048_576 });
     const unmade = (call: { emit(name: 'error', error: unknown): void }): void => {
-      asked.batch += 1;
-      call.emit(
-        'error',
-        rpcError(status.UNIMPLEMENTED, 'The stand-in takes every append as a call of its own.'),
-      );
+      asked.single += 1;
+      call.emit('error', rpcError(status.UNIMPLEMENTED, 'The stand-in takes appends in a stream only.'));
     };
     server.addService(StreamsService, {
-      append,
+      batchAppend: append,
       read,
-      batchAppend: unmade,
+      append: unmade,
       delete: unmade,
       tombstone: unmade,
     });
