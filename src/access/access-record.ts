@@ -47,6 +47,9 @@ const CLOSE_MS = 3_000;
 /** Of more keys than this nothing is kept until the next writing: a flood must not cost memory. */
 const MOST_KEYS = 1_000;
 
+/** So many of them of one tenant: it must not crowd out the others. */
+const MOST_OF_ONE = 100;
+
 interface Tally {
   readonly tenantId: string;
   readonly applicationId: string;
@@ -165,10 +168,17 @@ export const accessRecord = ({
     return writing;
   };
 
+  const isTooMany = (tenantId: string): boolean => {
+    if (tallies.size >= mostKeys) return true;
+    let own = 0;
+    for (const tally of tallies.values()) if (tally.tenantId === tenantId) own += 1;
+    return own >= MOST_OF_ONE;
+  };
+
   return {
     refused: (one) => {
       const known = tallies.get(one.keyId);
-      if (known === undefined && tallies.size >= mostKeys) {
+      if (known === undefined && isTooMany(one.tenantId)) {
         overlooked += 1;
         return;
       }

@@ -138,7 +138,7 @@ const copyRest = async (
  * Tries again while a log is out of reach: for as long as that brings anything, and a while longer. Whatever became of
  * an append that was not answered is seen when the two are compared again.
  */
-const patiently = async (work: () => Promise<void>, progress: () => number): Promise<void> => {
+const patiently = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
   let [reached, since] = [progress(), monotonicMs()];
   for (;;)
     try {
@@ -154,9 +154,9 @@ const patiently = async (work: () => Promise<void>, progress: () => number): Pro
 };
 
 export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Copied> => {
-  await mustDiffer(from, to);
+  await patiently(() => mustDiffer(from, to));
   const [source, target] = [reading(from), reading(to)];
-  let upTo = await firstHead(from, wish);
+  let upTo = await patiently(() => firstHead(from, wish));
   let found: number | undefined;
   let appended = 0;
 
@@ -184,8 +184,9 @@ export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Cop
   for (let reached = ''; reached !== upTo;) {
     await patiently(bringUp, () => source.count() + appended);
     reached = upTo;
-    if (wish.follow) upTo = await headAfter(from, reached, wish.quietMs);
-    else await mustNotGrow(from, reached);
+    const end = reached;
+    if (wish.follow) upTo = await patiently(() => headAfter(from, end, wish.quietMs));
+    else await patiently(() => mustNotGrow(from, end));
   }
   return {
     events: source.count(),

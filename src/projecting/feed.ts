@@ -122,6 +122,8 @@ export const liveFeed = (log: EventLog, streams: Streams, onTrouble: (error: unk
         yield batch;
         after = batch.at(-1)?.logged.position ?? after;
       }
+      // What is kept may have moved on since it was looked at.
+      if (after < (start ?? '')) continue;
       const batch = fromMemory(after);
       if (batch.length > 0) yield batch;
       else await news(after, signal);

@@ -111,6 +111,8 @@ export const sharedPages = (log: EventLog, streams: Streams): Pages => {
     const known = pages.get(at);
     if (known !== undefined) return known;
     const page = readPage(log, streams, at);
+    // Whoever has run away from one that is stuck reads for itself: pages are not kept without end.
+    if (pages.size >= MOST_PAGES && at !== slowest()) return page;
     pages.set(at, page);
     const drop = (): void => void (pages.get(at) === page && pages.delete(at));
     page.then(({ full }) => full || drop(), drop);

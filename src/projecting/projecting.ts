@@ -112,23 +112,30 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       onTrouble('The live feed broke and is tried again.', error),
     );
     const runs = projectionRuns({ runOf, feed, onTrouble });
-    let known = await readModels.asked(RETRY);
-    for (let held = await leases.hold(); held.size > 0 && !ending.signal.aborted;) {
-      const asked = await readModels.asked(RETRY).catch(() => known);
-      await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
-      known = asked;
-      await pause(RENEW_MS, ending.signal);
-      await look();
-      held = await leases.hold();
+    try {
+      let known = await readModels.asked(RETRY);
+      for (let held = await leases.hold(); held.size > 0 && !ending.signal.aborted;) {
+        const asked = await readModels.asked(RETRY).catch(() => known);
+        await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
+        known = asked;
+        await pause(RENEW_MS, ending.signal);
+        await look();
+        held = await leases.hold();
+      }
+    } finally {
+      await runs.stop();
+      await feed.close();
     }
-    await runs.stop();
-    await feed.close();
   };
 
   const serve = async (): Promise<void> => {
     while (!ending.signal.aborted) {
-      if ((await leases.hold()).size > 0) await leaseTerm();
-      else await pause(RENEW_MS / 2, ending.signal);
+      try {
+        if ((await leases.hold()).size > 0) await leaseTerm();
+      } catch (error) {
+        onTrouble('Projecting stopped and is tried again.', error);
+      }
+      await pause(RENEW_MS / 2, ending.signal);
       await look();
     }
     await leases.release();

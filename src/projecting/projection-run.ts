@@ -37,7 +37,7 @@ export interface ProjectionRun {
   readonly isSetAside: SetAside;
   /** Called with what is visible now, whenever that has moved. */
   readonly moved: (position: Position) => void;
-  /** While more is at hand, what is new may stay invisible for so long: that makes it cheaper. */
+  /** While more is at hand, what is new may stay invisible for so long: that makes it cheaper. 0: nothing may. */
   readonly showWithinMs: number;
 }
 
@@ -102,7 +102,7 @@ const puttingOff = (longestMs: number) => {
   let since = monotonicMs();
   return ({ full, writes, isOld: nobodyWaits }: Folded): boolean => {
     waiting += writes.length;
-    const mostMs = nobodyWaits ? OLD_PUT_OFF_MS : longestMs;
+    const mostMs = nobodyWaits && longestMs > 0 ? OLD_PUT_OFF_MS : longestMs;
     if (full && waiting < MOST_PUT_OFF && monotonicMs() - since < mostMs) return true;
     waiting = 0;
     since = monotonicMs();
@@ -156,6 +156,8 @@ const projectFrom = async (run: ProjectionRun, events: EventsAfter, ending?: Abo
   } finally {
     end();
     ending?.removeEventListener('abort', end);
+    // What was put off must not stay locked; whoever goes on finds out from the control state.
+    await run.generation.settle().catch(() => undefined);
     // Not awaited: it may be folding what nobody wants any more.
     void batches.return(undefined).catch(() => undefined);
   }

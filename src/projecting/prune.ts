@@ -31,6 +31,7 @@ export const unusedGenerations = async (
 /** Nothing points at it any more; false if somebody has switched meanwhile. */
 const unpoint = async (readModels: ReadModels, { projection, version, generation }: GenerationId) => {
   const pointer = await readModels.pointer(projection, version);
+  if (pointer?.live === generation) return false;
   if (pointer?.previous !== generation) return true;
   return readModels.point(projection, version, { live: pointer.live }, pointer);
 };

@@ -1,6 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import { refusal } from '../domain/refusal';
 import type { EventLog, Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
 import type { Streams } from '../event-log/streams';
 import {
   generationName,
@@ -11,7 +12,9 @@ import {
 import { compare, type Comparison } from './compare';
 import { leaseOn } from './lease';
 import { mustMatchLog } from './live-generations';
+import { meeting } from './meeting';
 import { sharedPages, type Pages } from './pages';
+import { isBeingRemoved } from './prune';
 import { parkedTenants, project, retryDue } from './projection-run';
 import { leftByRebuild } from './rebuild-plan';
 import { runInto } from './run-into';
@@ -24,6 +27,9 @@ export interface ReplayParts {
   readonly onTrouble: (what: string, error: unknown) => void;
   /** Shared by those who replay at the same time, so that the log is read once. */
   readonly pages?: Pages;
+  /** Indexes keep the writing thread for long: those that are rebuilt together wait for each other around them. */
+  readonly allFilled?: () => Promise<void>;
+  readonly allIndexed?: () => Promise<void>;
 }
 
 export interface RebuildOptions {
@@ -77,7 +83,8 @@ const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector
   try {
     await mustMatchLog(found, log);
     return found;
-  } catch {
+  } catch (error) {
+    if (codeOf(error) !== 'read_models_of_another_log') throw error;
     await readModels.drop(id);
     return open();
   }
@@ -126,7 +133,10 @@ export const rebuild = async (
       const total = await log.distance(undefined, head.position);
       left = await log.distance((await generation.control()).to?.position, head.position);
       const moved = (position: Position): void => {
-        void log.distance(undefined, position).then((done) => tell({ step: 'filling', done, total }));
+        void log.distance(undefined, position).then(
+          (done) => tell({ step: 'filling', done, total }),
+          () => undefined,
+        );
       };
       const run = await runInto(parts, projector, generation, moved);
       await retryDue(run);
@@ -134,8 +144,10 @@ export const rebuild = async (
     }
   };
 
-  const follow = (generation: Generation) => async (position: Position) =>
-    project(await runInto(parts, projector, generation), pages.upTo(position));
+  const follow =
+    (generation: Generation, showWithinMs?: number) =>
+    async (position: Position): Promise<void> =>
+      project(await runInto(parts, projector, generation, undefined, showWithinMs), pages.upTo(position));
 
   /** A new version is pointed at before anybody has filled it: there is nothing to compare with or to go back to. */
   const filledLive = async (number: number | undefined): Promise<Generation | undefined> => {
@@ -148,7 +160,8 @@ export const rebuild = async (
   const compared = async (generation: Generation, live: Generation): Promise<Comparison> => {
     tell({ step: 'comparing' });
     const { to } = await generation.control();
-    if (to !== undefined) await follow(live)(to.position);
+    // Nothing is put off in the live one: another process writes to it.
+    if (to !== undefined) await follow(live, 0)(to.position);
     return compare(projector, live, generation, {
       follow: follow(generation),
       onDifference: () => undefined,
@@ -168,8 +181,10 @@ export const rebuild = async (
   try {
     const generation = await openToFill(parts, projector);
     await fill(generation);
+    await parts.allFilled?.();
     tell({ step: 'indexing' });
     await generation.finish();
+    await parts.allIndexed?.();
     await fill(generation);
     const pointer = await readModels.pointer(name, version);
     if (pointer?.live === generation.id.generation) throw switchedMeanwhile(name);
@@ -188,6 +203,7 @@ export const rebuild = async (
       live: generation.id.generation,
       ...(live === undefined ? {} : { previous: live.id.generation }),
     };
+    if (await isBeingRemoved(readModels, generation.id)) throw switchedMeanwhile(name);
     if (!(await readModels.point(name, version, next, pointer))) throw switchedMeanwhile(name);
     const { to } = await generation.control();
     return {
@@ -210,9 +226,18 @@ export const rebuildTogether = (
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
   const pages = sharedPages(parts.log, parts.streams);
-  return Promise.allSettled(
-    projectors.map((projector) => rebuild({ ...parts, pages }, projector, optionsFor(projector))),
-  );
+  const [filled, indexed] = [meeting(projectors.length), meeting(projectors.length)];
+  const one = async (projector: Projector): Promise<Rebuilt> => {
+    const [allFilled, allIndexed] = [filled(), indexed()];
+    try {
+      const shared = { ...parts, pages, allFilled: allFilled.come, allIndexed: allIndexed.come };
+      return await rebuild(shared, projector, optionsFor(projector));
+    } finally {
+      allFilled.leave();
+      allIndexed.leave();
+    }
+  };
+  return Promise.allSettled(projectors.map(one));
 };
 
 /** Back to the generation before the last switch. */
@@ -221,6 +246,8 @@ export const rollback = async (readModels: ReadModels, { name, version }: Projec
   if (pointer?.previous === undefined)
     throw refusal('nothing_to_roll_back_to', `${name} has no previous generation.`);
   const back = { live: pointer.previous, previous: pointer.live };
+  if (await isBeingRemoved(readModels, { projection: name, version, generation: back.live }))
+    throw refusal('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
   if (!(await readModels.point(name, version, back, pointer))) throw switchedMeanwhile(name);
   return generationName({ projection: name, version, generation: back.live });
 };

@@ -49,4 +49,11 @@ describe('what might be a key', () => {
     expect(looksLikeKey(text)).toBe(false);
     expect(masked(text)).toBe(text);
   });
+
+  it.each(['\n', '\t', '\u0001', '"', '\\'])('stays JSON when it stands behind %j', (before) => {
+    const run = 'aB3'.repeat(18);
+    expect(JSON.parse(masked(JSON.stringify({ [`${before}${run}`]: `${before}${run}` })))).toEqual({
+      [`${before}key_***`]: `${before}key_***`,
+    });
+  });
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Position } from '../../src/event-log/event-log';
+import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-log/event-log';
 import { liveFeed, type Feed } from '../../src/projecting/feed';
 import { closeAfterwards, created, openLog, streams, turn, until, updated, type TestLog } from './world';
 
@@ -165,5 +165,44 @@ describe('the feed', () => {
     await log.tell(STREAM, updated('a'), updated('b'));
     expect(await reading).toEqual(await idsIn(log, '0000000000000001'));
     expect(troubles).toHaveLength(2);
+  });
+
+  it('skips nothing when events come faster than they are taken, however the turns fall', async () => {
+    const TOTAL = 60_000;
+    const event = (number: number): LoggedEvent => ({
+      id: String(number),
+      type: 'T',
+      stream: 's',
+      revision: number,
+      position: String(number).padStart(16, '0'),
+      data: {},
+      metadata: {},
+      recordedAt: '',
+      bytes: 10,
+    });
+    /** It gives batch after batch without ever letting others go. */
+    const readAll = async function* ({ after = '0', follow = false, signal }: ReadFrom = {}) {
+      if (follow) await new Promise((resolve) => setTimeout(resolve, 20));
+      for (let at = Number(after); at < TOTAL; at += 1_000)
+        yield Array.from({ length: Math.min(1_000, TOTAL - at) }, (_, i) => event(at + i + 1));
+      if (follow) await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()));
+    };
+    const feed = liveFeed(
+      { readAll, head: async () => undefined } as unknown as EventLog,
+      streams,
+      () => undefined,
+    );
+    closeAfterwards(() => feed.close());
+    const takenBy = async (hops: number): Promise<number> => {
+      let taken = 0;
+      for await (const batch of feed.from(undefined, new AbortController().signal)) {
+        taken += batch.length;
+        for (let hop = 0; hop < hops; hop++) await Promise.resolve();
+        if (Number(batch.at(-1)?.logged.position) >= TOTAL) break;
+      }
+      return taken;
+    };
+    const hops = Array.from({ length: 30 }, (_, i) => i);
+    expect(await Promise.all(hops.map(takenBy))).toEqual(hops.map(() => TOTAL));
   });
 });

@@ -79,4 +79,16 @@ describe('shared pages', () => {
     fails = false;
     expect(await readThrough(events(undefined), 0)).toBe(count);
   });
+
+  it('are not kept without end for one that is stuck', async () => {
+    const { log, last, count, reads } = await filledLog(12);
+    const events = sharedPages(log, streams).upTo(last);
+    const stuck = events(undefined)[Symbol.asyncIterator]();
+    await stuck.next();
+    expect(await readThrough(events(undefined), 0)).toBe(count);
+    expect(await readThrough(events(undefined), 0)).toBe(count);
+    const readTwice = [...reads.values()].filter((times) => times > 1);
+    expect(readTwice.length).toBeGreaterThan(5);
+    await stuck.return?.();
+  });
 });

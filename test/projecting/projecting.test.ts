@@ -214,6 +214,24 @@ describe('catching up', () => {
     expect(await newer.reached(later.position, LONG)).toBe(true);
   });
 
+  it('goes on after the read models were out of reach for a moment, wherever that was', async () => {
+    const log = await openLog();
+    const readModels = await openReadModels(join(log.folder, 'read-models'));
+    let failures = 2;
+    const flaky = {
+      ...readModels,
+      asked: async (what: string) => {
+        if (what === 'retry' && failures-- > 0) throw new Error('away');
+        return readModels.asked(what);
+      },
+    };
+    const server = await openProcess(log, flaky, [linesProjector()]);
+    await server.start();
+    const { position } = await log.tell(STREAM, created('first'));
+    expect(await server.reached(position, LONG)).toBe(true);
+    expect(server.troubles).toContain('Projecting stopped and is tried again. away');
+  });
+
   it('does no harm beside a process that projects', async () => {
     const log = await openLog();
     const folder = join(log.folder, 'read-models');

@@ -107,13 +107,37 @@ describe('prune', () => {
     expect(await numbersIn(world.readModels)).toEqual([1, 2, 3]);
   });
 
+  it('is not overtaken by a rollback to what it removes', async () => {
+    const world = await withTwo();
+    const killed = { ...world.readModels, point: () => Promise.reject(new Error('killed')) };
+    await expect(prune(killed, [lines], await unusedIn(world))).rejects.toThrow('killed');
+    await expect(rollback(world.readModels, lines)).rejects.toMatchObject({
+      code: 'nothing_to_roll_back_to',
+    });
+  });
+
+  it('leaves what became live just before it was to be removed', async () => {
+    const world = await withTwo();
+    const unused = await unusedIn(world);
+    const racing = {
+      ...world.readModels,
+      ask: async (...parts: Parameters<typeof world.readModels.ask>) => {
+        await rollback(world.readModels, lines);
+        return world.readModels.ask(...parts);
+      },
+    };
+    expect(await prune(racing, [lines], unused)).toEqual([]);
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 2 });
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+  });
+
   it('leaves what is switched to at the last moment', async () => {
     const world = await withTwo();
     const unused = await unusedIn(world);
     const racing = {
       ...world.readModels,
       point: async (...parts: Parameters<typeof world.readModels.point>) => {
-        await rollback(world.readModels, lines);
+        await world.readModels.point('lines', 1, { live: 1, previous: 2 }, { live: 2, previous: 1 });
         return world.readModels.point(...parts);
       },
     };

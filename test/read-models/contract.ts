@@ -757,6 +757,24 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         }
       });
 
+      it('is lost when settling it fails, and gives no tenant the documents of another then', async () => {
+        const generation = await fresh();
+        const [three, four] = [
+          '33333333-3333-4333-8333-333333333333',
+          '44444444-4444-4444-8444-444444444444',
+        ];
+        await generation.commit(0, at(1), [note(three, 'a', { of: 'three' })], true);
+        store.failAt(1);
+        await expect(generation.settle()).rejects.toThrow();
+        store.failAt(0);
+        expect((await generation.control()).n).toBe(0);
+        expect(await generation.commit(0, at(1), [note(four, 'a', { of: 'four' })])).toBe(true);
+        expect(await generation.commit(1, at(2), [note(three, 'b', { of: 'three' })])).toBe(true);
+        expect(await generation.get(four, 'notes', 'b')).toBeUndefined();
+        expect(await generation.get(three, 'notes', 'b')).toEqual({ of: 'three' });
+        expect((await generation.scan('notes', 9)).map(({ tenantId }) => tenantId)).toEqual([three, four]);
+      });
+
       it('does not give a tenant the documents of another when it is undone', async () => {
         const generation = await fresh();
         const [three, four] = [

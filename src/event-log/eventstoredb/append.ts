@@ -2,7 +2,7 @@ import { Empty, StreamIdentifier, UUID } from '@eventstore/db-client/generated/s
 import { BatchAppendReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../../clock';
-import { codeOf } from '../../fault';
+import { codeOf, fault, type Fault } from '../../fault';
 import type { Appended, Expected } from '../event-log';
 import { appendFault, inTime, isNotLeader } from './answers';
 import type { Connection } from './connection';
@@ -69,19 +69,26 @@ const once = async (connection: Connection, request: AppendRequest, withinMs: nu
   }
 };
 
+/** Nobody can say that nothing was written once an append was under way when a leader stepped down. */
+const unsureOf = (error: Fault, unsure: boolean): Fault =>
+  unsure && error.code === 'log_unavailable' ? fault('no_answer', error.message) : error;
+
 /** One attempt: it rejects with `no_answer` when it does not know what became of it. */
 export const appending =
   (connection: Connection, request: AppendRequest) =>
   async (withinMs: number): Promise<Appended> => {
     const end = monotonicMs() + withinMs;
+    let unsure = false;
     for (;;)
       try {
         return await once(connection, request, Math.max(1, end - monotonicMs()));
       } catch (error) {
         if (codeOf(error) === 'no_answer') throw error;
-        // It names the leader, and the client has turned to that one; what it did not take it did not write.
-        if (!isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end)
-          throw appendFault(request.stream, error);
+        // It names the leader, and the client has turned to that one. It ends everything that was under way: what was
+        // sent before may have been written.
+        const isLost = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
+        unsure ||= isNotLeader(error);
+        if (isLost) throw unsureOf(appendFault(request.stream, error), unsure);
         await pause(REDIRECT_MS);
       }
   };

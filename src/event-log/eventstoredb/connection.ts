@@ -22,6 +22,8 @@ export interface Connection {
   /** Calls back at every renewal, until told not to. */
   onRenewed(listener: () => void): () => void;
   isClosed(): boolean;
+  /** It was given up: whatever it was reading has ended, as if that were all. */
+  isShut(client: EventStoreDBClient): boolean;
   close(): Promise<void>;
 }
 
@@ -35,6 +37,8 @@ const DISPOSE_MS = 500;
 /** The package's own. */
 const KEEP_ALIVE_MS = 10_000;
 const NUMBERS = 1_000;
+/** Weeks, and still a time that timers can hold. */
+const NEVER_MS = 2_000_000_000;
 
 interface Owned {
   readonly client: EventStoreDBClient;
@@ -52,18 +56,21 @@ const make = (url: string): EventStoreDBClient => {
 
 /**
  * gRPC gives clients with the same options the same connection, also a dead one. A millisecond more makes another; a
- * keep-alive that was turned off stays so.
+ * keep-alive that was turned off stays so, in effect.
  */
 const numbered = (url: string, number: number): string => {
   const given = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
   if (given === null)
     return `${url}${url.includes('?') ? '&' : '?'}keepAliveTimeout=${KEEP_ALIVE_MS + number}`;
   const ms = Number(given[2]);
-  return ms < 0 ? url : url.replace(given[0], `${given[1]}keepAliveTimeout=${ms + number}`);
+  return url.replace(given[0], `${given[1]}keepAliveTimeout=${(ms < 0 ? NEVER_MS : ms) + number}`);
 };
 
+/** The package makes a time of "off" that no timer can hold, so that it is up at once. */
+const finite = (url: string): string => url.replace(/([?&]keepAliveInterval=)-\d+/i, `$1${NEVER_MS}`);
+
 const own = (url: string): Owned => {
-  const client = make(url);
+  const client = make(finite(url));
   const insides = client as unknown as Insides;
   const { handleError, createChannel } = insides;
   let channel: { close(): void } | undefined;
@@ -99,8 +106,10 @@ export const connectTo = (url: string): Connection => {
   let closed = false;
   const listeners = new Set<() => void>();
   const retired = new Map<Owned, NodeJS.Timeout>();
+  const given = new WeakSet<EventStoreDBClient>();
 
   const shut = (one: Owned): Promise<void> => {
+    given.add(one.client);
     clearTimeout(retired.get(one));
     retired.delete(one);
     return one.shut();
@@ -127,6 +136,7 @@ export const connectTo = (url: string): Connection => {
       return () => listeners.delete(listener);
     },
     isClosed: () => closed,
+    isShut: (client) => given.has(client),
     close: async () => {
       if (closed) return;
       closed = true;

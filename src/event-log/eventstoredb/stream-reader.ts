@@ -33,6 +33,7 @@ export const persistently = async function* (
         last = batch.at(-1);
         failures = 0;
       }
+      if (connection.isShut(client)) throw new Error('The connection was given up while it was read from.');
       return;
     } catch (error) {
       if (isMissingStream(error)) return;

@@ -107,12 +107,16 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     if (top > searched) searched = top;
   };
 
+  const nothing = async function* (): AsyncGenerator<Batch> {};
+
   const lookBack = async (from: Position | undefined, maxCount: number): Promise<Batch> => {
     const found: LoggedEvent[] = [];
     const reading = persistently(connection, (client, last) => {
       const after = last?.position ?? from;
       const fromPosition = after === undefined ? END : pointOf(after);
       const left = maxCount - found.length;
+      // The server never ends a read of none.
+      if (left === 0) return nothing();
       const options = { direction: BACKWARDS, fromPosition, maxCount: left, ...fromLeader } as const;
       return batchesOf(sourceOf(client.readAll(options, READ_AHEAD), SILENT_MS));
     });

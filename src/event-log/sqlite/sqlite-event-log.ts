@@ -90,10 +90,10 @@ export const sqliteEventLog = async (
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
-      others.close();
       news.close();
       if (db.isOpen) db.close();
       await thread.close();
+      others.close();
     },
   };
 };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Collection, Document, Line, Query, Selection } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
-import type { Control, DocumentKey, Scanned, StretchDigest } from '../read-models';
+import { PARKED, type Control, type DocumentKey, type Scanned, type StretchDigest } from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
 import { borderIn, countIn, findIn, tableOf } from './tables';
 
@@ -142,6 +142,17 @@ export const generationReader = (db: Database, collections: readonly Collection[
     `SELECT key, document FROM ${tableOf(collectionOf(collection).name)}
       WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
 
+  /** Few of many tenants are parked: they are not looked for one by one. */
+  const scanParked = (limit: number, { tenantId, key }: { tenantId: string; key?: string }) => {
+    const sql = `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d JOIN tenants t ON t.number = d.tenant
+      WHERE (t.tenant, d.key) ${key === undefined ? '>=' : '>'} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
+    const rows = prepared(sql).all(tenantId, storedText(key ?? ''), limit) as {
+      tenant: string;
+      key: string;
+    }[];
+    return rows.map((row) => ({ tenantId: row.tenant, key: textOf(row.key), document: parsed(row) }));
+  };
+
   const scan = (
     collection: string,
     limit: number,
@@ -149,6 +160,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
   ): readonly Scanned[] => {
     const found: Scanned[] = [];
     collectionOf(collection);
+    if (collection === PARKED) return scanParked(limit, after);
     walk(limit, after, (tenantId, most, from) => {
       const statement = prepared(stretchOf(collection, from));
       const rows = statement.all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as { key: string }[];

@@ -19,8 +19,8 @@ export interface GenerationWriter {
   finish(): void;
   /** With everything that is put off. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
-  /** Ends what is put off. */
-  settle(): void;
+  /** Ends what is put off. False: there is nothing, or it was lost. */
+  settle(): boolean;
   commit(n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[], more: boolean): boolean;
   close(): void;
 }
@@ -117,12 +117,7 @@ export const openGenerationWriter = (
     onWrite();
     if (to === undefined) stay.run();
     else move.run(to.position, to.eventId);
-    onWrite();
     return true;
-  };
-
-  const settle = (): void => {
-    if (db.isTransaction) db.exec('COMMIT');
   };
 
   const undo = (): void => {
@@ -131,27 +126,44 @@ export const openGenerationWriter = (
     reader.forget();
   };
 
+  /** Whatever fails may have ended the transaction: what was seen in it is not so. */
+  const orUndo = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      undo();
+      throw error;
+    }
+  };
+
+  const settle = (): boolean => {
+    if (!db.isTransaction) return false;
+    onWrite();
+    db.exec('COMMIT');
+    return true;
+  };
+
   return {
-    finish: () => {
-      settle();
-      index(db, collections);
-    },
-    load: reader.load,
-    settle,
-    commit: (n, to, writes, more) => {
-      try {
+    finish: () =>
+      orUndo(() => {
+        settle();
+        index(db, collections);
+      }),
+    load: (keys) => orUndo(() => reader.load(keys)),
+    settle: () => orUndo(settle),
+    commit: (n, to, writes, more) =>
+      orUndo(() => {
         if (!db.isTransaction) db.exec('BEGIN IMMEDIATE');
         const isDone = commitAll(n, to, writes);
         if (!isDone || !more) settle();
         return isDone;
-      } catch (error) {
-        undo();
-        throw error;
-      }
-    },
+      }),
     close: () => {
-      settle();
-      db.close();
+      try {
+        settle();
+      } finally {
+        db.close();
+      }
     },
   };
 };

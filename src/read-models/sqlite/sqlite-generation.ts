@@ -52,8 +52,9 @@ export const sqliteGeneration = (
   const version = dataVersion(db);
 
   const settle = async (): Promise<void> => {
-    if (isPutOff) await send<void>({ do: 'settle', id });
-    isPutOff = false;
+    if (!isPutOff) return;
+    const isSettled = await send<boolean>({ do: 'settle', id }).finally(() => (isPutOff = false));
+    if (!isSettled) throw fault('read_models_unavailable', `What was written last to ${path} is lost.`);
   };
 
   return {

@@ -1,0 +1,56 @@
+import type { EventStoreDBClient } from '@eventstore/db-client';
+import { appending } from '../../src/event-log/eventstoredb/append';
+import type { Connection } from '../../src/event-log/eventstoredb/connection';
+import { persistently } from '../../src/event-log/eventstoredb/stream-reader';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import { settled } from '../../src/event-log/settle';
+
+const eventAt = (revision: number) => ({ revision }) as LoggedEvent;
+
+describe('a read that our own side has cut', () => {
+  /** A client that is given up ends whatever it reads as if that were all. */
+  const cut = (isClosed: boolean) => {
+    const clients = [{}, {}] as EventStoreDBClient[];
+    let now = 0;
+    const connection = {
+      client: () => clients[now],
+      isShut: (client: EventStoreDBClient) => client === clients[0] && now > 0,
+      isClosed: () => isClosed && now > 0,
+      renew: () => undefined,
+    } as unknown as Connection;
+    const open = async function* (client: EventStoreDBClient, last: LoggedEvent | undefined) {
+      const from = (last?.revision ?? -1) + 1;
+      yield [eventAt(from), eventAt(from + 1)];
+      if (client === clients[0]) now = 1;
+    };
+    return persistently(connection, open);
+  };
+
+  it('goes on with the next client, and gives each event once', async () => {
+    const revisions: number[] = [];
+    for await (const batch of cut(false)) revisions.push(...batch.map(({ revision }) => revision));
+    expect(revisions).toEqual([0, 1, 2, 3]);
+  });
+
+  it('fails when the log was closed: what it gave was not all', async () => {
+    const read = async () => {
+      for await (const batch of cut(true)) expect(batch).toHaveLength(2);
+    };
+    await expect(read()).rejects.toMatchObject({ code: 'log_unavailable' });
+  });
+});
+
+describe('an append that was under way when a leader stepped down', () => {
+  it('is never said to be certainly not written', async () => {
+    let sent = 0;
+    const send = async (): Promise<never> => {
+      sent += 1;
+      if (sent === 1) throw Object.assign(new Error('not leader'), { type: 'not-leader' });
+      throw Object.assign(new Error('14 UNAVAILABLE: No connection established'), { code: 14 });
+    };
+    const connection = { current: () => ({ client: {}, appends: { send } }), renew: () => undefined };
+    const request = { stream: 's', events: [], expected: 'no_stream' } as const;
+    const append = settled(appending(connection as unknown as Connection, request), 800);
+    await expect(append).rejects.toMatchObject({ code: 'outcome_unknown' });
+  });
+});
