@@ -106,6 +106,37 @@ describe('read models in SQLite files', () => {
     expect(await settling).toBe(true);
   });
 
+  it('are settled by whoever comes first, without a word about the others', async () => {
+    const readModels = await openIn(freshFolder());
+    const generation = await readModels.open(id, collections, 'log');
+    for (let n = 0; n < 40; n += 2) {
+      const first = generation.commit(n, undefined, [count(`a${n}`, n)], true);
+      const looks = [generation.control(), generation.settle(), generation.control()];
+      await first;
+      const second = generation.commit(n + 1, undefined, [count(`b${n}`, n)], n % 4 === 0);
+      await Promise.all([...looks, second, generation.control(), generation.settle()]);
+    }
+    expect((await generation.control()).n).toBe(40);
+  });
+
+  it('say so when what was put off died with the writing thread, and begin there anew', async () => {
+    const folder = freshFolder();
+    const left = new Int32Array(new SharedArrayBuffer(4));
+    const data: FailingWriterData = { folder, left };
+    const file = join(__dirname, 'failing-writer-thread.js');
+    const readModels = await openIn(folder, () => startThread(file, data));
+    const generation = await readModels.open(id, collections, 'log');
+    const other = await readModels.open({ ...id, generation: 2 }, collections, 'log');
+    expect(await generation.commit(0, undefined, [count('a', 1)], true)).toBe(true);
+    Atomics.store(left, 0, 1);
+    await expect(other.commit(0, undefined, [count('b', 1)])).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+    });
+    await expect(generation.settle()).rejects.toMatchObject({ code: 'read_models_unavailable' });
+    expect((await generation.control()).n).toBe(0);
+    expect(await generation.commit(0, undefined, [count('a', 1)])).toBe(true);
+  });
+
   it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {
     const writes = [count('a', 2), count('b', 2)];
     const points = writes.length + 2;

@@ -37,6 +37,8 @@ export const sqliteGeneration = (
   const reader = generationReader(db, collections);
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
   let isPutOff = false;
+  /** Counts how often everything was settled. */
+  let settled = 0;
 
   /** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
   const readNow = <T>(read: () => T): T => {
@@ -51,10 +53,23 @@ export const sqliteGeneration = (
   // Nothing is written through this connection, so it sees every change as another's.
   const version = dataVersion(db);
 
+  const isSettledNow = (): void => {
+    isPutOff = false;
+    settled += 1;
+  };
+
+  /** There is nothing to settle when somebody else has done it meanwhile; else it was lost, with its thread or its disk. */
   const settle = async (): Promise<void> => {
     if (!isPutOff) return;
-    const isSettled = await send<boolean>({ do: 'settle', id }).finally(() => (isPutOff = false));
-    if (!isSettled) throw fault('read_models_unavailable', `What was written last to ${path} is lost.`);
+    const before = settled;
+    const isDone = await send<boolean>({ do: 'settle', id }).catch((error: unknown) => {
+      isPutOff = false;
+      throw error;
+    });
+    if (isDone) return isSettledNow();
+    if (settled !== before) return;
+    isPutOff = false;
+    throw fault('read_models_unavailable', `What was written last to ${path} is lost.`);
   };
 
   return {
@@ -87,7 +102,8 @@ export const sqliteGeneration = (
       try {
         const request = { do: 'commit', id, n, to, writes: flatten(writes, fields), more } as const;
         const isDone = await send<boolean>(request);
-        isPutOff = more && isDone;
+        if (more && isDone) isPutOff = true;
+        else isSettledNow();
         return isDone;
       } catch (error) {
         isPutOff = false;
@@ -106,7 +122,7 @@ export const sqliteGeneration = (
       }),
     finish: async () => {
       await send<void>({ do: 'finish', id });
-      isPutOff = false;
+      isSettledNow();
     },
     close: () => db.close(),
   };
