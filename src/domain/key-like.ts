@@ -16,8 +16,24 @@ const MASK = 'key_***';
 export const looksLikeKey = (text: string): boolean =>
   KEY.test(text) || (text.match(BODY) ?? []).some(isMixed);
 
+/** Is there a run of letters, digits and underscores that is long enough to be looked at? Most texts have none. */
+const SHORTEST = 20;
+const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
+  Number(/[0-9A-Za-z_]/.test(String.fromCharCode(code))),
+);
+const hasRun = (text: string): boolean => {
+  let run = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    run = isWord[text.charCodeAt(at)] === 1 ? run + 1 : 0;
+    if (run === SHORTEST) return true;
+  }
+  return false;
+};
+
 /** The text with a mask in place of everything that might be a key: rather too much than too little. */
 export const masked = (text: string): string =>
-  text
-    .replaceAll(LONG_RUN, (run) => (run[0] !== '\\' && isMixed(run) ? MASK : run))
-    .replaceAll(/key_[0-9a-z]{16,}/gi, MASK);
+  hasRun(text)
+    ? text
+        .replaceAll(LONG_RUN, (run) => (run[0] !== '\\' && isMixed(run) ? MASK : run))
+        .replaceAll(/key_[0-9a-z]{16,}/gi, MASK)
+    : text;

@@ -40,6 +40,22 @@ const permission =
     await next();
   };
 
+/** What there is at a path: its methods, and what a request with each of them goes through. */
+interface Place {
+  readonly allowed: readonly string[];
+  readonly steps: ReadonlyMap<string, Step>;
+}
+
+const inOrder =
+  (steps: readonly Step[]): Step =>
+  (ctx, next) => {
+    const from = (at: number): Promise<unknown> => {
+      const step = steps[at];
+      return step === undefined ? next() : Promise.resolve(step(ctx, () => from(at + 1)));
+    };
+    return from(0);
+  };
+
 /** Declared routes, each with its checks in order; then what is left is 404 or 405. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   const router = new Router({ sensitive: true, strict: true });
@@ -48,19 +64,25 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
     const steps = [knownAs(route), permission(route, parts), ...body, answering(route, parts)];
     router.register(route.path, [route.method], steps as never[]);
   }
-  const dispatch = router.routes() as unknown as Step;
 
   const allowedAt = (path: string): readonly string[] => {
     const methods = new Set(router.match(path, '').path.flatMap((layer) => layer.methods));
     return methods.size === 0 ? [] : [...methods, 'OPTIONS'].toSorted();
   };
 
-  /** Paths without parameters are looked up, not matched. */
-  const known = new Map(routes.map(({ path }) => [path, allowedAt(path)]));
+  const stepsAt = (path: string, method: string): Step =>
+    inOrder(router.match(path, method).pathAndMethod.flatMap(({ stack }) => stack as unknown as Step[]));
+
+  /** Paths without parameters are matched once, not at every request. */
+  const placeAt = (path: string): Place => {
+    const allowed = allowedAt(path);
+    return { allowed, steps: new Map(allowed.map((method) => [method, stepsAt(path, method)])) };
+  };
+  const known = new Map(routes.map(({ path }) => [path, placeAt(path)]));
 
   return async (ctx, next) => {
     const path = pathOf(ctx);
-    const allowed = known.get(path) ?? allowedAt(path);
+    const { allowed, steps } = known.get(path) ?? placeAt(path);
     if (allowed.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
     if (ctx.method === 'OPTIONS') {
       ctx.state.route = path;
@@ -68,12 +90,11 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
       ctx.status = 204;
       return;
     }
-    if (!allowed.includes(ctx.method)) {
+    const going = steps.get(ctx.method);
+    if (going === undefined) {
       const allow = allowed.join(', ');
       throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
     }
-    // The router takes this path instead of its own reading of the URL.
-    Object.assign(ctx, { newRouterPath: path });
-    await dispatch(ctx, next);
+    await going(ctx, next);
   };
 };
