@@ -289,7 +289,10 @@ describe('a poisoned tenant among 200', () => {
     const eventId = log.plant(streams.tenant(bad), { type: 'TenantUpdated', data: '{"name":' });
     await log.tell(streams.tenant(bad), updated('waits'));
     let slowest = 0;
-    for (const tenantId of tenants.slice(1)) {
+    await Promise.all(
+      tenants.slice(50).map((tenantId) => log.tell(streams.tenant(tenantId), updated('goes on'))),
+    );
+    for (const tenantId of tenants.slice(1, 50)) {
       const began = performance.now();
       const { position } = await log.tell(streams.tenant(tenantId), updated('goes on'));
       expect(await app.projecting.reached(position, 2_000)).toBe(true);
@@ -311,7 +314,7 @@ describe('a poisoned tenant among 200', () => {
     const rebuilt = await operator.json<Record<string, unknown>[]>('projections rebuild --all --if-equal');
     expect(rebuilt).toHaveLength(4);
     for (const row of rebuilt) expect(row).toMatchObject({ differences: 0, parked: 0 });
-    console.log(`poisoned tenant: the slowest of 199 others was shown after ${Math.round(slowest)} ms`);
+    console.log(`poisoned tenant: the slowest of 49 others was shown after ${Math.round(slowest)} ms`);
     await service.stop();
   });
 });
