@@ -27,7 +27,7 @@ const fed = (logged: LoggedEvent, streams: Streams): FedEvent => {
 export const fedBatch = (batch: readonly LoggedEvent[], streams: Streams): FedBatch =>
   batch.map((logged) => fed(logged, streams));
 
-export const BATCH_EVENTS = 1_024;
+export const BATCH_EVENTS = 512;
 const BATCH_BYTES = 4_194_304;
 
 /** Where an adapter does not say. */
@@ -72,7 +72,7 @@ export interface PageReader {
   leave(): void;
 }
 
-const MOST_PAGES = 3;
+const MOST_PAGES = 2;
 const LONGEST_WAIT_MS = 100;
 
 export const sharedPages = (log: EventLog, streams: Streams): Pages => {

@@ -19,7 +19,7 @@ export const write = (slot: Slot, document: Document | undefined): void => {
 type Shelf = Map<string, Map<string, Map<string, Slot>>>;
 
 /** So many documents are remembered, more or less: the next batch often needs those of the last ones. */
-const MOST_KEPT = 20_000;
+const MOST_KEPT = 10_000;
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
   const known = map.get(key);

@@ -29,7 +29,7 @@ export interface GenerationWriter {
 export type OnWrite = () => void;
 
 /** Rows arrive in log order, their keys do not: with little memory nearly every row would touch the disk. */
-const LARGE_FILE = 'PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 8192;';
+const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 8192;';
 
 /** The number of a tenant in this file, made at its first document. Forgotten with the transaction that failed. */
 const tenantNumbers = (db: Database) => {
