@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import { codeOf } from '../fault';
 import { accessLog } from './access-log';
 import type { ApiParts, ApiState } from './api-context';
 import { arrival, requireHost, requirePath } from './arrival';
@@ -28,6 +29,9 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
+/** The client went away while it was answered. */
+const GONE = new Set(['ECONNRESET', 'EPIPE']);
+
 /** Every request goes through these steps from top to bottom. */
 export const api = (parts: ApiParts): Koa<ApiState> => {
   const app = new Koa<ApiState>();
@@ -43,6 +47,9 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(refusedAccess(parts));
   app.use(authentication(parts));
   app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
-  app.on('error', (error) => parts.logger.error({ err: error }, 'an answer could not be sent'));
+  app.on('error', (error) => {
+    const level = GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
+    parts.logger[level]({ err: error }, 'an answer could not be sent');
+  });
   return app;
 };

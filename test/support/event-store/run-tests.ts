@@ -11,7 +11,9 @@ const ROOT = join(__dirname, '..', '..', '..', '..');
 const USUAL = [
   'event-log/eventstoredb',
   'event-log/copy-adapters',
-  'stories/',
+  'stories/crash',
+  'stories/races',
+  'stories/upgrade',
   'http/event-store',
   'http/idempotency',
   'http/permissions',
