@@ -1,56 +1,23 @@
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import { openApp, type App } from '../src/app';
 import { readConfiguration } from '../src/configuration';
-import { factTypes } from '../src/domain/facts';
 import { sharedPages } from '../src/projecting/pages';
 import { rebuildTogether } from '../src/projecting/rebuild';
 import { verify } from '../src/projecting/verify';
 import { generationName } from '../src/read-models/read-models';
 import { together } from '../src/together';
+import { appendFacts, seconds } from './facts';
 
 /**
  * How fast are all projections rebuilt beside a projecting process, how long does a verify take compared with that, and
  * how soon is a switch seen? `npm run bench:replay [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
-const BATCH = 100;
 const PATIENCE_MS = 3_600_000;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-
-const facts = (count: number) =>
-  Array.from({ length: count }, (_, i) => ({
-    id: randomUUID(),
-    type: factTypes[i % factTypes.length] as string,
-    data: {
-      entityId: `entity-${Math.floor(Math.random() * 10_000)}`,
-      entityType: 'webhook',
-      operation: 'sent',
-    },
-    metadata: { version: 1 },
-  }));
-
-const fill = async ({ log, streams }: App): Promise<void> => {
-  const tenants = Array.from({ length: 10 }, () => randomUUID());
-  const ends = new Map<string, number>();
-  for (let done = 0; done < EVENTS; done += BATCH * tenants.length)
-    await Promise.all(
-      tenants.map(async (tenantId) => {
-        const stream = streams.activity(tenantId);
-        const { revision } = await log.append(stream, facts(BATCH), ends.get(stream) ?? 'no_stream', 60_000);
-        ends.set(stream, revision);
-      }),
-    );
-};
-
-const seconds = async (work: () => Promise<unknown>): Promise<number> => {
-  const began = performance.now();
-  await work();
-  return (performance.now() - began) / 1_000;
-};
 
 /** From the move of the pointer until a server in the same process reads the new generation. */
 const untilRead = async ({ projecting }: App, name: string, generation: string): Promise<number> =>
@@ -100,7 +67,7 @@ const main = async (): Promise<void> => {
   const app = await openApp(readConfiguration({ DATA_DIR: folder }), (what, error) =>
     console.error(what, error),
   );
-  await fill(app);
+  await appendFacts(app, EVENTS);
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';
   if (!(await app.projecting.reached(head, PATIENCE_MS))) throw new Error('The read models are behind.');

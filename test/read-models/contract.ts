@@ -401,7 +401,7 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
     });
 
     describe('finding', () => {
-      const library = [
+      const shelves = [
         note(ONE, 'k1', { shelf: 'b', place: 10, n: 1 }),
         note(ONE, 'k2', { shelf: 'b', place: 2, n: 2 }),
         note(ONE, 'k3', { shelf: 'a', place: 7, n: 3 }),
@@ -434,7 +434,7 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         ['by another index', { index: 'by_colour', equal: ['red'], limit: 99 }, [4, 6]],
         ['nothing', { index: 'by_colour', equal: ['blue'], limit: 99 }, []],
       ])('gives %s', async (_, query, expected) => {
-        const generation = await filled(...library);
+        const generation = await filled(...shelves);
         const found = await generation.find(ONE, 'notes', query);
         expect(found.map((document) => document['n'])).toEqual(expected);
       });
@@ -446,12 +446,12 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         ['more values than the index has fields', { index: 'by_colour', equal: ['red', 1], limit: 9 }],
         ['values without an index', { equal: ['red'], limit: 9 }],
       ])('refuses %s', async (_, query, collection = 'notes') => {
-        const generation = await filled(...library);
+        const generation = await filled(...shelves);
         await expect(generation.find(ONE, collection, query)).rejects.toThrow();
       });
 
       it('follows a document whose indexed fields change', async () => {
-        const generation = await filled(...library);
+        const generation = await filled(...shelves);
         await generation.commit(1, at(2), [note(ONE, 'k1', { shelf: 'c', place: 1, n: 1 })]);
         const on = async (shelf: string) =>
           (await generation.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 9 })).length;

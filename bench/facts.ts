@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import type { App } from '../src/app';
+import { factTypes } from '../src/domain/facts';
+
+const TENANTS = 10;
+const BATCH = 100;
+
+const facts = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    id: randomUUID(),
+    type: factTypes[i % factTypes.length] as string,
+    data: {
+      entityId: `entity-${Math.floor(Math.random() * 10_000)}`,
+      entityType: 'webhook',
+      operation: 'sent',
+    },
+    metadata: { version: 1 },
+  }));
+
+/** Appends so many facts about ten tenants. */
+export const appendFacts = async ({ log, streams }: App, count: number): Promise<void> => {
+  const tenants = Array.from({ length: TENANTS }, () => randomUUID());
+  const ends = new Map<string, number>();
+  for (let done = 0; done < count; done += BATCH * TENANTS)
+    await Promise.all(
+      tenants.map(async (tenantId) => {
+        const stream = streams.activity(tenantId);
+        const { revision } = await log.append(stream, facts(BATCH), ends.get(stream) ?? 'no_stream', 60_000);
+        ends.set(stream, revision);
+      }),
+    );
+};
+
+export const seconds = async (work: () => Promise<unknown>): Promise<number> => {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1_000;
+};
