@@ -92,6 +92,27 @@ describe('the SQLite event log', () => {
     expect(outcomes[3]).toEqual(outcomes[2]);
   });
 
+  it('reads a page the same as one text and row by row, whatever somebody has put into the file', async () => {
+    const folder = freshFolder();
+    const log = await openLog(folder);
+    const stream = `tenant-${randomUUID()}`;
+    await log.append(stream, someEvents(3), 'no_stream');
+    const put = openFile(folder).prepare(
+      `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at) VALUES (?, ?, ?, ?, ?, ?, 0)`,
+    );
+    const fields = 'x\u001f'.repeat(8);
+    const odd = ['{"a":"é 😀"}', 'no JSON', '{}\u001f{}', fields, `${fields}\0`, '{"a":1}\0', '', '{}'];
+    odd.forEach((data, i) => put.run(stream, 3 + i, randomUUID(), `Odd\u001e${i}`, data, '{"version":1}'));
+    for (let upTo = 0; upTo < odd.length; upTo += 1) {
+      const all = await eventsOf(log.readAll());
+      expect(all).toEqual(await eventsOf(log.readStream(stream)));
+      expect(all).toHaveLength(3 + odd.length - upTo);
+      openFile(folder)
+        .prepare('DELETE FROM events WHERE revision = ?')
+        .run(2 + odd.length - upTo);
+    }
+  });
+
   it('is shared by two adapters in one process', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLog(folder), await openLog(folder)];

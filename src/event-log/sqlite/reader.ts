@@ -3,7 +3,7 @@ import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
 import { messageOf } from '../../fault';
 import { logFault, type LoggedEvent, type ReadFrom } from '../event-log';
-import { COLUMNS, eventOf, rowIdOf, type Row } from './row';
+import { COLUMNS, eventOf, pageOf, PAGE_TEXT, rowIdOf, type Row } from './row';
 
 /** A batch ends at whichever comes first. */
 const BATCH_EVENTS = 512;
@@ -15,6 +15,13 @@ interface Page {
   readonly batch: Batch;
   /** It was cut: there may be more. */
   readonly full: boolean;
+}
+
+/** The rows of the next page, which may be too large for one. */
+interface Span {
+  readonly last: number;
+  readonly events: number;
+  readonly bytes: number;
 }
 
 /** Takes rows until the batch is full. No statement stays open when it returns. */
@@ -60,6 +67,14 @@ export const eventReader = (db: Database, news: Tail) => {
   };
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
+  const spanOfAll = db.prepare(
+    `SELECT max(position) AS last, count(*) AS events, sum(octet_length(data) + octet_length(metadata)) AS bytes
+     FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
+  );
+  const textOfAll = db.prepare(
+    `SELECT ${PAGE_TEXT} AS text
+     FROM (SELECT ${COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position)`,
+  );
   const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
   const lastRevision = db.prepare(
     'SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',
@@ -88,6 +103,16 @@ export const eventReader = (db: Database, news: Tail) => {
     } finally {
       db.exec('COMMIT');
     }
+  };
+
+  /** A page as one text, unless it is too large or does not come apart again: then row by row. */
+  const takeAll = (after: number): Page => {
+    const { last, events, bytes } = spanOfAll.get(after) as Span;
+    if (events === 0) return { batch: [], full: false };
+    if (bytes >= BATCH_BYTES) return takeBatch(ofAll.iterate(after));
+    const { text } = textOfAll.get(after, last) as { text: string };
+    const batch = pageOf(text, events, after);
+    return batch === undefined ? takeBatch(ofAll.iterate(after)) : { batch, full: events === BATCH_EVENTS };
   };
 
   /**
@@ -122,7 +147,7 @@ export const eventReader = (db: Database, news: Tail) => {
     all: (from: ReadFrom): AsyncIterable<Batch> => {
       let after = rowIdOf(from.after);
       return pages(() => {
-        const page = takeBatch(ofAll.iterate(after));
+        const page = takeAll(after);
         after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
         return page;
       }, from);

@@ -14,6 +14,12 @@ export type Row = readonly [
   recordedAt: number,
 ];
 
+/** Cannot stand in JSON, nor in the name of a stream or type of ours. */
+const BETWEEN = '\u001f';
+
+/** Many rows as one text, all columns one after the other: most of the cost of a row is its way out of SQLite. */
+export const PAGE_TEXT = `group_concat(${COLUMNS.split(', ').join(' || char(31) || ')}, char(31))`;
+
 /** Padded, so that the order of the text is the order of the log. */
 export const positionOf = (rowId: number): Position => String(rowId).padStart(16, '0');
 
@@ -61,3 +67,29 @@ export const eventOf = ([
   bytes: data.length + metadata.length,
   recordedAt: isoOf(recordedAt),
 });
+
+const WIDTH = COLUMNS.split(', ').length;
+
+/** The events of such a text. Undefined: it does not come apart into so many rows in the order of the log. */
+export const pageOf = (
+  text: string,
+  rows: number,
+  after: number,
+): readonly (LoggedEvent & { readonly bytes: number })[] | undefined => {
+  const parts = text.split(BETWEEN);
+  if (parts.length !== rows * WIDTH) return undefined;
+  const page: ReturnType<typeof eventOf>[] = [];
+  let last = after;
+  for (let at = 0; at < parts.length; at += WIDTH) {
+    const [position, stream, revision, id, type, data, metadata, recordedAt] = parts.slice(
+      at,
+      at + WIDTH,
+    ) as [string, string, string, string, string, string, string, string];
+    const here = Number(position);
+    // Also true of what is no number.
+    if (!(here > last)) return undefined;
+    last = here;
+    page.push(eventOf([here, stream, Number(revision), id, type, data, metadata, Number(recordedAt)]));
+  }
+  return page;
+};
