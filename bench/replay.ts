@@ -4,11 +4,9 @@ import { join } from 'node:path';
 import { projections } from '../projections/projections';
 import { openApp, type App } from '../src/app';
 import { readConfiguration } from '../src/configuration';
-import { sharedPages } from '../src/projecting/pages';
-import { rebuildTogether } from '../src/projecting/rebuild';
-import { verify } from '../src/projecting/verify';
+import type { RebuildStep } from '../src/projecting/rebuild';
 import { generationName } from '../src/read-models/read-models';
-import { together } from '../src/together';
+import { rebuildInThreads, verifyInThreads } from '../src/replay-threads';
 import { appendFacts, seconds } from './facts';
 
 /**
@@ -26,47 +24,38 @@ const untilRead = async ({ projecting }: App, name: string, generation: string):
       await new Promise((resolve) => setImmediate(resolve));
   });
 
+const configuration = readConfiguration({ DATA_DIR: folder });
+const onTrouble = (what: string, error: unknown): void => console.error(what, error);
+
 const rebuildAll = async (app: App) => {
   const began = performance.now();
-  const since = (): string => ((performance.now() - began) / 1_000).toFixed(1);
-  const switches: Promise<number>[] = [];
-  const done = await rebuildTogether(app.replay, projections, ({ name }) => {
-    const steps = new Map<string, string>();
-    return {
-      ifEqual: true,
-      acceptParked: false,
-      tell: ({ step }) => {
-        if (!steps.has(step)) console.log(`  ${name} ${step} from ${since()} s`);
-        steps.set(step, since());
-      },
-    };
-  });
+  const steps = new Set<string>();
+  const onStep = (name: string, { step }: RebuildStep): void => {
+    if (steps.has(`${name} ${step}`)) return;
+    steps.add(`${name} ${step}`);
+    console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
+  };
+  const wish = { ifEqual: true, acceptParked: false };
+  const done = await rebuildInThreads(configuration, projections, wish, { onTrouble, onStep });
   const total = (performance.now() - began) / 1_000;
-  for (const one of done) {
+  const switches = done.map((one) => {
     if (one.status === 'rejected') throw one.reason as Error;
-    switches.push(untilRead(app, one.value.projection, one.value.generation));
-  }
+    return untilRead(app, one.value.projection, one.value.generation);
+  });
   return { total, slowestSwitch: Math.max(...(await Promise.all(switches))) };
 };
 
-const verifyAll = async (app: App): Promise<void> => {
-  const scratch = await app.scratch();
-  const onDifference = (): never => {
-    throw new Error('There is a difference.');
-  };
-  const replay = { ...app.replay, pages: sharedPages(app.log, app.streams) };
-  await together(
-    app.projecting.live.map((live) =>
-      verify(replay, scratch.readModels, live, { onDifference, onProgress: () => undefined }),
-    ),
-  );
-  await scratch.remove();
-};
+const verifyAll = (): Promise<unknown> =>
+  verifyInThreads(configuration, projections, undefined, {
+    onTrouble,
+    onProgress: () => undefined,
+    onDifference: () => {
+      throw new Error('There is a difference.');
+    },
+  });
 
 const main = async (): Promise<void> => {
-  const app = await openApp(readConfiguration({ DATA_DIR: folder }), (what, error) =>
-    console.error(what, error),
-  );
+  const app = await openApp(configuration, onTrouble);
   await appendFacts(app, EVENTS);
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';
@@ -74,7 +63,7 @@ const main = async (): Promise<void> => {
   const before = process.cpuUsage();
   const { total, slowestSwitch } = await rebuildAll(app);
   const { user, system } = process.cpuUsage(before);
-  const verifying = await seconds(() => verifyAll(app));
+  const verifying = await seconds(() => verifyAll());
   console.log(
     `rebuild of all projections: ${total.toFixed(1)} s, ${Math.round(EVENTS / total)} events/s, ${((user + system) / EVENTS).toFixed(1)} µs of CPU each`,
   );

@@ -32,10 +32,8 @@ export interface App {
   /** What is refused to known keys. */
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
-  /** What replay tooling works with. */
+  /** What is asked of replays without one; they run in threads of their own. */
   readonly replay: ReplayParts;
-  /** A place for a replay that is thrown away afterwards. */
-  scratch(): Promise<Scratch>;
   /** Signs what clients bring back. */
   readonly secret: string;
   /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
@@ -66,7 +64,7 @@ const removeAbandoned = (folder: string): void => {
 const openScratch = async (folder: string): Promise<Scratch> => {
   removeAbandoned(folder);
   const place = mkdtempSync(join(folder, `scratch-${process.pid}-`));
-  const readModels = await sqliteReadModels(place);
+  const readModels = await sqliteReadModels(place, writerInPlace);
   return {
     readModels,
     remove: async () => {
@@ -186,7 +184,6 @@ export const openApp = async (
         projecting,
         streams,
         replay: parts,
-        scratch: () => openScratch(folder),
         secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
         mustHaveRoom: () => mustHaveRoom(folder),
       };
@@ -213,4 +210,24 @@ export const openProjector = (
     closing({ close: projecting.stop });
     await projecting.start();
     return {};
+  });
+
+/** What a thread works with that replays and does nothing else: it writes by itself. */
+export interface Replay {
+  readonly parts: ReplayParts;
+  /** A place for a replay that is thrown away afterwards. */
+  scratch(): Promise<Scratch>;
+  close(): Promise<void>;
+}
+
+export const openReplay = (configuration: Configuration, onTrouble: OnTrouble): Promise<Replay> =>
+  openingAll(async (closing) => {
+    const folder = configuration.DATA_DIR;
+    const streams = streamNames(configuration.STREAM_PREFIX);
+    const log = closing(await configuredLog(configuration, streams, onTrouble, true));
+    const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
+    return {
+      parts: { log, streams, readModels, program: programVersion(), onTrouble },
+      scratch: () => openScratch(folder),
+    };
   });

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openApp, openLog } from '../src/app';
+import { openApp, openLog, openReplay } from '../src/app';
 import { readConfiguration } from '../src/configuration';
 import { streamNames } from '../src/event-log/streams';
 import { freshFolder } from './support/folders';
@@ -18,12 +18,15 @@ describe('a scratch store', () => {
     const { pid: dead } = spawnSync(process.execPath, ['-e', '']);
     for (const owner of [dead, process.ppid])
       mkdirSync(join(folder, `scratch-${owner}-abc`, 'deep'), { recursive: true });
-    const app = await openApp(readConfiguration({ DATA_DIR: folder }), () => undefined);
-    const scratch = await app.scratch();
+    const configuration = readConfiguration({ DATA_DIR: folder });
+    const app = await openApp(configuration, quiet);
+    const replay = await openReplay(configuration, quiet);
+    const scratch = await replay.scratch();
     expect(scratchIn(folder)).toHaveLength(2);
     expect(scratchIn(folder)).toContain(`scratch-${process.ppid}-abc`);
     await scratch.remove();
     expect(scratchIn(folder)).toEqual([`scratch-${process.ppid}-abc`]);
+    await replay.close();
     await app.close();
   });
 });

@@ -1,10 +1,9 @@
 import { projections } from '../../projections/projections';
 import { refusal } from '../domain/refusal';
 import type { Difference } from '../projecting/compare';
-import { sharedPages } from '../projecting/pages';
-import { rebuildTogether, type Rebuilt, type RebuildStep } from '../projecting/rebuild';
+import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import { planRebuild } from '../projecting/rebuild-plan';
-import { verify, type Verified } from '../projecting/verify';
+import { rebuildInThreads, verifyInThreads } from '../replay-threads';
 import { together } from '../together';
 import type { Desk } from './desk';
 import { printJson, printMany, progressLine, say } from './output';
@@ -45,16 +44,15 @@ const paceOf = ({ done, total }: Filling, seconds: number): string => {
 const progressOf = (line: ReturnType<typeof progressLine>) => {
   const began = Date.now();
   const steps = new Map<string, RebuildStep>();
-  return (name: string) =>
-    (step: RebuildStep): void => {
-      steps.set(name, step);
-      const all = [...steps].map(([one, at]) => `${one} ${at.step === 'filling' ? shareOf(at) : at.step}`);
-      const [slowest] = [...steps.values()]
-        .filter((one) => one.step === 'filling')
-        .toSorted((a, b) => a.done - b.done);
-      const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
-      line.tell(`${all.join(', ')}${pace}`);
-    };
+  return (name: string, step: RebuildStep): void => {
+    steps.set(name, step);
+    const all = [...steps].map(([one, at]) => `${one} ${at.step === 'filling' ? shareOf(at) : at.step}`);
+    const [slowest] = [...steps.values()]
+      .filter((one) => one.step === 'filling')
+      .toSorted((a, b) => a.done - b.done);
+    const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
+    line.tell(`${all.join(', ')}${pace}`);
+  };
 };
 
 const rowOf = ({ comparison, ...row }: Rebuilt) => ({
@@ -63,7 +61,13 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
   differences: comparison?.differences ?? null,
 });
 
-export const rebuildAll = async ({ app }: Desk, names: readonly string[], options: RebuildArguments) => {
+const onTrouble = (what: string, error: unknown): void => say(`${what} ${String(error)}`);
+
+export const rebuildAll = async (
+  { app, configuration }: Desk,
+  names: readonly string[],
+  options: RebuildArguments,
+) => {
   const wanted = chosen(names);
   if (names.length === 0 && options.all !== true)
     throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
@@ -76,12 +80,8 @@ export const rebuildAll = async ({ app }: Desk, names: readonly string[], option
     );
   }
   const line = progressLine('Rebuilding');
-  const tellOf = progressOf(line);
-  const done = await rebuildTogether(app.replay, wanted, ({ name }) => ({
-    ifEqual: options.ifEqual === true,
-    acceptParked: options.acceptParked === true,
-    tell: tellOf(name),
-  }));
+  const wish = { ifEqual: options.ifEqual === true, acceptParked: options.acceptParked === true };
+  const done = await rebuildInThreads(configuration, wanted, wish, { onTrouble, onStep: progressOf(line) });
   line.end();
   printMany(
     done.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
@@ -103,40 +103,24 @@ export const verifyAll = async (
   names: readonly string[],
   options: { tenant?: string; json?: boolean },
 ) => {
-  const wanted = new Set(chosen(names).map(({ name }) => name));
+  const wanted = chosen(names);
   await desk.upToDate();
-  const scratch = await desk.app.scratch();
   const differences: unknown[] = [];
   const line = progressLine('Verifying');
-  const onDifference =
-    (projection: string) =>
-    ({ tenantId, collection, key, kind, live: is, replayed }: Difference): void => {
-      const found = { projection, kind, tenant_id: tenantId, collection, key };
-      if (differences.length < MOST_SHOWN)
-        differences.push({ ...found, live: is ?? null, replayed: replayed ?? null });
-      if (options.json !== true)
-        say(
-          `${JSON.stringify(found)}\n  live:     ${JSON.stringify(is)}\n  replayed: ${JSON.stringify(replayed)}`,
-        );
-    };
-  const live = desk.app.projecting.live.filter(({ projector }) => wanted.has(projector.name));
-  const { log, streams } = desk.app;
-  const replay = { ...desk.app.replay, pages: sharedPages(log, streams) };
-  let reports: readonly Verified[];
-  try {
-    reports = await together(
-      live.map((one) =>
-        verify(replay, scratch.readModels, one, {
-          ...(options.tenant === undefined ? {} : { tenantId: options.tenant }),
-          onProgress: line.tell,
-          onDifference: onDifference(one.projector.name),
-        }),
-      ),
-    );
-  } finally {
-    line.end();
-    await scratch.remove();
-  }
+  const onDifference = (
+    projection: string,
+    { tenantId, collection, key, kind, live: is, replayed }: Difference,
+  ): void => {
+    const found = { projection, kind, tenant_id: tenantId, collection, key };
+    if (differences.length < MOST_SHOWN)
+      differences.push({ ...found, live: is ?? null, replayed: replayed ?? null });
+    if (options.json !== true)
+      say(
+        `${JSON.stringify(found)}\n  live:     ${JSON.stringify(is)}\n  replayed: ${JSON.stringify(replayed)}`,
+      );
+  };
+  const hear = { onTrouble, onProgress: line.tell, onDifference };
+  const reports = await verifyInThreads(desk.configuration, wanted, options.tenant, hear).finally(line.end);
   if (reports.some((report) => report.differences > 0)) process.exitCode = 1;
   if (options.json === true) printJson({ projections: reports, differences });
   else

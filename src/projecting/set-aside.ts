@@ -18,7 +18,7 @@ export const readSetAside = async (log: EventLog, streams: Streams): Promise<Set
   const entries = new Set<string>();
   for await (const batch of log.readStream(streams.operator()))
     for (const event of batch) for (const entry of entriesOf(event)) entries.add(entry);
-  return (projection, eventId) => entries.has(`${projection} ${eventId}`);
+  return (projection, eventId) => entries.size > 0 && entries.has(`${projection} ${eventId}`);
 };
 
 /** The projections in which a tenant is parked at this event now, and the tenant. */
