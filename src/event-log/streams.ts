@@ -33,6 +33,7 @@ const MOST_KNOWN = 10_000;
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
   const known = new Map<string, Owner>();
+  let last: { readonly stream: string; readonly owner: Owner } | undefined;
 
   const withoutPrefix = (stream: string): string =>
     stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
@@ -47,12 +48,18 @@ export const streamNames = (prefix = ''): Streams => {
     return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
   };
 
-  const parse = (stream: string): Owner => {
+  const remembered = (stream: string): Owner => {
     if (known.has(stream)) return known.get(stream);
     if (known.size >= MOST_KNOWN) known.clear();
     const owner = ownerOf(stream);
     known.set(stream, owner);
     return owner;
+  };
+
+  /** Neighbours in a log often share their stream. */
+  const parse = (stream: string): Owner => {
+    if (last?.stream !== stream) last = { stream, owner: remembered(stream) };
+    return last.owner;
   };
 
   return {

@@ -28,11 +28,18 @@ export const keyFilter = (words = WORDS): KeyFilter => {
   const bits = new Int32Array(words);
   const hashes = new Int32Array(2);
 
+  /** The hashes of the last tenant and collection: many keys in a row share them. */
+  const begun = new Int32Array(2);
+  let [lastTenant, lastCollection] = ['', ''];
+
   const hash = ({ tenantId, collection, key }: DocumentKey): void => {
-    hashes[0] = 0x811c9dc5 | 0;
-    hashes[1] = 0;
-    hashInto(hashes, tenantId);
-    hashInto(hashes, collection);
+    if (tenantId !== lastTenant || collection !== lastCollection) {
+      begun.set([0x811c9dc5 | 0, 0]);
+      hashInto(begun, tenantId);
+      hashInto(begun, collection);
+      [lastTenant, lastCollection] = [tenantId, collection];
+    }
+    hashes.set(begun);
     hashInto(hashes, key);
   };
 

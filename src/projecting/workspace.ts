@@ -18,8 +18,8 @@ export const write = (slot: Slot, document: Document | undefined): void => {
 
 type Shelf = Map<string, Map<string, Map<string, Slot>>>;
 
-/** So many documents are remembered, more or less: the next batch often needs those of the last ones. */
-const MOST_KEPT = 10_000;
+/** So many documents are remembered at least, and twice as many at most: the next batch often needs the last ones'. */
+const MOST_KEPT = 4_096;
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
   const known = map.get(key);
@@ -37,7 +37,9 @@ const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
  */
 export const workspace = (generation: Generation, isNew = false, mostKept = MOST_KEPT) => {
   const written = isNew ? keyFilter() : undefined;
+  /** What was touched lately, and before that: what is not touched again is soon forgotten. */
   let shelf: Shelf = new Map();
+  let before: Shelf = new Map();
   let kept = 0;
   let batch = 0;
   let touched: Slot[] = [];
@@ -59,9 +61,9 @@ export const workspace = (generation: Generation, isNew = false, mostKept = MOST
     /** The next batch begins. */
     begin: (): void => {
       if (kept > mostKept) {
+        before = shelf;
         shelf = new Map();
         kept = 0;
-        for (const slot of touched) place(slot);
       }
       batch += 1;
       touched = [];
@@ -71,6 +73,11 @@ export const workspace = (generation: Generation, isNew = false, mostKept = MOST
     slot: (tenantId: string, collection: string, key: string): Slot => {
       const known = shelf.get(tenantId)?.get(collection)?.get(key);
       if (known !== undefined) return touch(known);
+      const former = before.get(tenantId)?.get(collection)?.get(key);
+      if (former !== undefined) {
+        place(former);
+        return touch(former);
+      }
       const made = { tenantId, collection, key, document: undefined, isWritten: false, batch: -1 };
       place(made);
       unknown.push(made);

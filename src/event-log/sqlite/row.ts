@@ -80,6 +80,7 @@ export const pageOf = (
   if (parts.length !== rows * WIDTH) return undefined;
   const page: ReturnType<typeof eventOf>[] = [];
   let last = after;
+  let lastStream = '';
   for (let at = 0; at < parts.length; at += WIDTH) {
     const [position, stream, revision, id, type, data, metadata, recordedAt] = parts.slice(
       at,
@@ -89,7 +90,9 @@ export const pageOf = (
     // Also true of what is no number.
     if (!(here > last)) return undefined;
     last = here;
-    page.push(eventOf([here, stream, Number(revision), id, type, data, metadata, Number(recordedAt)]));
+    // One and the same text for neighbours: whoever looks it up need not look at its letters again.
+    if (stream !== lastStream) lastStream = stream;
+    page.push(eventOf([here, lastStream, Number(revision), id, type, data, metadata, Number(recordedAt)]));
   }
   return page;
 };

@@ -38,8 +38,10 @@ const tenantNumbers = (db: Database) => {
   const add = db.prepare('INSERT INTO tenants (tenant) VALUES (?)');
   return {
     of: (tenantId: string): number => {
-      const known = numbers.get(tenantId) ?? (find.get(tenantId) as { number: number } | undefined)?.number;
-      const number = known ?? Number(add.run(tenantId).lastInsertRowid);
+      const known = numbers.get(tenantId);
+      if (known !== undefined) return known;
+      const found = find.get(tenantId) as { number: number } | undefined;
+      const number = found?.number ?? Number(add.run(tenantId).lastInsertRowid);
       if (numbers.size >= MOST_NUMBERS) numbers.clear();
       numbers.set(tenantId, number);
       return number;
@@ -102,12 +104,13 @@ export const openGenerationWriter = (
     const statement = statements.get(collection);
     if (statement === undefined) throw new Error(`There is no collection ${collection}.`);
     const { put, remove, width } = statement;
+    const row: Field[] = [];
     for (let at = 0; at < flat.length; at += width) {
       onWrite();
-      const tenant = tenants.of(flat[at] as string);
-      const [key, document] = [flat[at + 1] as string, flat[at + 2] as string | null];
-      if (document === null) remove.run(tenant, key);
-      else put.run(tenant, key, document, ...flat.slice(at + 3, at + width));
+      row[0] = tenants.of(flat[at] as string);
+      for (let i = 1; i < width; i += 1) row[i] = flat[at + i] as Field;
+      if (row[2] === null) remove.run(row[0], row[1] as string);
+      else put.run(...row);
     }
   };
 
