@@ -3,7 +3,7 @@ import type { Document, Projector } from '../../projections/projector';
 import { letOthersGo, monotonicMs, pause } from '../clock';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
-import type { DocumentKey, Generation, Scanned, Snapshot } from '../read-models/read-models';
+import type { DocumentKey, Generation, Lying, Place, Scanned, Snapshot } from '../read-models/read-models';
 import { parkedKey } from './fold-batch';
 
 /** A document of which one side has another idea than the other. */
@@ -32,34 +32,18 @@ const PAGE = 500;
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
 
-type Place = Pick<Scanned, 'tenantId' | 'key'>;
-type From = { readonly tenantId: string; readonly key?: string } | undefined;
-
-const orderOf = ({ tenantId, key }: Place): string => `${tenantId} ${key}`;
-
-/** UTF-8 byte order, which is what the stores sort by. */
-const isBefore = (a: Place, b: Place): boolean =>
-  Buffer.compare(Buffer.from(orderOf(a)), Buffer.from(orderOf(b))) < 0;
+const nameOf = ({ tenantId, key }: Scanned): string => `${tenantId} ${key}`;
 
 const kindOf = (live: Document | undefined, replayed: Document | undefined): Difference['kind'] => {
   if (live === undefined) return 'missing';
   return replayed === undefined ? 'too_many' : 'differs';
 };
 
-/** How far both pages reach: what lies beyond waits for the next ones. */
-const reachOf = (pages: readonly (readonly Scanned[])[]): Scanned | undefined =>
-  pages
-    .filter((page) => page.length === PAGE)
-    .map((page) => page.at(-1) as Scanned)
-    .reduce<Scanned | undefined>(
-      (least, last) => (least === undefined || isBefore(last, least) ? last : least),
-      undefined,
-    );
-
 /**
  * Compares two fillings of one projection document by document, while the live one moves on. What looks different is
  * looked at again: the live side gives its documents of one moment, the replayed side is brought exactly there. So a
- * difference is one, and memory stays flat.
+ * difference is one, and memory stays flat. Both are walked as their documents lie, from one border of the live one to
+ * the next: what lies elsewhere in the other one is looked for by its key.
  */
 export const compare = async (
   projector: Projector,
@@ -90,7 +74,14 @@ export const compare = async (
   const waitsOnlyLive = (is: Document | undefined, ought: Document | undefined): boolean =>
     is !== undefined && is['event_id'] !== ought?.['event_id'];
 
-  const settle = async (suspects: readonly DocumentKey[]): Promise<void> => {
+  /** What a document that is there on both sides is like is asked where the live one has it. */
+  const settle = async (
+    collection: string,
+    rows: Iterable<Scanned>,
+    foundIn: 'live' | 'replayed',
+  ): Promise<void> => {
+    const suspects = Array.from(rows, ({ tenantId, key }) => ({ tenantId, collection, key }));
+    if (suspects.length === 0) return;
     const tenants = [...new Set(suspects.map(({ tenantId }) => tenantId))];
     const keys = [...suspects, ...tenants.map(parkedKey)];
     const snapshot = await liveSnapshot(keys);
@@ -105,50 +96,54 @@ export const compare = async (
     );
     for (const { key, is, ought } of pairs.slice(0, suspects.length)) {
       if (waiting.has(key.tenantId) || isDeepStrictEqual(is, ought)) continue;
+      if (foundIn === 'replayed' && is !== undefined) continue;
       differences += 1;
       options.onDifference({ ...key, kind: kindOf(is, ought), live: is, replayed: ought });
     }
   };
 
-  const isWanted = ({ tenantId }: { tenantId: string }): boolean =>
-    options.tenantId === undefined || tenantId === options.tenantId;
+  const { tenantId } = options;
 
-  /** Document by document; gives back how far both sides reach, if there is more. */
-  const compareDocuments = async (collection: string, after: From): Promise<Place | undefined> => {
-    const pages = [await live.scan(collection, PAGE, after), await replayed.scan(collection, PAGE, after)];
-    const reach = reachOf(pages);
-    const within = pages.map((page) =>
-      page.filter((row) => isWanted(row) && (reach === undefined || !isBefore(reach, row))),
-    );
-    const should = new Map((within[1] ?? []).map((row) => [orderOf(row), row]));
-    const suspects = new Map<string, Scanned>();
-    for (const row of within[0] ?? []) {
-      const other = should.get(orderOf(row));
-      should.delete(orderOf(row));
-      if (!isDeepStrictEqual(row.document, other?.document)) suspects.set(orderOf(row), row);
-    }
-    for (const row of should.values()) suspects.set(orderOf(row), row);
-    documents += within[0]?.length ?? 0;
-    if (suspects.size > 0)
-      await settle([...suspects.values()].map(({ tenantId, key }) => ({ tenantId, collection, key })));
-    return reach;
+  /** Document by document, up to where the live side is cut. */
+  const compareDocuments = async (
+    collection: string,
+    after: Place | undefined,
+  ): Promise<Place | undefined> => {
+    const own = await live.lying(collection, { limit: PAGE, after, tenantId });
+    const left = new Map(own.documents.map((row) => [nameOf(row), row]));
+    let from = after;
+    do {
+      const page: Lying = await replayed.lying(collection, {
+        limit: PAGE,
+        after: from,
+        upTo: own.cutAt,
+        tenantId,
+      });
+      const elsewhere = page.documents.filter((row) => !left.has(nameOf(row)));
+      for (const row of page.documents)
+        if (isDeepStrictEqual(left.get(nameOf(row))?.document, row.document)) left.delete(nameOf(row));
+      await settle(collection, elsewhere, 'replayed');
+      from = page.cutAt;
+    } while (from !== undefined);
+    await settle(collection, left.values(), 'live');
+    documents += own.documents.length;
+    return own.cutAt;
   };
 
   /** A stretch that has the same digest on both sides needs no look at its documents. */
-  const compareStretch = async (collection: string, after: From): Promise<Place | undefined> => {
-    if (options.tenantId !== undefined) return compareDocuments(collection, after);
-    const is = await live.digest(collection, PAGE, after);
-    const ought = await replayed.digest(collection, PAGE, after);
+  const compareStretch = async (collection: string, after: Place | undefined): Promise<Place | undefined> => {
+    const is = await live.digest(collection, { limit: PAGE, after, tenantId });
+    const ends = { after, upTo: is.cutAt, tenantId };
+    const ought = await replayed.digest(collection, { limit: PAGE + 1, ...ends });
     if (is.digest !== ought.digest) return compareDocuments(collection, after);
     documents += is.documents;
-    return is.documents < PAGE ? undefined : is.last;
+    return is.cutAt;
   };
 
   const compareCollection = async (collection: string): Promise<void> => {
-    let after: From = options.tenantId === undefined ? undefined : { tenantId: options.tenantId };
+    let after: Place | undefined;
     do {
-      const reach = await compareStretch(collection, after);
-      after = reach !== undefined && isWanted(reach) ? reach : undefined;
+      after = await compareStretch(collection, after);
       options.onProgress?.(documents);
       await letOthersGo();
     } while (after !== undefined);

@@ -111,14 +111,17 @@ export interface Generation extends Reader {
   ): Promise<readonly Scanned[]>;
 
   /**
-   * The same stretch as a digest: two stretches with the same one hold the same documents. Those with another may still
-   * be equal, since the order of a document's members may count.
+   * The documents of a collection as they lie in this store, stretch by stretch. Whatever the order is, it holds as long
+   * as a document is there, new documents do not change it, and fillings from the same log have it in common as far as
+   * possible: so equal ones are compared without any seeking.
    */
-  digest(
-    collection: string,
-    limit: number,
-    after?: { tenantId: string; key?: string },
-  ): Promise<StretchDigest>;
+  lying(collection: string, stretch: Stretch): Promise<Lying>;
+
+  /**
+   * The same stretch as a digest: two stretches with the same one hold the same documents. Those with another may still
+   * be equal, since the order of documents, and of a document's members, may count.
+   */
+  digest(collection: string, stretch: Stretch): Promise<StretchDigest>;
 }
 
 /** The position up to which events are in, and the id of the event there. */
@@ -159,11 +162,31 @@ export interface Scanned {
   readonly document: Document;
 }
 
+/** A place between documents as they lie. Only stores of the same kind know what it means. */
+export type Place = string;
+
+export interface Stretch {
+  /** It is cut after so many documents. */
+  readonly limit: number;
+  /** It begins just after this place, or at the first document. */
+  readonly after?: Place | undefined;
+  /** It ends at this place, or at the last document. */
+  readonly upTo?: Place | undefined;
+  /** Only documents of this tenant. Places are then places among these. */
+  readonly tenantId?: string | undefined;
+}
+
+export interface Lying {
+  readonly documents: readonly Scanned[];
+  /** Where it was cut. Undefined: it was not. */
+  readonly cutAt?: Place;
+}
+
 export interface StretchDigest {
   readonly documents: number;
   readonly digest: string;
-  /** The last of them. */
-  readonly last?: { readonly tenantId: string; readonly key: string };
+  /** Where it was cut. Undefined: it was not. */
+  readonly cutAt?: Place;
 }
 
 /** Every generation has this collection besides its projector's own: one document per parked tenant. */

@@ -232,10 +232,10 @@ describe('verify', () => {
           ...live,
           generation: {
             ...live.generation,
-            scan: async (...parts) => {
+            digest: async (...parts) => {
               reached.give();
               await goOn.given;
-              return live.generation.scan(...parts);
+              return live.generation.digest(...parts);
             },
           },
         }),
@@ -306,16 +306,16 @@ describe('verify', () => {
       await world.tell(busy, updated('moves on'));
       await projectInto(world, live);
     };
-    const { digest, scan, snapshot } = live.generation;
+    const { digest, lying, snapshot } = live.generation;
     const moving = {
       ...live.generation,
       digest: async (...parts: Parameters<typeof digest>) => {
         await moveOn();
         return digest(...parts);
       },
-      scan: async (...parts: Parameters<typeof scan>) => {
+      lying: async (...parts: Parameters<typeof lying>) => {
         await moveOn();
-        return scan(...parts);
+        return lying(...parts);
       },
       snapshot: async (...parts: Parameters<typeof snapshot>) => {
         await moveOn();

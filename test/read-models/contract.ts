@@ -4,8 +4,9 @@ import {
   type Checkpoint,
   type Generation,
   type GenerationId,
+  type Lying,
   type ReadModels,
-  type StretchDigest,
+  type Stretch,
   type Write,
 } from '../../src/read-models/read-models';
 
@@ -793,36 +794,94 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
       });
     });
 
-    describe('a digest', () => {
+    describe('stretches', () => {
       const keys = ['b', 'a', 'ä', '', 'a\u0000b', 'a"', '😀', 'a b'];
-      const writes = [ONE, TWO].flatMap((tenant) =>
-        keys.map((key) => note(tenant, key, { of: tenant, key })),
+      const writes = [TWO, ONE].flatMap((tenant) =>
+        keys.flatMap((key) => [
+          note(tenant, key, { of: tenant, key, shelf: 1 }),
+          put(tenant, 'counts', key, { of: tenant, key }),
+        ]),
+      );
+      const nameOf = ({ tenantId, key }: { tenantId: string; key: string }): string => `${tenantId} ${key}`;
+
+      /** The stretches of a collection, one after the other. */
+      const walked = async (generation: Generation, collection: string, stretch: Stretch) => {
+        const stretches: (Lying & { readonly digest: string })[] = [];
+        let { after } = stretch;
+        do {
+          const lying = await generation.lying(collection, { ...stretch, after });
+          const { documents, digest, cutAt } = await generation.digest(collection, { ...stretch, after });
+          expect({ documents, cutAt }).toEqual({ documents: lying.documents.length, cutAt: lying.cutAt });
+          stretches.push({ ...lying, digest });
+          after = lying.cutAt;
+        } while (after !== undefined);
+        return stretches;
+      };
+      const rowsOf = (stretches: readonly Lying[]) => stretches.flatMap(({ documents }) => documents);
+
+      it.each(['notes', 'counts'])(
+        'of %s hold every document once, and are cut in time',
+        async (collection) => {
+          const generation = await filled(...writes);
+          const expected = (await generation.scan(collection, 99)).map(nameOf).toSorted();
+          for (const limit of [1, 3, 8, 16, 99]) {
+            const stretches = await walked(generation, collection, { limit });
+            expect(rowsOf(stretches).map(nameOf).toSorted()).toEqual(expected);
+            for (const { documents } of stretches) expect(documents.length).toBeLessThanOrEqual(limit);
+          }
+          for (const row of rowsOf(await walked(generation, collection, { limit: 5 })))
+            expect(row.document).toMatchObject({ of: row.tenantId, key: row.key });
+        },
       );
 
-      it('is the same for the same documents, however they came there', async () => {
+      it.each(['notes', 'counts'])('of %s may be those of one tenant only', async (collection) => {
+        const generation = await filled(...writes);
+        for (const limit of [1, 3, 99]) {
+          const rows = rowsOf(await walked(generation, collection, { limit, tenantId: ONE }));
+          expect(rows.map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
+          expect(new Set(rows.map(({ tenantId }) => tenantId))).toEqual(new Set([ONE]));
+        }
+        const nobody = { limit: 9, tenantId: '0198c0de-0000-7000-8000-00000000000e' };
+        expect(rowsOf(await walked(generation, collection, nobody))).toEqual([]);
+      });
+
+      it.each(['notes', 'counts'])('of %s are the same however the batches were cut', async (collection) => {
         const generation = await filled(...writes);
         const other = await store.readModels.open({ ...generation.id, generation: 2 }, collections, LOG);
         let n = 0;
-        const commit = async (...some: Write[]) => other.commit(n++, at(n), some);
-        await commit(note(ONE, 'a', { of: 'nobody' }), note(ONE, 'too many', {}));
-        for (const write of writes.toReversed()) await commit(write);
-        await commit(gone(ONE, 'notes', 'too many'));
-        for (const limit of [1, 3, 8, 16, 99]) {
-          let after: StretchDigest['last'];
-          let documents = 0;
-          do {
-            const is = await generation.digest('notes', limit, after);
-            expect(is).toEqual(await other.digest('notes', limit, after));
-            const page = await generation.scan('notes', limit, after);
-            const last = page.at(-1);
-            expect(is.documents).toBe(page.length);
-            expect(is.last).toEqual(last && { tenantId: last.tenantId, key: last.key });
-            documents += is.documents;
-            after = is.last;
-          } while (after !== undefined);
-          expect(documents).toBe(writes.length);
-        }
+        for (const write of writes) expect(await other.commit(n++, at(n), [write])).toBe(true);
+        for (const limit of [1, 5, 99])
+          expect(await walked(other, collection, { limit })).toEqual(
+            await walked(generation, collection, { limit }),
+          );
       });
+
+      it.each(['notes', 'counts'])('of %s end at a place, whatever lies behind it', async (collection) => {
+        const generation = await filled(...writes);
+        const [first] = await walked(generation, collection, { limit: 4 });
+        const upTo = first?.cutAt;
+        expect(rowsOf(await walked(generation, collection, { limit: 99, upTo }))).toHaveLength(4);
+        expect(rowsOf(await walked(generation, collection, { limit: 3, upTo }))).toHaveLength(4);
+        expect(rowsOf(await walked(generation, collection, { limit: 3, after: upTo }))).toHaveLength(12);
+      });
+
+      it.each(['notes', 'counts'])(
+        'of %s stay where they are when others come and go',
+        async (collection) => {
+          const generation = await filled(...writes);
+          const [first] = await walked(generation, collection, { limit: 4 });
+          const [leaving, ...staying] = first?.documents ?? [];
+          await generation.commit(1, at(2), [
+            gone(leaving?.tenantId ?? '', collection, leaving?.key ?? ''),
+            put(TWO, collection, 'zz new', { of: TWO, key: 'zz new', shelf: 1 }),
+          ]);
+          const stretch = { limit: 99, upTo: first?.cutAt };
+          const rows = rowsOf(await walked(generation, collection, stretch)).filter(
+            ({ key }) => key !== 'zz new',
+          );
+          expect(rows).toEqual(staying);
+        },
+      );
 
       it.each<[string, Write[]]>([
         ['a changed document', [note(TWO, '😀', { of: TWO, key: 'x' })]],
@@ -837,15 +896,17 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
           'another tenant',
           [gone(TWO, 'notes', 'b'), note('0198c0de-0000-7000-8000-00000000000f', 'b', { of: TWO, key: 'b' })],
         ],
-      ])('tells %s', async (_, changes) => {
+      ])('tell %s by their digest', async (_, changes) => {
         const generation = await filled(...writes);
-        const { digest } = await generation.digest('notes', 99);
+        const { digest } = await generation.digest('notes', { limit: 99 });
         await generation.commit(1, at(2), changes);
-        expect((await generation.digest('notes', 99)).digest).not.toBe(digest);
+        expect((await generation.digest('notes', { limit: 99 })).digest).not.toBe(digest);
       });
 
-      it('refuses a collection that is not declared', async () => {
-        await expect((await fresh()).digest('nowhere', 1)).rejects.toThrow(/nowhere/);
+      it('refuse a collection that is not declared', async () => {
+        const generation = await fresh();
+        await expect(generation.digest('nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
+        await expect(generation.lying('nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
       });
     });
 

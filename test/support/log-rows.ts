@@ -31,7 +31,8 @@ const fill = (path: string): void => {
     write('types', 'token', { entity_type: 'token', count: ROWS / 2 }, []),
     write('types', 'card', { entity_type: 'card', count: ROWS / 2 }, []),
   ];
-  writer.commit(0, { position: '1', eventId: '1' }, [...rows, ...heads], false);
+  const writes = { tenants: [TENANT], collections: [...rows, ...heads] };
+  writer.commit(0, { position: '1', eventId: '1' }, writes, false);
   writer.close();
 };
 

@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { Collection, Document, Line, Query, Selection } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
-import { PARKED, type Control, type DocumentKey, type Scanned, type StretchDigest } from '../read-models';
+import {
+  PARKED,
+  type Control,
+  type DocumentKey,
+  type Lying,
+  type Scanned,
+  type Stretch,
+  type StretchDigest,
+} from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
-import { borderIn, countIn, findIn, tableOf } from './tables';
+import { borderIn, countIn, findIn, lyingIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -121,27 +129,6 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
   };
 
-  /** Walks a stretch tenant after tenant in the order of their ids; `take` says how many it has taken of one. */
-  const walk = (
-    limit: number,
-    after: { tenantId: string; key?: string },
-    take: (tenantId: string, most: number, from: string | undefined) => number,
-  ): void => {
-    let left = limit;
-    let { key } = after;
-    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
-    while (tenantId !== undefined && left > 0) {
-      left -= take(tenantId, left, key);
-      tenantId = nextTenant(tenantId);
-      key = undefined;
-    }
-  };
-
-  /** The rows of a tenant from its first key on, or from just after one. */
-  const stretchOf = (collection: string, from: string | undefined): string =>
-    `SELECT key, document FROM ${tableOf(collectionOf(collection).name)}
-      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-
   /** Few of many tenants are parked: they are not looked for one by one. */
   const scanParked = (limit: number, { tenantId, key }: { tenantId: string; key?: string }) => {
     const sql = `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d JOIN tenants t ON t.number = d.tenant
@@ -153,48 +140,74 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return rows.map((row) => ({ tenantId: row.tenant, key: textOf(row.key), document: parsed(row) }));
   };
 
+  /** The rows of a tenant from its first key on, or from just after one. */
+  const rowsOf = (
+    collection: string,
+    tenantId: string,
+    from: string | undefined,
+    most: number,
+  ): Scanned[] => {
+    const sql = `SELECT key, document FROM ${tableOf(collection)}
+      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
+    const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
+      key: string;
+    }[];
+    return rows.map((row) => ({ tenantId, key: textOf(row.key), document: parsed(row) }));
+  };
+
+  /** Tenant after tenant in the order of their ids. */
   const scan = (
     collection: string,
     limit: number,
     after: { tenantId: string; key?: string },
   ): readonly Scanned[] => {
-    const found: Scanned[] = [];
     collectionOf(collection);
     if (collection === PARKED) return scanParked(limit, after);
-    walk(limit, after, (tenantId, most, from) => {
-      const statement = prepared(stretchOf(collection, from));
-      const rows = statement.all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as { key: string }[];
-      for (const row of rows) found.push({ tenantId, key: textOf(row.key), document: parsed(row) });
-      return rows.length;
-    });
+    const found: Scanned[] = [];
+    let { key } = after;
+    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
+    while (tenantId !== undefined && found.length < limit) {
+      found.push(...rowsOf(collection, tenantId, key, limit - found.length));
+      tenantId = nextTenant(tenantId);
+      key = undefined;
+    }
     return found;
   };
 
+  /** Where a stretch is cut, and its rows up to there. A tenant without a number has none. */
+  const cutStretch = (collection: string, { limit, tenantId, ...ends }: Stretch) => {
+    const tenant = tenantId === undefined ? undefined : (numberOf(tenantId) ?? -1);
+    const whole = lyingIn(collectionOf(collection), ends, tenant);
+    const border = prepared(`SELECT ${whole.place} AS place ${whole.rows} LIMIT 1 OFFSET ?`);
+    const cutAt = (border.get(...whole.values, limit - 1) as { place: string } | undefined)?.place;
+    if (cutAt === undefined) return whole;
+    return { ...lyingIn(collectionOf(collection), { ...ends, upTo: cutAt }, tenant), cutAt };
+  };
+
+  const lying = (collection: string, stretch: Stretch): Lying => {
+    const { rows, values, ...cut } = cutStretch(collection, stretch);
+    const found = prepared(`SELECT t.tenant, d.key, d.document ${rows}`).all(...values) as {
+      tenant: string;
+      key: string;
+    }[];
+    const documents = found.map((row) => ({
+      tenantId: row.tenant,
+      key: textOf(row.key),
+      document: parsed(row),
+    }));
+    return { documents, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
+  };
+
   /** One text for many rows: most of the cost of a row is its way from SQLite to here. Its length ends a key. */
-  const digest = (
-    collection: string,
-    limit: number,
-    after: { tenantId: string; key?: string },
-  ): StretchDigest => {
-    collectionOf(collection);
-    const hash = createHash('sha256');
-    let documents = 0;
-    let last: { tenantId: string; key: string } | undefined;
-    walk(limit, after, (tenantId, most, from) => {
-      const sql = `SELECT count(*) AS n, max(key) AS last, group_concat(length(key) || ':' || key || document) AS text
-        FROM (${stretchOf(collection, from)})`;
-      const row = prepared(sql).get(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
-        n: number;
-        last: string;
-        text: string;
-      };
-      if (row.n === 0) return 0;
-      hash.update(`${tenantId} ${row.text}`);
-      documents += row.n;
-      last = { tenantId, key: textOf(row.last) };
-      return row.n;
-    });
-    return { documents, digest: hash.digest('base64'), ...(last === undefined ? {} : { last }) };
+  const digest = (collection: string, stretch: Stretch): StretchDigest => {
+    const { rows, values, ...cut } = cutStretch(collection, stretch);
+    const text = `group_concat(tenant || length(key) || ':' || key || document)`;
+    const sql = `SELECT count(*) AS n, ${text} AS text FROM (SELECT t.tenant, d.key, d.document ${rows})`;
+    const { n, text: all } = prepared(sql).get(...values) as { n: number; text: string | null };
+    const hash = createHash('sha256')
+      .update(all ?? '')
+      .digest('base64');
+    return { documents: n, digest: hash, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
   };
 
   const control = (): Control => {
@@ -216,6 +229,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     countBefore,
     load,
     scan,
+    lying,
     digest,
     control,
     /** What was seen in a transaction that was undone is not so. */

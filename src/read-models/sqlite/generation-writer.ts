@@ -14,6 +14,12 @@ export interface CollectionWrites {
   readonly flat: readonly Field[];
 }
 
+export interface Writes {
+  /** All tenants of these writes. */
+  readonly tenants: readonly string[];
+  readonly collections: readonly CollectionWrites[];
+}
+
 export interface GenerationWriter {
   /** Creates the indexes that are missing. */
   finish(): void;
@@ -21,7 +27,7 @@ export interface GenerationWriter {
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
   /** Ends what is put off. False: there is nothing, or it was lost. */
   settle(): boolean;
-  commit(n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[], more: boolean): boolean;
+  commit(n: number, to: Checkpoint | undefined, writes: Writes, more: boolean): boolean;
   close(): void;
 }
 
@@ -114,9 +120,10 @@ export const openGenerationWriter = (
     }
   };
 
-  const commitAll = (n: number, to: Checkpoint | undefined, writes: readonly CollectionWrites[]): boolean => {
+  const commitAll = (n: number, to: Checkpoint | undefined, writes: Writes): boolean => {
     if ((current.get() as { n: number }).n !== n) return false;
-    for (const some of writes) writeAll(some);
+    for (const tenantId of writes.tenants) tenants.of(tenantId);
+    for (const some of writes.collections) writeAll(some);
     onWrite();
     if (to === undefined) stay.run();
     else move.run(to.position, to.eventId);

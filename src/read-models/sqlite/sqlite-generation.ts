@@ -3,24 +3,29 @@ import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import type { Generation, GenerationId, Write } from '../read-models';
 import { generationReader } from './generation-reader';
-import type { CollectionWrites } from './generation-writer';
+import type { Writes } from './generation-writer';
 import { stored, storedText, type Field } from './stored-text';
 import { fieldsOf } from './tables';
 import type { WriteRequest } from './writer';
 
-/** Grouped by collection, in the order in which the writer expects the values of a row. */
-const flatten = (
-  writes: readonly Write[],
-  fields: ReadonlyMap<string, readonly string[]>,
-): readonly CollectionWrites[] => {
+/**
+ * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
+ * writes, so that they get the same numbers wherever the batches of a filling end.
+ */
+const flatten = (writes: readonly Write[], fields: ReadonlyMap<string, readonly string[]>): Writes => {
   const groups = new Map<string, Field[]>();
+  const tenants = new Set<string>();
   for (const { tenantId, collection, key, document } of writes) {
+    tenants.add(tenantId);
     const flat = groups.get(collection) ?? [];
     groups.set(collection, flat);
     flat.push(tenantId, storedText(key), document === undefined ? null : JSON.stringify(document));
     for (const field of fields.get(collection) ?? []) flat.push(stored(document?.[field]));
   }
-  return [...groups].map(([collection, flat]) => ({ collection, flat }));
+  return {
+    tenants: [...tenants],
+    collections: [...groups].map(([collection, flat]) => ({ collection, flat })),
+  };
 };
 
 /**
@@ -82,8 +87,8 @@ export const sqliteGeneration = (
       reading(() => reader.countBefore(tenantId, collection, line, value)),
     scan: (collection, limit, after = { tenantId: '' }) =>
       reading(() => reader.scan(collection, limit, after)),
-    digest: (collection, limit, after = { tenantId: '' }) =>
-      reading(() => reader.digest(collection, limit, after)),
+    lying: (collection, stretch) => reading(() => reader.lying(collection, stretch)),
+    digest: (collection, stretch) => reading(() => reader.digest(collection, stretch)),
     load: (keys) =>
       isPutOff
         ? send({

@@ -1,4 +1,5 @@
 import type { Collection, Line, Query, Selection, Value } from '../../../projections/projector';
+import type { Place, Stretch } from '../read-models';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -25,12 +26,14 @@ const columnsOf = (collection: Collection, index: string): readonly string[] => 
 };
 
 /** Without indexes the rows lie in the order of their keys: one tree to keep instead of two. */
+const liesByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
+
 export const createTable = (collection: Collection): string => {
   const columns = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
   return `CREATE TABLE ${tableOf(collection.name)} (
     tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL${columns.join('')},
     PRIMARY KEY (tenant, key)
-  ) STRICT${columns.length === 0 ? ', WITHOUT ROWID' : ''};`;
+  ) STRICT${liesByKey(collection) ? ', WITHOUT ROWID' : ''};`;
 };
 
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
@@ -98,4 +101,33 @@ export const borderIn = (collection: Collection, { index, equal = [], border }: 
   const columns = columnsOf(collection, index).slice(0, equal.length + 1);
   const tests = columns.map((column) => ` AND ${column} = ?`).join('');
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, index)} WHERE tenant = ?${tests}`;
+};
+
+const placed = (place: Place): (string | number)[] => {
+  const [number = '', ...key] = place.split(' ');
+  return key.length === 0 ? [Number(number)] : [Number(number), key.join(' ')];
+};
+
+/**
+ * The rows of a stretch `d` as they lie, as SQL, with its values; a place is the row's number, or its tenant's number and
+ * its key. `tenant` is the number of the tenant whose rows are asked for.
+ */
+export const lyingIn = (
+  collection: Collection,
+  { after, upTo }: Pick<Stretch, 'after' | 'upTo'>,
+  tenant: number | undefined,
+) => {
+  const byKey = tenant !== undefined || liesByKey(collection);
+  const [place, hole] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
+  const tests: [string, (string | number)[]][] = [];
+  if (tenant !== undefined) tests.push(['d.tenant = ?', [tenant]]);
+  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after)]);
+  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo)]);
+  const where = tests.length === 0 ? '' : ` WHERE ${tests.map(([test]) => test).join(' AND ')}`;
+  return {
+    place: byKey ? `d.tenant || ' ' || d.key` : `CAST(d.rowid AS TEXT)`,
+    rows: `FROM ${tableOf(collection.name)} d CROSS JOIN tenants t ON t.number = d.tenant${where}
+      ORDER BY ${byKey ? 'd.tenant, d.key' : 'd.rowid'}`,
+    values: tests.flatMap(([, values]) => values),
+  };
 };

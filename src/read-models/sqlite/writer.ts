@@ -9,12 +9,7 @@ import {
   type GenerationId,
   type Pointer,
 } from '../read-models';
-import {
-  openGenerationWriter,
-  type CollectionWrites,
-  type GenerationWriter,
-  type OnWrite,
-} from './generation-writer';
+import { openGenerationWriter, type GenerationWriter, type OnWrite, type Writes } from './generation-writer';
 import { openIndexWriter } from './index-writer';
 
 /** Everything that is written to the read models, as messages, so that it can be done in another thread. */
@@ -34,7 +29,7 @@ export type WriteRequest =
       readonly id: GenerationId;
       readonly n: number;
       readonly to: Checkpoint | undefined;
-      readonly writes: readonly CollectionWrites[];
+      readonly writes: Writes;
       readonly more: boolean;
     }
   | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] }

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import type { Projector } from '../../projections/projector';
+import { compare, type Difference } from '../../src/projecting/compare';
+import type { Generation, Write } from '../../src/read-models/read-models';
+import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { writerInPlace } from '../../src/read-models/sqlite/writer-in-place';
+import { freshFolder } from '../support/folders';
+
+const projector: Projector = {
+  name: 'shelves',
+  version: 1,
+  streams: ['tenant'],
+  collections: [
+    { name: 'rows', indexes: { by_number: ['number'] } },
+    { name: 'heads', indexes: {} },
+  ],
+  on: {},
+};
+
+/** More than a few stretches of each collection. */
+const ROWS = 1_300;
+const TENANTS = [randomUUID(), randomUUID(), randomUUID()];
+
+const writesOf = (): Write[] =>
+  Array.from({ length: ROWS }, (_, number) =>
+    projector.collections.map(({ name }) => ({
+      tenantId: TENANTS[number % TENANTS.length] as string,
+      collection: name,
+      key: `key ${number}`,
+      document: { number },
+    })),
+  ).flat();
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+const filled = async (writes: readonly Write[]): Promise<Generation> => {
+  const readModels = await sqliteReadModels(freshFolder(), writerInPlace);
+  closers.push(readModels.close);
+  const id = { projection: projector.name, version: 1, generation: 1 };
+  const generation = await readModels.open(id, projector.collections, 'log');
+  expect(await generation.commit(0, { position: '1', eventId: 'e' }, writes)).toBe(true);
+  return generation;
+};
+
+const nameOf = ({ collection, key, kind }: Difference): string => `${kind} ${collection} ${key}`;
+
+const differencesOf = async (live: readonly Write[], replayed: readonly Write[], tenantId?: string) => {
+  const found: string[] = [];
+  const comparison = await compare(projector, await filled(live), await filled(replayed), {
+    follow: async () => undefined,
+    onDifference: (difference) => void found.push(nameOf(difference)),
+    ...(tenantId === undefined ? {} : { tenantId }),
+  });
+  expect(comparison.differences).toBe(found.length);
+  return { found: found.toSorted(), documents: comparison.documents };
+};
+
+const changed = (writes: readonly Write[], at: number, document: Write['document']): Write[] =>
+  writes.map((write, i) => (i === at ? { ...write, document } : write));
+
+const WRONG = 777;
+
+describe('a comparison', () => {
+  const orders: [string, (writes: Write[]) => Write[]][] = [
+    ['in the same order', (writes) => writes],
+    ['the other way round', (writes) => writes.toReversed()],
+    [
+      'with the documents of one tenant at the end',
+      (writes) =>
+        writes.toSorted((a, b) => Number(a.tenantId === TENANTS[0]) - Number(b.tenantId === TENANTS[0])),
+    ],
+  ];
+
+  it.each(orders)('finds nothing where both hold the same, filled %s', async (_, order) => {
+    const { found, documents } = await differencesOf(writesOf(), order(writesOf()));
+    expect(found).toEqual([]);
+    expect(documents).toBe(2 * ROWS);
+  });
+
+  it.each(orders)('tells each difference once, filled %s', async (_, order) => {
+    const all = writesOf();
+    const [rows, heads] = [2 * WRONG, 2 * WRONG + 1];
+    const live = changed(changed(changed(all, rows, { number: -1 }), heads, { number: -1 }), 10, undefined);
+    const replayed = changed(order(all), 0, undefined);
+    const absent = order(all)[0] as Write;
+    const { found } = await differencesOf(live, replayed);
+    expect(found).toEqual(
+      [
+        `differs rows key ${WRONG}`,
+        `differs heads key ${WRONG}`,
+        'missing rows key 5',
+        `too_many ${absent.collection} ${absent.key}`,
+      ].toSorted(),
+    );
+  });
+
+  it('looks at one tenant only, if asked', async () => {
+    const live = changed(changed(writesOf(), 0, { number: -1 }), 2, { number: -1 });
+    const { found, documents } = await differencesOf(live, writesOf(), TENANTS[1]);
+    expect(found).toEqual(['differs rows key 1']);
+    expect(documents).toBe(2 * Math.ceil((ROWS - 1) / TENANTS.length));
+  });
+
+  it.each([
+    ['nothing is live', [], writesOf(), 'missing'],
+    ['nothing should be', writesOf(), [], 'too_many'],
+  ])('names every document where %s', async (_, live, replayed, kind) => {
+    const { found } = await differencesOf(live, replayed);
+    expect(found).toHaveLength(2 * ROWS);
+    expect(found.every((name) => name.startsWith(kind))).toBe(true);
+  });
+});
