@@ -115,7 +115,7 @@ export const openGenerationWriter = (
       onWrite();
       row[0] = tenants.of(flat[at] as string);
       for (let i = 1; i < width; i += 1) row[i] = flat[at + i] as Field;
-      if (row[2] === null) remove.run(row[0], row[1] as string);
+      if (row[2] === null) remove.run(row[0], row[1]);
       else put.run(...row);
     }
   };
