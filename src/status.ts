@@ -12,8 +12,6 @@ export interface ProjectionStatus {
   readonly generation: string;
   readonly position: Position | null;
   readonly lag_events: number;
-  /** The lag is at least that much: counting stopped there. */
-  readonly lag_capped: boolean;
   /** How long the oldest event that is not in has been in the log. */
   readonly lag_seconds: number;
   readonly parked: readonly ParkedTenant[];
@@ -34,20 +32,40 @@ export interface UnreadableTenant {
   readonly reason: string;
 }
 
-const MOST_COUNTED = 5_000;
 const MOST_SHOWN = 100;
 const LOOK_MS = 1_000;
 
-const lagOf = async (log: EventLog, applied: Position | undefined, now: number) => {
-  let events = 0;
-  let oldest: string | undefined;
-  for await (const batch of log.readAll({ after: applied })) {
-    oldest ??= batch[0]?.recordedAt;
-    events += batch.length;
-    if (events >= MOST_COUNTED) break;
-  }
-  const lag_seconds = oldest === undefined ? 0 : Math.max(0, (now - Date.parse(oldest)) / 1_000);
-  return { lag_events: events, lag_capped: events >= MOST_COUNTED, lag_seconds };
+interface Lag {
+  readonly lag_events: number;
+  readonly lag_seconds: number;
+}
+
+const NO_LAG: Lag = { lag_events: 0, lag_seconds: 0 };
+
+/** How far a position is behind the head of the log. */
+export const lagBehind = async (
+  log: EventLog,
+  head: Position | undefined,
+  position: Position | undefined,
+): Promise<Lag> => {
+  const lag_events = head === undefined ? 0 : await log.distance(position, head);
+  if (lag_events === 0) return NO_LAG;
+  for await (const [oldest] of log.readAll({ after: position }))
+    return {
+      lag_events,
+      lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest?.recordedAt ?? '')) / 1_000),
+    };
+  return NO_LAG;
+};
+
+/** Most read models are equally far: each position is looked at once. */
+const lags = (log: EventLog, head: Position | undefined) => {
+  const known = new Map<Position | undefined, Promise<Lag>>();
+  return (position: Position | undefined): Promise<Lag> => {
+    const lag = known.get(position) ?? lagBehind(log, head, position);
+    known.set(position, lag);
+    return lag;
+  };
 };
 
 const firstParked = async ({ generation }: LiveGeneration): Promise<readonly ParkedTenant[]> => {
@@ -59,13 +77,16 @@ const firstParked = async ({ generation }: LiveGeneration): Promise<readonly Par
   return parked;
 };
 
-const statusOf = async (log: EventLog, live: LiveGeneration): Promise<ProjectionStatus> => {
+const statusOf = async (
+  live: LiveGeneration,
+  lagAt: (position: Position | undefined) => Promise<Lag>,
+): Promise<ProjectionStatus> => {
   const { applied } = await live.generation.control();
   return {
     projection: live.projector.name,
     generation: generationName(live.generation.id),
     position: applied ?? null,
-    ...(await lagOf(log, applied, Date.now())),
+    ...(await lagAt(applied)),
     parked: await firstParked(live),
   };
 };
@@ -75,12 +96,14 @@ export const ledgerStatus = async ({
   ledger,
   projecting,
 }: Pick<App, 'log' | 'ledger' | 'projecting'>) => {
-  const projections = await Promise.all(projecting.live.map((live) => statusOf(log, live)));
+  const head = (await log.head())?.position;
+  const lagAt = lags(log, head);
+  const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
   const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   for (const tenantId of suspects)
     await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
   const status: LedgerStatus = {
-    log: { identity: await log.identity(), head: (await log.head())?.position ?? null },
+    log: { identity: await log.identity(), head: head ?? null },
     projector: (await projecting.holder()) ?? null,
     projections,
     decisions: {

@@ -3,6 +3,7 @@ import { pause } from '../clock';
 import type { RebuildStep } from '../projecting/rebuild';
 import { parkedTenants } from '../projecting/projection-run';
 import { generationName, type Generation, type GenerationId } from '../read-models/read-models';
+import { lagBehind } from '../status';
 import type { Desk } from './desk';
 import { printJson, printRecord, printTable } from './output';
 
@@ -27,19 +28,6 @@ const parkedIn = async (generation: Generation) => {
 const positionOf = async (generation: Generation): Promise<string | undefined> =>
   (await generation.control()).applied;
 
-const lagOf = async ({ app }: Desk, position: string | undefined) => {
-  const head = (await app.log.head())?.position;
-  if (head === undefined) return { lag_events: 0, lag_seconds: 0 };
-  const lag_events = await app.log.distance(position, head);
-  if (lag_events === 0) return { lag_events, lag_seconds: 0 };
-  for await (const [oldest] of app.log.readAll({ after: position }))
-    return {
-      lag_events,
-      lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest?.recordedAt ?? '')) / 1_000),
-    };
-  return { lag_events, lag_seconds: 0 };
-};
-
 const generationRows = async (desk: Desk) => {
   const { log, readModels } = desk.app.replay;
   const mine = (await readModels.generations()).flatMap((id) => {
@@ -55,6 +43,7 @@ const generationRows = async (desk: Desk) => {
     }),
   );
   await pause(SAMPLE_MS);
+  const head = (await log.head())?.position;
   return Promise.all(
     opened.map(async ({ id, generation, before }) => {
       const position = await positionOf(generation);
@@ -63,7 +52,7 @@ const generationRows = async (desk: Desk) => {
         generation: generationName(id),
         role: roleOf(id, await readModels.pointer(id.projection, id.version)),
         position: position ?? null,
-        ...(await lagOf(desk, position)),
+        ...(await lagBehind(log, head, position)),
         events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
         ...(await parkedIn(generation)),
       };

@@ -13,9 +13,8 @@ export const statusCommand = (): Command =>
         const status = await ledgerStatus(app);
         if (options.json === true) return printJson(status);
         printRecord({ log: status.log.identity, head: status.log.head, projector: status.projector });
-        const rows = status.projections.map(({ parked, lag_capped, lag_events, lag_seconds, ...row }) => ({
+        const rows = status.projections.map(({ parked, lag_seconds, ...row }) => ({
           ...row,
-          lag_events: lag_capped ? `${lag_events} or more` : lag_events,
           lag_seconds: lag_seconds.toFixed(1),
           parked: parked.length,
         }));

@@ -166,7 +166,6 @@ describe.each(places)('the command line $where', ({ open }) => {
         generation: `${projection}_v1_1`,
         position: (status['log'] as { head: string }).head,
         lag_events: 0,
-        lag_capped: false,
         lag_seconds: 0,
         parked: [],
       })),

@@ -32,7 +32,6 @@ describe('the operations listener', () => {
     const caughtUp = {
       position: json.log.head,
       lag_events: 0,
-      lag_capped: false,
       lag_seconds: 0,
       parked: [],
     };
