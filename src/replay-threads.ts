@@ -32,8 +32,11 @@ export type ReplayTold =
 
 type OnTrouble = (what: string, error: unknown) => void;
 
-/** Batches live for a while: with a larger nursery most of them die in it. */
-const NURSERY_MB = 32;
+/**
+ * Batches live for a while: with a larger nursery most of them die in it. What lives longer is little, and told so, it is
+ * tidied up in time.
+ */
+const HEAP = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 512 };
 
 /** Most events are activity: those who follow it have most of the work, and each of them a thread while there are enough. */
 export const spread = (
@@ -62,7 +65,7 @@ const inThread = <T>(
       void outcomes.set(projection, { status: 'rejected', reason: fault(code, message) });
     const worker = new Worker(join(__dirname, 'replay-thread-inside.js'), {
       workerData: { configuration, work },
-      resourceLimits: { maxYoungGenerationSizeMb: NURSERY_MB },
+      resourceLimits: HEAP,
     });
     worker.on('message', (told: ReplayTold) => {
       if (told.tell === 'done')

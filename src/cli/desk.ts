@@ -41,7 +41,7 @@ const notShown = (error: unknown): void =>
 export const behind = 'The read models do not show it yet; the process that projects them is behind.';
 
 /** Opens the app for one command and closes it again, whatever happens. */
-export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void> => {
+export const atDesk = async <T>(work: (desk: Desk) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
   const app = await openApp(configuration, (what, error) => say(`${what} ${String(error)}`));
 
@@ -53,7 +53,7 @@ export const atDesk = async (work: (desk: Desk) => Promise<void>): Promise<void>
   };
 
   try {
-    await work({
+    return await work({
       app,
       configuration,
       write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {

@@ -87,9 +87,7 @@ export const projectionsCommands = (): Command => {
     .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
     .option('--dry-run', 'only say what would be done')
     .addOption(jsonOption())
-    .action((names: string[], options: RebuildArguments) =>
-      atDesk((desk) => rebuildAll(desk, names, options)),
-    );
+    .action((names: string[], options: RebuildArguments) => rebuildAll(names, options));
   command
     .command('rollback')
     .description('go back to the generation before the last switch')
@@ -116,9 +114,7 @@ export const projectionsCommands = (): Command => {
     .argument('[names...]', 'the projections (default: all)')
     .option('--tenant <uuid>', 'only this tenant', uuid)
     .addOption(jsonOption())
-    .action((names: string[], options: { tenant?: string; json?: boolean }) =>
-      atDesk((desk) => verifyAll(desk, names, options)),
-    );
+    .action((names: string[], options: { tenant?: string; json?: boolean }) => verifyAll(names, options));
   command
     .command('parked')
     .description('list the tenants that wait behind an event that could not be projected')

@@ -1,11 +1,12 @@
 import { projections } from '../../projections/projections';
+import type { Projector } from '../../projections/projector';
 import { refusal } from '../domain/refusal';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import { planRebuild } from '../projecting/rebuild-plan';
 import { rebuildInThreads, verifyInThreads } from '../replay-threads';
 import { together } from '../together';
-import type { Desk } from './desk';
+import { atDesk } from './desk';
 import { printJson, printMany, progressLine, say } from './output';
 
 /** More differences than this are only counted in the JSON report. */
@@ -63,22 +64,23 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
 
 const onTrouble = (what: string, error: unknown): void => say(`${what} ${String(error)}`);
 
-export const rebuildAll = async (
-  { app, configuration }: Desk,
-  names: readonly string[],
-  options: RebuildArguments,
-) => {
-  const wanted = chosen(names);
-  if (names.length === 0 && options.all !== true)
-    throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
-  if (options.dryRun === true) {
+const planAll = (wanted: readonly Projector[], options: RebuildArguments): Promise<void> =>
+  atDesk(async ({ app }) => {
     const plans = await together(wanted.map((projector) => planRebuild(app.replay, projector)));
-    return printMany(
+    printMany(
       plans.map((plan) => ({ ...plan })),
       options,
       '',
     );
-  }
+  });
+
+/** The threads open for themselves what they need: nobody sits at the desk meanwhile, which would only take memory. */
+export const rebuildAll = async (names: readonly string[], options: RebuildArguments): Promise<void> => {
+  const wanted = chosen(names);
+  if (names.length === 0 && options.all !== true)
+    throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
+  if (options.dryRun === true) return planAll(wanted, options);
+  const configuration = await atDesk(async (desk) => desk.configuration);
   const line = progressLine('Rebuilding');
   const wish = { ifEqual: options.ifEqual === true, acceptParked: options.acceptParked === true };
   const done = await rebuildInThreads(configuration, wanted, wish, { onTrouble, onStep: progressOf(line) });
@@ -99,12 +101,14 @@ const mustAllBeDone = (done: readonly PromiseSettledResult<Rebuilt>[]): void => 
 };
 
 export const verifyAll = async (
-  desk: Desk,
   names: readonly string[],
   options: { tenant?: string; json?: boolean },
-) => {
+): Promise<void> => {
   const wanted = chosen(names);
-  await desk.upToDate();
+  const configuration = await atDesk(async (desk) => {
+    await desk.upToDate();
+    return desk.configuration;
+  });
   const differences: unknown[] = [];
   const line = progressLine('Verifying');
   const onDifference = (
@@ -120,7 +124,7 @@ export const verifyAll = async (
       );
   };
   const hear = { onTrouble, onProgress: line.tell, onDifference };
-  const reports = await verifyInThreads(desk.configuration, wanted, options.tenant, hear).finally(line.end);
+  const reports = await verifyInThreads(configuration, wanted, options.tenant, hear).finally(line.end);
   if (reports.some((report) => report.differences > 0)) process.exitCode = 1;
   if (options.json === true) printJson({ projections: reports, differences });
   else
