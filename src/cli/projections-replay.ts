@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
 import { refusal } from '../domain/refusal';
@@ -62,6 +63,15 @@ const rowOf = ({ comparison, ...row }: Rebuilt) => ({
   differences: comparison?.differences ?? null,
 });
 
+/** Who is served goes first. Threads have the priority of the one that starts them. */
+const stepBack = (): void => {
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Where it is not allowed, it goes on as it is.
+  }
+};
+
 const onTrouble = (what: string, error: unknown): void => say(`${what} ${String(error)}`);
 
 const planAll = (wanted: readonly Projector[], options: RebuildArguments): Promise<void> =>
@@ -81,6 +91,7 @@ export const rebuildAll = async (names: readonly string[], options: RebuildArgum
     throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
   if (options.dryRun === true) return planAll(wanted, options);
   const configuration = await atDesk(async (desk) => desk.configuration);
+  stepBack();
   const line = progressLine('Rebuilding');
   const wish = { ifEqual: options.ifEqual === true, acceptParked: options.acceptParked === true };
   const done = await rebuildInThreads(configuration, wanted, wish, { onTrouble, onStep: progressOf(line) });
@@ -109,6 +120,7 @@ export const verifyAll = async (
     await desk.upToDate();
     return desk.configuration;
   });
+  stepBack();
   const differences: unknown[] = [];
   const line = progressLine('Verifying');
   const onDifference = (
