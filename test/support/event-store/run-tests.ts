@@ -11,9 +11,7 @@ const ROOT = join(__dirname, '..', '..', '..', '..');
 const USUAL = [
   'event-log/eventstoredb',
   'event-log/copy-adapters',
-  'stories/crash',
-  'stories/races',
-  'stories/upgrade',
+  'stories',
   'http/event-store',
   'http/idempotency',
   'http/permissions',
