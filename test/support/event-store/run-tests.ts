@@ -12,9 +12,15 @@ const USUAL = [
   'event-log/eventstoredb',
   'event-log/copy-adapters',
   'stories',
+  'http/client-libraries',
+  'http/cross-cutting',
   'http/event-store',
   'http/idempotency',
+  'http/log',
   'http/permissions',
+  'http/reports',
+  'http/tenants',
+  'cli/logs',
   'cli/walk',
 ];
 
