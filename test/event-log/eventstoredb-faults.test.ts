@@ -350,6 +350,25 @@ describe('a shared event store', () => {
     expect(await log.eventIdAt(String(others!.position + 1n).padStart(20, '0'))).toBeUndefined();
   });
 
+  it('lets a start find the newest of ours in three reads, however much others have written since', async () => {
+    const server = await standIn();
+    const [ours, others] = [await openOn(server.url, { prefix: 'ours.' }), await openOn(server.url)];
+    const empty = await openOn(server.url);
+    const { position } = await ours.log.append(ours.aStream(), someEvents(1), 'no_stream');
+    // Their names begin like ours, and they are none.
+    for (let i = 0; i < 10; i += 1) await others.log.append(`ours.tenant-${i}`, someEvents(1), 'no_stream');
+    for (let i = 0; i < 5; i += 1) await others.log.append(others.aStream(), someEvents(1_000), 'no_stream');
+    const { log } = await openOn(server.url, { prefix: 'ours.' });
+    const before = server.asked.read;
+    expect((await log.head())?.position).toBe(position);
+    expect(server.asked.read - before).toBeLessThanOrEqual(3);
+    await others.log.append(others.aStream(), someEvents(1), 'no_stream');
+    expect((await log.head())?.position).toBe(position);
+    expect(server.asked.read - before).toBeLessThanOrEqual(4);
+    expect(await empty.log.head()).toBeUndefined();
+    expect(server.asked.read - before).toBeLessThanOrEqual(6);
+  });
+
   it("whose stream for our identity is another program's is refused in words, at once", async () => {
     const server = await standIn();
     const data = Buffer.from('{"hello":"world"}');
