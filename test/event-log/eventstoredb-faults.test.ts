@@ -255,6 +255,21 @@ describe('a subscription to the event store', () => {
     expect(server.gate.connections().ever).toBeGreaterThan(150);
   });
 
+  it('misses nothing that others wrote while its server was away, or before it was back', async () => {
+    const { log, server, tail, stream, streams } = await following();
+    const { log: other } = await openOn(server.url, { prefix: streams.withRole('') });
+    await server.kill();
+    await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
+    const data = Buffer.from('{}');
+    const raw = { type: 'X', contentType: 'application/json', data, metadata: data };
+    for (let i = 0; i < 5; i += 1) server.log.append(stream, 'any', [{ id: randomUUID(), ...raw }]);
+    await server.restart();
+    await until(
+      async () => (await refusedWith(other.append(stream, someEvents(2), 7, 5_000))) === 'no refusal',
+    );
+    await expectAll(log, tail, 10);
+  });
+
   it('that is dropped because it lags goes on where it was, without a word', async () => {
     const { log, server, tail, stream, troubles } = await following();
     const before = server.asked.read;
@@ -308,6 +323,24 @@ describe('a subscription to the event store', () => {
       await expectAll(frozen.log, frozen.tail, 4);
     };
     await Promise.all([silent(), stiff()]);
+  });
+});
+
+describe('a read of the event store', () => {
+  it('that fails when everything has come is complete, backwards and forwards', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const stream = aStream();
+    const events = someEvents(20);
+    const { position } = await log.append(stream, events, 'no_stream');
+    // As many of others as the first look for the newest of ours takes.
+    await log.append('others', someEvents(8), 'no_stream');
+    server.failReads(1);
+    const { value, ms } = await timed(log.head());
+    expect(value).toEqual({ position, eventId: events[19]!.id });
+    expect(ms).toBeLessThan(1_000);
+    server.failReads(2);
+    expect(idsOf(await eventsOf(log.readStream(stream)))).toEqual(idsOf(events));
+    note('a read fails after its last event', 'nothing', ms, 0);
   });
 });
 

@@ -88,18 +88,23 @@ function* recordsWanted(log: StoredLog, options: ReadReq.Options): Generator<Sto
   }
 }
 
-export const readOnce = async (log: StoredLog, call: ReadCall, options: ReadReq.Options): Promise<void> => {
+/** True when everything was sent, and it is to be ended. */
+export const readOnce = async (
+  log: StoredLog,
+  call: ReadCall,
+  options: ReadReq.Options,
+): Promise<boolean> => {
   if (placeIn(log, options) === undefined)
     await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
   // [seen] To read nothing never ends.
-  if (Number(options.getCount()) === 0) return;
+  if (Number(options.getCount()) === 0) return false;
   let sent = 0;
   for (const record of recordsWanted(log, options)) {
-    if (!(await write(call, eventOf(record)))) return;
+    if (!(await write(call, eventOf(record)))) return false;
     sent += 1;
     if (sent % TURN === 0) await turn();
   }
-  call.end();
+  return true;
 };
 
 /** A subscription to $all, and what can be done to it from outside. */

@@ -44,6 +44,8 @@ export interface StandIn {
   readonly subscriptions: ReadonlySet<Subscription>;
   /** The next so many appends go through this instead. */
   nextAppends(what: AppendFault, times?: number): void;
+  /** The next so many reads give everything and then fail, instead of ending. */
+  failReads(times: number): void;
   /** Every call to a leader is sent to another server. */
   notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
   /** Answers everything with an error until told otherwise. */
@@ -85,6 +87,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<string>();
   const faults: AppendFault[] = [];
+  let failingReads = 0;
   let leader: { readonly host: string; readonly port: number } | undefined;
   let refusal: { readonly code: number; readonly details: string } | undefined;
   let server: Server;
@@ -179,6 +182,12 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     });
   };
 
+  const endRead = (call: ReadCall): void => {
+    if (failingReads === 0) return void call.end();
+    failingReads -= 1;
+    call.emit('error', rpcError(status.UNAVAILABLE, 'The connection was lost.'));
+  };
+
   const read = (call: ReadCall): void => {
     asked.read += 1;
     const options = call.request.getOptions();
@@ -186,7 +195,9 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     if (error !== undefined || options === undefined) return void call.emit('error', error);
     try {
       if (!options.hasSubscription())
-        return void readOnce(log, call, options).catch((wrong: unknown) => call.emit('error', wrong));
+        return void readOnce(log, call, options)
+          .then((isDone) => isDone && endRead(call))
+          .catch((wrong: unknown) => call.emit('error', wrong));
       const subscription = subscribe(log, call, options);
       subscriptions.add(subscription);
       const forget = (): void => void subscriptions.delete(subscription);
@@ -257,6 +268,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     asked,
     subscriptions,
     nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
+    failReads: (times) => (failingReads = times),
     notLeader: (other) => (leader = other),
     refuseAll: (error) => (refusal = error),
     kill: async () => {
