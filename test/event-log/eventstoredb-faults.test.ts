@@ -402,6 +402,14 @@ describe('a shared event store', () => {
     expect(server.asked.read - before).toBeLessThanOrEqual(6);
   });
 
+  it('that cannot pass over what others wrote is read, and the newest of ours is found', async () => {
+    const { server, aStream, log, streams } = await onStandIn({ readsWithoutFilters: true });
+    const { position } = await log.append(aStream(), someEvents(1), 'no_stream');
+    await log.append('others', someEvents(100), 'no_stream');
+    const { log: fresh } = await openOn(server.url, { prefix: streams.withRole('') });
+    expect((await fresh.head())?.position).toBe(position);
+  });
+
   it("whose stream for our identity is another program's is refused in words, at once", async () => {
     const server = await standIn();
     const data = Buffer.from('{"hello":"world"}');

@@ -26,7 +26,7 @@ export const SEARCH_WINDOW = 500;
 const FIRST_LOOK = 8;
 const MOST_LOOK = 4_096;
 /** While the server passes over what others wrote it says nothing: a million events take about a second. */
-const SEARCH_MS = 60_000;
+const SEARCH_MS = 5_000;
 
 /** A read of the next so many, backwards. */
 type Look = (client: EventStoreDBClient, from: Position | undefined, count: number) => Source;
@@ -87,10 +87,20 @@ export const newestOf = (connection: Connection, streams: Streams): Newest => {
     let count = FIRST_LOOK;
     let top: Position | undefined;
     let from: Position | undefined;
+    // The server passes over the rest the first time. Later only what came since is looked at, which is little.
+    let mayPassOver = floor === start;
     for (;;) {
-      // The server passes over the rest the first time. Later only what came since is looked at, which is little.
-      const isFirst = floor === start && from !== undefined;
-      const next = await page(isFirst ? ours : all, from, count);
+      const next = await page(mayPassOver && from !== undefined ? ours : all, from, count).catch(
+        (error: unknown) => {
+          if (!mayPassOver || from === undefined) throw error;
+          return undefined;
+        },
+      );
+      if (next === undefined) {
+        // It cannot, or takes too long: then everything is read.
+        mayPassOver = false;
+        continue;
+      }
       top ??= next[0]?.position ?? '';
       // A log that ends before what was searched is another one: a backup was put in its place.
       if (top < floor) return forget();

@@ -67,6 +67,8 @@ export interface StandInWish {
   readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
   /** Only this user may do anything. */
   readonly user?: { readonly name: string; readonly password: string };
+  /** It knows filters in subscriptions only. Never seen. */
+  readonly readsWithoutFilters?: boolean;
   /** For a cluster: what gossip says. */
   readonly members?: () => readonly { readonly port: number; readonly isLeader: boolean }[];
 }
@@ -191,7 +193,9 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const read = (call: ReadCall): void => {
     asked.read += 1;
     const options = call.request.getOptions();
-    const error = refused(call);
+    const isStrange = wish.readsWithoutFilters === true && options?.hasFilter() === true;
+    const error =
+      isStrange && !options.hasSubscription() ? rpcError(status.UNKNOWN, 'What is this?') : refused(call);
     if (error !== undefined || options === undefined) return void call.emit('error', error);
     try {
       if (!options.hasSubscription())
