@@ -44,7 +44,7 @@ describe('tenant-ledger logs', () => {
       ['TokenRead', 'b', '2091-01-31T12:00:00.000Z'],
       ['TokenUsed', 'a', '2091-02-01T00:00:00.000Z'],
     ];
-    ids = reportFacts(
+    ids = await reportFacts(
       folder,
       tenant,
       told.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt })),
@@ -153,7 +153,7 @@ describe('tenant-ledger logs', () => {
     'ends quietly when its reader goes away, as in | head -1: %j',
     async (follow) => {
       const { tenant_id: long } = (await operator.json('tenant create --name Long')) as { tenant_id: string };
-      reportFacts(
+      await reportFacts(
         folder,
         long,
         Array.from({ length: 5_000 }, (_, i) => fact('TokenRead', `a rather long name of a token ${i}`)),
@@ -172,7 +172,7 @@ describe('tenant-ledger logs', () => {
   it('follows: prints what there is and what comes, without a server, until SIGTERM', async () => {
     const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
     await until(() => rowsIn(stdout()).length === 5, 20_000, 'the first rows');
-    const [id] = reportFacts(folder, tenant, [
+    const [id] = await reportFacts(folder, tenant, [
       fact('ProxyRead', 'p', { recordedAt: '2091-03-01T00:00:00Z' }),
     ]);
     await until(() => stdout().includes(id!), 20_000, 'the new row');
@@ -191,13 +191,13 @@ describe('tenant-ledger logs --follow beside a server', () => {
     const all = following(folder, '--tenant', tenant, '--json');
     const tokens = following(folder, '--tenant', tenant, '--entity-type', 'token', '--json');
     const started = () => [all, tokens].every(({ stdout }) => stdout().includes(first[0]!));
-    const first = reportFacts(folder, tenant, [fact('TokenRead', 'first')]);
+    const first = await reportFacts(folder, tenant, [fact('TokenRead', 'first')]);
     await until(started, 20_000, 'the first row');
     const more: string[] = [...first];
     const expected: string[] = [...first];
     for (let round = 0; round < 8; round += 1) {
       const facts = Array.from({ length: 100 }, (_, i) => fact(i % 2 === 0 ? 'TokenRead' : 'CardRead', 'x'));
-      const ids = reportFacts(folder, tenant, facts);
+      const ids = await reportFacts(folder, tenant, facts);
       more.push(...ids);
       expected.push(...ids.filter((_, i) => i % 2 === 0));
     }

@@ -12,7 +12,7 @@ import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 
 /** From one adapter to the other and back. A real server, if one is named; else the stand-in. */
-const REAL = process.env['EVENTSTORE_URL'];
+const REAL = process.env['TEST_EVENTSTORE_URL'];
 const wish = { quietMs: 5, follow: false, tell: () => undefined };
 
 const opened: { close(): Promise<void> }[] = [];

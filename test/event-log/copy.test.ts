@@ -368,6 +368,32 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual(rowsOf(from));
     });
 
+    it('waits for a source that cannot say how far it goes, whenever it is asked', async () => {
+      const once = async (follow: boolean): Promise<void> => {
+        const [from, to] = [await open(), await open()];
+        await fill(from, 5);
+        const asked = { identity: 0, head: 0 };
+        /** At the very first, in the look whether it grows, and at the end. */
+        const failing = (name: keyof typeof asked, ...times: readonly number[]): void => {
+          asked[name] += 1;
+          if (times.includes(asked[name])) throw logFault('log_unavailable', 'The connection was cut.');
+        };
+        const identity: EventLog['identity'] = async () => {
+          failing('identity', 1);
+          return from.log.identity();
+        };
+        const head: EventLog['head'] = async () => {
+          failing('head', 1, 3, 6);
+          return from.log.head();
+        };
+        const away = { ...from, log: { ...from.log, identity, head } };
+        expect(await copy(away, to, { follow })).toMatchObject({ events: 5, copied: 5 });
+        expect(asked.head).toBeGreaterThan(3);
+        expect(rowsOf(to)).toEqual(rowsOf(from));
+      };
+      await Promise.all([once(false), once(true)]);
+    });
+
     it('is found out when the target did not keep what it acknowledged', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 10);

@@ -165,6 +165,39 @@ describe('a connection to a cluster', () => {
   });
 });
 
+describe('a connection whose keep-alive is turned off', () => {
+  it.each(['keepAliveInterval=-1', 'keepAliveInterval=50&keepAliveTimeout=-1'])(
+    'by %s stays, without timers that are up at once',
+    async (off) => {
+      const server = await standIn();
+      const append = `await log.append(streams.tenant(randomUUID()), [event()], 'no_stream')`;
+      const wait = `await new Promise((resolve) => setTimeout(resolve, 250))`;
+      const work = `${append}; ${wait}; ${append}; await log.close()`;
+      const ended = spawn(process.execPath, ['-e', script(work), `${server.url}&${off}`]);
+      let said = '';
+      for (const output of [ended.stdout, ended.stderr])
+        output.on('data', (chunk) => (said += String(chunk)));
+      const [code] = (await once(ended, 'close')) as [number | null];
+      // The package recommends longer intervals.
+      expect({ code, said: said.replace(/^Specified KeepAliveInterval.*\n/, '') }).toEqual({
+        code: 0,
+        said: 'closed\n',
+      });
+      expect(server.gate.connections().ever).toBe(1);
+    },
+  );
+
+  it('is still replaced by another one when it does not answer', async () => {
+    const server = await standIn();
+    const off = 'keepAliveInterval=-1&keepAliveTimeout=-1';
+    const { log, aStream } = await openOn(`${server.url}&${off}`);
+    server.gate.freeze();
+    const refused = await failure(log.append(aStream(), someEvents(1), 'no_stream', 300));
+    expect(codeOf(refused)).toBe('outcome_unknown');
+    await until(() => server.gate.connections().ever === 2, 2_000, 'another connection');
+  });
+});
+
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
 /** A certificate authority that is thrown away, and what it signs for 127.0.0.1. */

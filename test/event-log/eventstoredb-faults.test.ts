@@ -255,6 +255,21 @@ describe('a subscription to the event store', () => {
     expect(server.gate.connections().ever).toBeGreaterThan(150);
   });
 
+  it('misses nothing that others wrote while its server was away, or before it was back', async () => {
+    const { log, server, tail, stream, streams } = await following();
+    const { log: other } = await openOn(server.url, { prefix: streams.withRole('') });
+    await server.kill();
+    await until(async () => (await refusedWith(log.head().then(() => undefined))) === 'log_unavailable');
+    const data = Buffer.from('{}');
+    const raw = { type: 'X', contentType: 'application/json', data, metadata: data };
+    for (let i = 0; i < 5; i += 1) server.log.append(stream, 'any', [{ id: randomUUID(), ...raw }]);
+    await server.restart();
+    await until(
+      async () => (await refusedWith(other.append(stream, someEvents(2), 7, 5_000))) === 'no refusal',
+    );
+    await expectAll(log, tail, 10);
+  });
+
   it('that is dropped because it lags goes on where it was, without a word', async () => {
     const { log, server, tail, stream, troubles } = await following();
     const before = server.asked.read;
@@ -311,6 +326,24 @@ describe('a subscription to the event store', () => {
   });
 });
 
+describe('a read of the event store', () => {
+  it('that fails when everything has come is complete, backwards and forwards', async () => {
+    const { log, server, aStream } = await onStandIn();
+    const stream = aStream();
+    const events = someEvents(20);
+    const { position } = await log.append(stream, events, 'no_stream');
+    // As many of others as the first look for the newest of ours takes.
+    await log.append('others', someEvents(8), 'no_stream');
+    server.failReads(1);
+    const { value, ms } = await timed(log.head());
+    expect(value).toEqual({ position, eventId: events[19]!.id });
+    expect(ms).toBeLessThan(1_000);
+    server.failReads(2);
+    expect(idsOf(await eventsOf(log.readStream(stream)))).toEqual(idsOf(events));
+    note('a read fails after its last event', 'nothing', ms, 0);
+  });
+});
+
 describe('a shared event store', () => {
   it('may hold streams of others and of its own: only whole names of ours count', async () => {
     const server = await standIn();
@@ -348,6 +381,33 @@ describe('a shared event store', () => {
     const others = server.log.records.find(({ stream }) => stream === 'others-0');
     expect(await log.eventIdAt(String(others?.position).padStart(20, '0'))).toBeUndefined();
     expect(await log.eventIdAt(String(others!.position + 1n).padStart(20, '0'))).toBeUndefined();
+  });
+
+  it('lets a start find the newest of ours in three reads, however much others have written since', async () => {
+    const server = await standIn();
+    const [ours, others] = [await openOn(server.url, { prefix: 'ours.' }), await openOn(server.url)];
+    const empty = await openOn(server.url);
+    const { position } = await ours.log.append(ours.aStream(), someEvents(1), 'no_stream');
+    // Their names begin like ours, and they are none.
+    for (let i = 0; i < 10; i += 1) await others.log.append(`ours.tenant-${i}`, someEvents(1), 'no_stream');
+    for (let i = 0; i < 5; i += 1) await others.log.append(others.aStream(), someEvents(1_000), 'no_stream');
+    const { log } = await openOn(server.url, { prefix: 'ours.' });
+    const before = server.asked.read;
+    expect((await log.head())?.position).toBe(position);
+    expect(server.asked.read - before).toBeLessThanOrEqual(3);
+    await others.log.append(others.aStream(), someEvents(1), 'no_stream');
+    expect((await log.head())?.position).toBe(position);
+    expect(server.asked.read - before).toBeLessThanOrEqual(4);
+    expect(await empty.log.head()).toBeUndefined();
+    expect(server.asked.read - before).toBeLessThanOrEqual(6);
+  });
+
+  it('that cannot pass over what others wrote is read, and the newest of ours is found', async () => {
+    const { server, aStream, log, streams } = await onStandIn({ readsWithoutFilters: true });
+    const { position } = await log.append(aStream(), someEvents(1), 'no_stream');
+    await log.append('others', someEvents(100), 'no_stream');
+    const { log: fresh } = await openOn(server.url, { prefix: streams.withRole('') });
+    expect((await fresh.head())?.position).toBe(position);
   });
 
   it("whose stream for our identity is another program's is refused in words, at once", async () => {

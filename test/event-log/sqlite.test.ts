@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../../src/clock';
 import { APPEND_MS, type EventLog } from '../../src/event-log/event-log';
 import { openAppender } from '../../src/event-log/sqlite/appender';
@@ -111,6 +112,26 @@ describe('the SQLite event log', () => {
         .prepare('DELETE FROM events WHERE revision = ?')
         .run(2 + odd.length - upTo);
     }
+  });
+
+  it('that is closed while it appends says what became of it', async () => {
+    const log = await openLog(freshFolder());
+    // What a thread says last may be heard only when it has ended, just before that.
+    const late: unknown[] = [];
+    const { emit, removeAllListeners } = Worker.prototype;
+    const spies = [
+      jest.spyOn(Worker.prototype, 'emit').mockImplementation(function (this: Worker, name, said: unknown) {
+        return name === 'message' ? late.push(said) > 0 : emit.call(this, name as 'exit', said as number);
+      }),
+      jest.spyOn(Worker.prototype, 'removeAllListeners').mockImplementation(function (this: Worker, name) {
+        for (const said of late.splice(0)) emit.call(this, 'message', said);
+        return removeAllListeners.call(this, name);
+      }),
+    ];
+    const appending = log.append(`tenant-${randomUUID()}`, someEvents(1), 'no_stream');
+    await log.close();
+    for (const spy of spies) spy.mockRestore();
+    expect((await appending).revision).toBe(0);
   });
 
   it('is shared by two adapters in one process', async () => {

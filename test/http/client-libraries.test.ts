@@ -39,7 +39,7 @@ describe('client libraries', () => {
         metadata: i === 0 ? {} : { actor: { type: 'application', id } },
       }),
     );
-    reportFacts(service.folder, tenantId, facts);
+    await reportFacts(service.folder, tenantId, facts);
     const headers = { 'BT-API-KEY': reader.key };
     await until(
       async () => (await ask(`${service.url}/logs`, { headers })).json.pagination.total_items === 55,

@@ -43,7 +43,7 @@ describe('a walk through a growing log', () => {
     const stop = new AbortController();
     const arrive = async (): Promise<void> => {
       while (!stop.signal.aborted) {
-        reportFacts(service.folder, customer.tenantId, someFacts(5));
+        await reportFacts(service.folder, customer.tenantId, someFacts(5));
         await pace(25);
       }
     };

@@ -125,7 +125,7 @@ describe('audit logs', () => {
     it('shows a second copy of a fact as no row', async () => {
       const { get, report, tenantId } = await newCustomer();
       const [id] = await report(fact('TokenRead', 't'));
-      reportFacts(service.folder, tenantId, [fact('TokenRead', 't', { id: id! })]);
+      await reportFacts(service.folder, tenantId, [fact('TokenRead', 't', { id: id! })]);
       const [last] = await report(fact('TokenUsed', 't'));
       expect(idsOf(await get('?entity_id=t'))).toEqual([last, id]);
     });
@@ -585,7 +585,7 @@ describe('audit logs', () => {
       const other = await newCustomer();
       const [good] = await report(fact('TokenCreated', 'a', { recordedAt: '2091-01-01T00:00:00.000Z' }));
       const recordedAt = '2091-01-01T00:00:05.000Z';
-      reportFacts(service.folder, tenantId, [
+      await reportFacts(service.folder, tenantId, [
         { type: 'TokenExploded', data: { entityId: 'a' }, recordedAt },
         fact('TokenCreated', 'b', { recordedAt: '2091-01-01T00:00:09.000Z' }),
       ]);

@@ -92,7 +92,7 @@ describe('GET /tenants/self/reports/usage', () => {
     });
     const before = await by.count();
     expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
-    const [marker] = reportFacts(service.folder, tenantId, [fact('ProxyRead', 'marker')]);
+    const [marker] = await reportFacts(service.folder, tenantId, [fact('ProxyRead', 'marker')]);
     await until(async () => (await get('?size=1')).json.data[0].id === marker);
     expect(await by.count()).toBeGreaterThan(before);
     expect((await get()).json.pagination.total_items).toBe(306);

@@ -40,7 +40,7 @@ describe('the tenant over HTTP', () => {
         created_by: NIL,
         created_at: expect.stringMatching(TIME),
       });
-      const created = (await by.events()).find((event) => event.stream === `tenant-${tenantId}`)!;
+      const created = (await by.events()).find((event) => event.stream === by.streams.tenant(tenantId))!;
       expect(json.created_at).toBe((created.metadata as { at: string }).at);
       expect(headers.get('etag')).toBe('"0"');
       expect(headers.get('cache-control')).toBe('private, no-cache');

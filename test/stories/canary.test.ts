@@ -8,7 +8,7 @@ import { until } from '../support/waiting';
 
 /**
  * A key is sent to every place where it does not belong, and then everything that the process has written is searched for
- * it: both streams, every file, every answer.
+ * it: both streams, every file, every event, every answer.
  */
 describe('a key is nowhere but in the line that shows it', () => {
   let service: Service;
@@ -151,9 +151,13 @@ describe('a key is nowhere but in the line that shows it', () => {
     for (const secret of secrets()) expect(shown.join()).not.toContain(secret);
   });
 
-  it('is found in no log line and in no file, while it runs and after', async () => {
-    const search = (): void => {
+  it('is found in no log line, no file and no event, while it runs and after', async () => {
+    // The files hold the event log, or else an event store does.
+    const events = async (): Promise<string> => JSON.stringify(await by.events());
+    const search = async (): Promise<void> => {
+      const logged = await events();
       for (const secret of secrets()) {
+        expect(logged.includes(secret)).toBe(false);
         expect(service.stdout().includes(secret)).toBe(false);
         expect(
           service
@@ -173,12 +177,13 @@ describe('a key is nowhere but in the line that shows it', () => {
       );
       return uses.some((row) => row.key_id === keyId && row.last_used_at !== null);
     });
-    search();
+    await search();
     // The search would find it: the key's id and the names that were written are there.
+    expect(await events()).toMatch(new RegExp(`${keyId}.*Traced`));
     expect(filesWith(keyId, service.folder).length).toBeGreaterThan(2);
     expect(filesWith('Traced', service.folder).length).toBeGreaterThan(0);
     expect(await service.stop()).toBe(0);
-    search();
+    await search();
     expect(service.stderr()).not.toMatch(/"level":50/);
   });
 

@@ -7,6 +7,7 @@ import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog, LoggedEvent, Position } from '../../src/event-log/event-log';
+import type { Streams } from '../../src/event-log/streams';
 import { openAppIn } from './log-under-test';
 import { commandJson, type Service } from './service';
 import { until } from './waiting';
@@ -20,6 +21,7 @@ export interface NewApplication {
 /** What an operator does and sees beside a running server, on the same folder: another process as far as it can tell. */
 export interface Beside {
   readonly log: EventLog;
+  readonly streams: Streams;
   events(): Promise<readonly LoggedEvent[]>;
   /** How many there are, but for what was refused: that is recorded when the minute is over. */
   count(): Promise<number>;
@@ -72,6 +74,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
 
   return {
     log: app.log,
+    streams: app.streams,
     events,
     newApplication,
     run: (...args) => commandJson(args, { DATA_DIR: folder }),

@@ -36,7 +36,7 @@ export const customerOf = async (service: () => Service, by: Beside): Promise<Cu
     raw: async () => (await by.events()).filter(({ stream }) => stream.endsWith(tenantId)).toReversed(),
     report: async (...facts) => {
       const before = await total();
-      const ids = reportFacts(service().folder, tenantId, facts);
+      const ids = await reportFacts(service().folder, tenantId, facts);
       await until(async () => (await total()) === before + facts.length);
       return ids;
     },

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import { openApp, type App } from '../../src/app';
+import { openApp, openLog, type App } from '../../src/app';
 import { readConfiguration } from '../../src/configuration';
+import type { EventLog } from '../../src/event-log/event-log';
+import { streamNames, type Streams } from '../../src/event-log/streams';
 
 /**
  * Which event log the programs of a test get: SQLite in their folder, or, where TEST_EVENTSTORE_URL is set, that
@@ -18,3 +20,12 @@ export const openAppIn = (
   folder: string,
   log: Readonly<Record<string, string>> = logOf(folder),
 ): Promise<App> => openApp(readConfiguration({ DATA_DIR: folder, ...log }), () => undefined);
+
+/** The event log alone. */
+export const openLogIn = async (
+  folder: string,
+): Promise<{ readonly log: EventLog; readonly streams: Streams }> => {
+  const { EVENTSTORE_URL = folder, STREAM_PREFIX } = logOf(folder);
+  const streams = streamNames(STREAM_PREFIX);
+  return { log: await openLog(EVENTSTORE_URL, streams, 'target', () => undefined), streams };
+};

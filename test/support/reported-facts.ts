@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { openForWriting } from '../../src/sqlite/database';
+import { appender } from '../../src/ingest/ingest';
+import { openLogIn } from './log-under-test';
 
 /** A reported fact as a test writes it down. */
 export interface Fact {
@@ -18,27 +18,35 @@ export const fact = (type: string, entityId: string, more: Omit<Partial<Fact>, '
   data: { entityId, ...more.data },
 });
 
+const opened = new Map<string, ReturnType<typeof openReporter>>();
+
+const openReporter = async (folder: string) => {
+  const parts = await openLogIn(folder);
+  return { append: appender(parts), close: parts.log.close };
+};
+
 /**
  * Puts facts into the log of a folder with any clock, behind the back of whoever else uses it: as another service would
  * that appends to the log directly. Gives their ids.
  */
-export const reportFacts = (folder: string, tenantId: string, facts: readonly Fact[]): readonly string[] => {
-  const db = openForWriting(join(folder, 'events.db'), 'FULL');
-  const stream = `activity-${tenantId}`;
-  const insert = db.prepare(
-    `INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
-     SELECT ?, COALESCE(MAX(revision), -1) + 1, ?, ?, ?, ?, ? FROM events WHERE stream = ?`,
-  );
-  try {
-    db.exec('BEGIN IMMEDIATE');
-    const ids = facts.map(({ type, data, id = randomUUID(), metadata = {}, recordedAt }) => {
-      const ms = recordedAt === undefined ? Date.now() : Date.parse(recordedAt);
-      insert.run(stream, id, type, JSON.stringify(data), JSON.stringify(metadata), ms, stream);
-      return id;
-    });
-    db.exec('COMMIT');
-    return ids;
-  } finally {
-    db.close();
-  }
+export const reportFacts = async (
+  folder: string,
+  tenantId: string,
+  facts: readonly Fact[],
+): Promise<readonly string[]> => {
+  const reporter = opened.get(folder) ?? openReporter(folder);
+  opened.set(folder, reporter);
+  const events = facts.map(({ type, data, id = randomUUID(), metadata = {}, recordedAt }) => ({
+    id,
+    type,
+    data,
+    metadata,
+    ...(recordedAt === undefined ? {} : { recordedAt: new Date(recordedAt).toISOString() }),
+  }));
+  await (await reporter).append(tenantId, events);
+  return events.map(({ id }) => id);
 };
+
+afterAll(async () => {
+  for (const reporter of opened.values()) await (await reporter).close();
+});

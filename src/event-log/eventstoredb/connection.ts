@@ -55,8 +55,8 @@ const make = (url: string): EventStoreDBClient => {
 };
 
 /**
- * gRPC gives clients with the same options the same connection, also a dead one. A millisecond more makes another; a
- * keep-alive that was turned off stays so, in effect.
+ * gRPC gives clients with the same options the same connection, also a dead one. A millisecond more makes another. Of
+ * a timeout that is turned off the package makes a time that no timer can hold, so that it is up at once.
  */
 const numbered = (url: string, number: number): string => {
   const given = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
@@ -66,11 +66,8 @@ const numbered = (url: string, number: number): string => {
   return url.replace(given[0], `${given[1]}keepAliveTimeout=${(ms < 0 ? NEVER_MS : ms) + number}`);
 };
 
-/** The package makes a time of "off" that no timer can hold, so that it is up at once. */
-const finite = (url: string): string => url.replace(/([?&]keepAliveInterval=)-\d+/i, `$1${NEVER_MS}`);
-
 const own = (url: string): Owned => {
-  const client = make(finite(url));
+  const client = make(url);
   const insides = client as unknown as Insides;
   const { handleError, createChannel } = insides;
   let channel: { close(): void } | undefined;

@@ -1,14 +1,15 @@
-import { BACKWARDS, END, START, streamNameFilter, type EventStoreDBClient } from '@eventstore/db-client';
+import { START, streamNameFilter, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Head, LoggedEvent, Position } from '../event-log';
 import type { Streams } from '../streams';
 import { isUnknown, noAnswer } from './answers';
 import type { Connection } from './connection';
+import { newestOf, SEARCH_WINDOW } from './newest';
 import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch, type Source } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
-/** A wider window scans what is not ours faster; a checkpoint every so many windows is a sign of life. */
-const WINDOW = { maxSearchWindow: 500, checkpointInterval: 4 };
+/** A checkpoint every so many windows is a sign of life. */
+const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 
 /** The log that all streams of the server make up, and in it what is ours. */
 export interface WholeLog {
@@ -28,20 +29,13 @@ export interface WholeLog {
   at(position: Position): Promise<LoggedEvent | undefined>;
 }
 
-/** The first look back is short: mostly the last event is ours. */
-const FIRST_LOOK = 8;
-const MOST_LOOK = 4_096;
-
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
   const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
 
-  /** The head as last seen, and how far back from the end nothing newer of ours was found. */
-  let known: Head | undefined;
-  let searched: Position = '';
-  let start: Position = '';
+  const newest = newestOf(connection, streams);
 
   const subscribeWith = (client: EventStoreDBClient, after: Position, silentMs?: number) => {
-    const from = after === '' ? start : after;
+    const from = after === '' ? newest.start() : after;
     const subscription = client.subscribeToAll(
       {
         fromPosition: from === '' ? START : pointOf(from),
@@ -77,53 +71,6 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     return { source, batches: batches() };
   };
 
-  const grew = (head: Head): void => {
-    if (known === undefined || head.position > known.position) known = head;
-    if (head.position > searched) searched = head.position;
-  };
-  const forget = (): Promise<void> => {
-    known = undefined;
-    searched = start < searched ? start : '';
-    return searchBack();
-  };
-
-  /** From the end backwards: the newest of ours, unless what was searched before comes first. */
-  const searchBack = async (): Promise<void> => {
-    const floor = searched;
-    let count = FIRST_LOOK;
-    let top: Position | undefined;
-    let from: Position | undefined;
-    for (;;) {
-      const page = await lookBack(from, count);
-      top ??= page[0]?.position ?? '';
-      // A log that ends before what was searched is another one: a backup was put in its place.
-      if (top < floor) return forget();
-      const found = page.find((event) => isOurs(event) || event.position <= floor);
-      if (found !== undefined && isOurs(found)) grew({ position: found.position, eventId: found.id });
-      if (found !== undefined || page.length < count) break;
-      from = page.at(-1)?.position;
-      count = Math.min(MOST_LOOK, count * 4);
-    }
-    if (top > searched) searched = top;
-  };
-
-  const nothing = async function* (): AsyncGenerator<Batch> {};
-
-  const lookBack = async (from: Position | undefined, maxCount: number): Promise<Batch> => {
-    const found: LoggedEvent[] = [];
-    const reading = persistently(connection, (client, last) => {
-      const after = last?.position ?? from;
-      const fromPosition = after === undefined ? END : pointOf(after);
-      const left = maxCount - found.length;
-      // The server never ends a read of none.
-      if (left === 0) return nothing();
-      const options = { direction: BACKWARDS, fromPosition, maxCount: left, ...fromLeader } as const;
-      return batchesOf(sourceOf(client.readAll(options, READ_AHEAD), SILENT_MS));
-    });
-    for await (const batch of reading) found.push(...batch);
-    return found;
-  };
-
   const firstFrom = async (position: Position): Promise<LoggedEvent | undefined> => {
     const reading = persistently(connection, (client) =>
       batchesOf(
@@ -143,21 +90,12 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     throw new Error('The event store ended a subscription.');
   };
 
-  let searching: Promise<void> | undefined;
   return {
     subscribe: (after, silentMs) => subscribeWith(connection.client(), after, silentMs),
-    head: async () => {
-      // Whoever asks after a search has begun must see what was written since: it needs the next one.
-      await searching?.catch(() => undefined);
-      await (searching ??= searchBack().finally(() => (searching = undefined)));
-      return known;
-    },
-    begins: (at) => {
-      start = at;
-      searched = at;
-    },
-    start: () => start,
-    grew,
+    head: newest.head,
+    begins: newest.begins,
+    start: newest.start,
+    grew: newest.grew,
     upTo: (after, last) =>
       persistently(connection, async function* (_, reached) {
         const from = reached?.position ?? after;
@@ -170,7 +108,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
       } catch (error) {
         // So it answers when no event begins there. Other troubles have the same name, but then nothing else works either.
         if (!isUnknown(error)) throw error;
-        await lookBack(undefined, 1);
+        await newest.lookBack(undefined, 1);
         return undefined;
       }
     },

@@ -34,7 +34,17 @@ const otherThreads = (path: string, onNews: () => void) => {
   const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
   channel.addEventListener('message', onNews);
   (channel as unknown as { unref(): void }).unref();
-  return { tell: (): void => channel.postMessage(''), close: (): void => channel.close() };
+  let isOpen = true;
+  return {
+    tell: (): void => {
+      // What was being appended when the log was closed is answered after that: it is written all the same.
+      if (isOpen) channel.postMessage('');
+    },
+    close: (): void => {
+      isOpen = false;
+      channel.close();
+    },
+  };
 };
 
 /**

@@ -41,36 +41,70 @@ const indexOf = (log: StoredLog, position: ReadReq.Options.Position): number => 
   return found;
 };
 
-const recordsWanted = (log: StoredLog, options: ReadReq.Options): readonly StoredRecord[] | undefined => {
-  const backwards = options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+const filterOf = (options: ReadReq.Options): ((record: StoredRecord) => boolean) => {
+  const prefixes = options.getFilter()?.getStreamIdentifier()?.getPrefixList() ?? [];
+  return ({ stream }) => prefixes.length === 0 || prefixes.some((prefix) => stream.startsWith(prefix));
+};
+
+const isBackwards = (options: ReadReq.Options): boolean =>
+  options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
+
+/** The place of the first record of a read, or undefined when there is no such stream. */
+const placeIn = (
+  log: StoredLog,
+  options: ReadReq.Options,
+): { readonly records: readonly StoredRecord[]; readonly first: number } | undefined => {
+  const backwards = isBackwards(options);
   const all = options.getAll();
   if (all !== undefined) {
+    const { records } = log;
     const place = all.getPosition();
-    const at = place === undefined ? (all.hasEnd() ? log.records.length : 0) : indexOf(log, place);
+    const at = place === undefined ? (all.hasEnd() ? records.length : 0) : indexOf(log, place);
     // [seen] Inclusive forwards, exclusive backwards.
-    return backwards ? log.records.slice(0, at).toReversed() : log.records.slice(at);
+    return { records, first: backwards ? at - 1 : at };
   }
   const from = options.getStream();
   const records = log.ofStream(nameOf(from?.getStreamIdentifier()));
   if (records.length === 0) return undefined;
-  if (backwards) {
-    const last = from?.hasEnd() === true ? records.length - 1 : Number(from?.getRevision() ?? 0);
-    return records.slice(0, last + 1).toReversed();
-  }
-  return from?.hasStart() === true ? records : records.slice(Number(from?.getRevision() ?? 0));
+  if (from?.hasStart() === true) return { records, first: 0 };
+  const last = records.length - 1;
+  const revision = from?.hasEnd() === true ? last : Number(from?.getRevision() ?? 0);
+  return { records, first: backwards ? Math.min(last, revision) : revision };
 };
 
-export const readOnce = async (log: StoredLog, call: ReadCall, options: ReadReq.Options): Promise<void> => {
-  const records = recordsWanted(log, options);
-  if (records === undefined) await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
-  const count = Number(options.getCount());
-  // [seen] To read nothing never ends.
-  if (count === 0) return;
-  for (const [i, record] of (records ?? []).slice(0, count).entries()) {
-    if (!(await write(call, eventOf(record)))) return;
-    if (i % TURN === TURN - 1) await turn();
+/** [seen] With a filter the count is of what it lets through, and the read ends where the log does. */
+function* recordsWanted(log: StoredLog, options: ReadReq.Options): Generator<StoredRecord> {
+  const { records, first } = placeIn(log, options) ?? { records: [], first: 0 };
+  const isWanted = filterOf(options);
+  const end = records.length;
+  const step = isBackwards(options) ? -1 : 1;
+  let left = Number(options.getCount());
+  for (let at = first; at >= 0 && at < end && left > 0; at += step) {
+    const record = records[at];
+    if (record === undefined) return;
+    if (!isWanted(record)) continue;
+    left -= 1;
+    yield record;
   }
-  call.end();
+}
+
+/** True when everything was sent, and it is to be ended. */
+export const readOnce = async (
+  log: StoredLog,
+  call: ReadCall,
+  options: ReadReq.Options,
+): Promise<boolean> => {
+  if (placeIn(log, options) === undefined)
+    await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
+  // [seen] To read nothing never ends.
+  if (Number(options.getCount()) === 0) return false;
+  let sent = 0;
+  for (const record of recordsWanted(log, options)) {
+    if (!(await write(call, eventOf(record)))) return false;
+    sent += 1;
+    if (sent % TURN === 0) await turn();
+  }
+  return true;
 };
 
 /** A subscription to $all, and what can be done to it from outside. */
@@ -83,11 +117,6 @@ export interface Subscription {
   /** Says that everything was looked at up to here, although it was not sent. */
   lie(position: bigint): void;
 }
-
-const filterOf = (options: ReadReq.Options): ((record: StoredRecord) => boolean) => {
-  const prefixes = options.getFilter()?.getStreamIdentifier()?.getPrefixList() ?? [];
-  return ({ stream }) => prefixes.length === 0 || prefixes.some((prefix) => stream.startsWith(prefix));
-};
 
 const startOf = (log: StoredLog, options: ReadReq.Options): number => {
   const all = options.getAll();

@@ -11,12 +11,16 @@ const ROOT = join(__dirname, '..', '..', '..', '..');
 const USUAL = [
   'event-log/eventstoredb',
   'event-log/copy-adapters',
-  'stories/crash',
-  'stories/races',
-  'stories/upgrade',
+  'stories',
+  'http/client-libraries',
+  'http/cross-cutting',
   'http/event-store',
   'http/idempotency',
+  'http/log',
   'http/permissions',
+  'http/reports',
+  'http/tenants',
+  'cli/logs',
   'cli/walk',
 ];
 

@@ -44,6 +44,8 @@ export interface StandIn {
   readonly subscriptions: ReadonlySet<Subscription>;
   /** The next so many appends go through this instead. */
   nextAppends(what: AppendFault, times?: number): void;
+  /** The next so many reads give everything and then fail, instead of ending. */
+  failReads(times: number): void;
   /** Every call to a leader is sent to another server. */
   notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
   /** Answers everything with an error until told otherwise. */
@@ -65,6 +67,8 @@ export interface StandInWish {
   readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
   /** Only this user may do anything. */
   readonly user?: { readonly name: string; readonly password: string };
+  /** It knows filters in subscriptions only. Never seen. */
+  readonly readsWithoutFilters?: boolean;
   /** For a cluster: what gossip says. */
   readonly members?: () => readonly { readonly port: number; readonly isLeader: boolean }[];
 }
@@ -85,6 +89,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<string>();
   const faults: AppendFault[] = [];
+  let failingReads = 0;
   let leader: { readonly host: string; readonly port: number } | undefined;
   let refusal: { readonly code: number; readonly details: string } | undefined;
   let server: Server;
@@ -179,14 +184,24 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     });
   };
 
+  const endRead = (call: ReadCall): void => {
+    if (failingReads === 0) return void call.end();
+    failingReads -= 1;
+    call.emit('error', rpcError(status.UNAVAILABLE, 'The connection was lost.'));
+  };
+
   const read = (call: ReadCall): void => {
     asked.read += 1;
     const options = call.request.getOptions();
-    const error = refused(call);
+    const isStrange = wish.readsWithoutFilters === true && options?.hasFilter() === true;
+    const error =
+      isStrange && !options.hasSubscription() ? rpcError(status.UNKNOWN, 'What is this?') : refused(call);
     if (error !== undefined || options === undefined) return void call.emit('error', error);
     try {
       if (!options.hasSubscription())
-        return void readOnce(log, call, options).catch((wrong: unknown) => call.emit('error', wrong));
+        return void readOnce(log, call, options)
+          .then((isDone) => isDone && endRead(call))
+          .catch((wrong: unknown) => call.emit('error', wrong));
       const subscription = subscribe(log, call, options);
       subscriptions.add(subscription);
       const forget = (): void => void subscriptions.delete(subscription);
@@ -257,6 +272,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     asked,
     subscriptions,
     nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
+    failReads: (times) => (failingReads = times),
     notLeader: (other) => (leader = other),
     refuseAll: (error) => (refusal = error),
     kill: async () => {

@@ -1,0 +1,37 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { join } from 'node:path';
+import { openGate } from './event-store/gate';
+import { logOf } from './log-under-test';
+
+/** The event log of a folder for a program that is to wait for it. */
+export interface HeldLog {
+  /** What the program must be given to use it. */
+  readonly env: Readonly<Record<string, string>>;
+  /** From now on no append is done, until what this gives is called. */
+  hold(): () => void;
+  close(): Promise<void>;
+}
+
+const holdFile = (path: string) => (): (() => void) => {
+  const db = new DatabaseSync(path, { timeout: 5_000 });
+  db.exec('BEGIN IMMEDIATE');
+  return () => {
+    db.exec('ROLLBACK');
+    db.close();
+  };
+};
+
+/** SQLite is locked; an event store is behind a gate, and must be a single server that is reached without TLS. */
+export const heldLog = async (folder: string): Promise<HeldLog> => {
+  const { EVENTSTORE_URL } = logOf(folder);
+  if (EVENTSTORE_URL === undefined)
+    return { env: {}, hold: holdFile(join(folder, 'events.db')), close: async () => undefined };
+  const { hostname, port } = new URL(EVENTSTORE_URL);
+  const gate = await openGate(() => Number(port), hostname);
+  const hold = (): (() => void) => {
+    gate.freeze();
+    return gate.thaw;
+  };
+  const behind = EVENTSTORE_URL.replace(`${hostname}:${port}`, `127.0.0.1:${gate.port}`);
+  return { env: { EVENTSTORE_URL: behind }, hold, close: gate.shut };
+};
