@@ -22,6 +22,8 @@ interface Span {
   readonly last: number;
   readonly events: number;
   readonly bytes: number;
+  /** How many of them are texts, as all should be. */
+  readonly texts: number;
 }
 
 /** Takes rows until the batch is full. No statement stays open when it returns. */
@@ -68,11 +70,12 @@ export const eventReader = (db: Database, news: Tail) => {
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
   const spanOfAll = db.prepare(
-    `SELECT max(position) AS last, count(*) AS events, sum(octet_length(data) + octet_length(metadata)) AS bytes
+    `SELECT max(position) AS last, count(*) AS events, sum(octet_length(data) + octet_length(metadata)) AS bytes,
+       sum(typeof(data) = 'text' AND typeof(metadata) = 'text') AS texts
      FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
   );
   const textOfAll = db.prepare(
-    `SELECT ${PAGE_TEXT} AS text
+    `SELECT ${PAGE_TEXT} AS text, octet_length(${PAGE_TEXT}) AS length
      FROM (SELECT ${COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position)`,
   );
   const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
@@ -107,11 +110,12 @@ export const eventReader = (db: Database, news: Tail) => {
 
   /** A page as one text, unless it is too large or does not come apart again: then row by row. */
   const takeAll = (after: number): Page => {
-    const { last, events, bytes } = spanOfAll.get(after) as Span;
+    const { last, events, bytes, texts } = spanOfAll.get(after) as Span;
     if (events === 0) return { batch: [], full: false };
-    if (bytes >= BATCH_BYTES) return takeBatch(ofAll.iterate(after));
-    const { text } = textOfAll.get(after, last) as { text: string };
-    const batch = pageOf(text, events, after);
+    if (bytes >= BATCH_BYTES || texts < events) return takeBatch(ofAll.iterate(after));
+    const { text, length } = textOfAll.get(after, last) as { text: string; length: number };
+    // The driver cuts a text at a NUL.
+    const batch = Buffer.byteLength(text) === length ? pageOf(text, events, after) : undefined;
     return batch === undefined ? takeBatch(ofAll.iterate(after)) : { batch, full: events === BATCH_EVENTS };
   };
 

@@ -70,6 +70,29 @@ export const eventOf = ([
 
 const WIDTH = COLUMNS.split(', ').length;
 
+/** Part of a long text keeps all of it in memory: what others may keep is made a text of its own. */
+const own = <T extends string | readonly string[]>(texts: T): T => JSON.parse(JSON.stringify(texts)) as T;
+
+/** There are few types. */
+const MOST_TYPES = 1_000;
+const types = new Map<string, string>();
+const ownType = (type: string): string => {
+  const known = types.get(type);
+  if (known !== undefined) return known;
+  if (types.size >= MOST_TYPES) types.clear();
+  const made = own(type);
+  types.set(made, made);
+  return made;
+};
+
+const ownIds = (parts: readonly string[]): readonly string[] => {
+  const ids: string[] = [];
+  for (let at = 3; at < parts.length; at += WIDTH) ids.push(parts[at] as string);
+  return own(ids);
+};
+
+type Texts = readonly [string, string, string, string, string, string, string, string];
+
 /** The events of such a text. Undefined: it does not come apart into so many rows in the order of the log. */
 export const pageOf = (
   text: string,
@@ -78,21 +101,29 @@ export const pageOf = (
 ): readonly (LoggedEvent & { readonly bytes: number })[] | undefined => {
   const parts = text.split(BETWEEN);
   if (parts.length !== rows * WIDTH) return undefined;
+  const ids = ownIds(parts);
   const page: ReturnType<typeof eventOf>[] = [];
-  let last = after;
-  let lastStream = '';
-  for (let at = 0; at < parts.length; at += WIDTH) {
-    const [position, stream, revision, id, type, data, metadata, recordedAt] = parts.slice(
-      at,
-      at + WIDTH,
-    ) as [string, string, string, string, string, string, string, string];
+  let [last, lastStream] = [after, ''];
+  for (const [row, id] of ids.entries()) {
+    const texts = parts.slice(row * WIDTH, (row + 1) * WIDTH) as unknown as Texts;
+    const [position, stream, revision, , type, data, metadata, recordedAt] = texts;
     const here = Number(position);
     // Also true of what is no number.
     if (!(here > last)) return undefined;
     last = here;
-    // One and the same text for neighbours: whoever looks it up need not look at its letters again.
-    if (stream !== lastStream) lastStream = stream;
-    page.push(eventOf([here, lastStream, Number(revision), id, type, data, metadata, Number(recordedAt)]));
+    // Neighbours often share their stream.
+    if (stream !== lastStream) lastStream = own(stream);
+    const columns: Row = [
+      here,
+      lastStream,
+      Number(revision),
+      id,
+      ownType(type),
+      data,
+      metadata,
+      Number(recordedAt),
+    ];
+    page.push(eventOf(columns));
   }
   return page;
 };
