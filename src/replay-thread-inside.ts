@@ -19,7 +19,11 @@ const { configuration, work } = workerData as {
 };
 const projectors = projections.filter(({ name }) => work.projections.includes(name));
 
-const failureOf = (error: unknown) => ({ code: codeOf(error) ?? 'failed', message: messageOf(error) });
+const failureOf = (error: unknown) => {
+  const code = codeOf(error);
+  const stack = error instanceof Error ? error.stack : undefined;
+  return { message: messageOf(error), ...(code === undefined ? { stack } : { code }) };
+};
 const onTrouble = (what: string, error: unknown): void =>
   tell({ tell: 'trouble', what, ...failureOf(error) });
 
@@ -40,7 +44,7 @@ const verifyTogether = async (
   try {
     return await Promise.allSettled(verifying);
   } finally {
-    await place.remove();
+    await place.remove().catch((error: unknown) => onTrouble('A scratch store could not be removed.', error));
   }
 };
 

@@ -17,10 +17,15 @@ export type ReplayWork =
     }
   | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId?: string };
 
+/** What went wrong: an expected failure has a code, a mistake of ours the place where it was made. */
 interface Failure {
-  readonly code: string;
+  readonly code?: string;
   readonly message: string;
+  readonly stack?: string | undefined;
 }
+
+const errorOf = ({ code, message, stack }: Failure): Error =>
+  code === undefined ? Object.assign(new Error(message), { stack }) : fault(code, message);
 
 export type ReplayTold =
   | { readonly tell: 'step'; readonly projection: string; readonly step: RebuildStep }
@@ -61,8 +66,11 @@ const inThread = <T>(
   new Promise((resolve) => {
     const outcomes = new Map<string, PromiseSettledResult<T>>();
     let end = 'The replaying thread ended before it was done.';
-    const fail = (projection: string, { code, message }: Failure): void =>
-      void outcomes.set(projection, { status: 'rejected', reason: fault(code, message) });
+    /** What is done stays done, though tidying up after it failed. */
+    const fail = (projection: string, failure: Failure): void => {
+      if (outcomes.has(projection)) return;
+      outcomes.set(projection, { status: 'rejected', reason: errorOf(failure) });
+    };
     const worker = new Worker(join(__dirname, 'replay-thread-inside.js'), {
       workerData: { configuration, work },
       resourceLimits: HEAP,
@@ -75,8 +83,7 @@ const inThread = <T>(
     });
     worker.on('error', (error) => (end = `The replaying thread died: ${error.message}`));
     worker.on('exit', () => {
-      for (const name of work.projections)
-        if (!outcomes.has(name)) fail(name, { code: 'failed', message: end });
+      for (const name of work.projections) fail(name, { code: 'failed', message: end });
       resolve(outcomes);
     });
   });
@@ -94,7 +101,7 @@ const inThreads = async <T>(
 };
 
 const troubled = (onTrouble: OnTrouble, told: ReplayTold): void => {
-  if (told.tell === 'trouble') onTrouble(told.what, fault(told.code, told.message));
+  if (told.tell === 'trouble') onTrouble(told.what, errorOf(told));
 };
 
 /** Rebuilds several at the same time, in threads that write for themselves. One that fails does not stop the others. */

@@ -27,7 +27,7 @@ export interface ReplayParts {
   readonly onTrouble: (what: string, error: unknown) => void;
   /** Shared by those who replay at the same time, so that the log is read once. */
   readonly pages?: Pages;
-  /** Indexes keep the writing thread for long: those that are rebuilt together wait for each other around them. */
+  /** Indexes keep the thread that writes for long: those that are rebuilt together wait for each other around them. */
   readonly allFilled?: () => Promise<void>;
   readonly allIndexed?: () => Promise<void>;
 }

@@ -18,7 +18,7 @@ export const write = (slot: Slot, document: Document | undefined): void => {
 
 type Shelf = Map<string, Map<string, Map<string, Slot>>>;
 
-/** So many documents are remembered at least, and twice as many at most: the next batch often needs the last ones'. */
+/** About so many documents are remembered, and those of the last batch anyhow: the next one often needs them. */
 const MOST_KEPT = 2_048;
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {

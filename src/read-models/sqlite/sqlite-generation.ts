@@ -10,7 +10,7 @@ import type { WriteRequest } from './writer';
 
 /**
  * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
- * writes, so that they get the same numbers wherever the batches of a filling end.
+ * writes, so that they get the same numbers, as a rule, wherever the batches of a filling end.
  */
 const flatten = (writes: readonly Write[], fields: ReadonlyMap<string, readonly string[]>): Writes => {
   const groups = new Map<string, Field[]>();

@@ -103,9 +103,10 @@ export const borderIn = (collection: Collection, { index, equal = [], border }: 
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, index)} WHERE tenant = ?${tests}`;
 };
 
-const placed = (place: Place): (string | number)[] => {
+/** A tenant has another number in each file: where only its rows are asked for, the number in the place does not count. */
+const placed = (place: Place, tenant: number | undefined): (string | number)[] => {
   const [number = '', ...key] = place.split(' ');
-  return key.length === 0 ? [Number(number)] : [Number(number), key.join(' ')];
+  return key.length === 0 ? [Number(number)] : [tenant ?? Number(number), key.join(' ')];
 };
 
 /**
@@ -121,8 +122,8 @@ export const lyingIn = (
   const [place, hole] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
   const tests: [string, (string | number)[]][] = [];
   if (tenant !== undefined) tests.push(['d.tenant = ?', [tenant]]);
-  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after)]);
-  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo)]);
+  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after, tenant)]);
+  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo, tenant)]);
   const where = tests.length === 0 ? '' : ` WHERE ${tests.map(([test]) => test).join(' AND ')}`;
   return {
     place: byKey ? `d.tenant || ' ' || d.key` : `CAST(d.rowid AS TEXT)`,
