@@ -3,6 +3,8 @@ import type { Generation } from './read-models';
 
 /** More than this is not remembered: then it begins anew. */
 const MOST_REMEMBERED = 2_000;
+/** Whoever asks chooses part of a question's name: long ones are not kept. */
+const LONGEST_NAME = 1_000;
 
 /** What was read of a generation while it stayed as it is. Promises are kept, so that what fails is not remembered. */
 const remembered = (generation: Generation): Reader => {
@@ -11,6 +13,7 @@ const remembered = (generation: Generation): Reader => {
   const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
     const known = answers.get(name);
     if (known !== undefined) return known as Promise<T>;
+    if (name.length > LONGEST_NAME) return ask();
     if (answers.size >= MOST_REMEMBERED) answers.clear();
     const answer = ask();
     answers.set(name, answer);
@@ -29,7 +32,18 @@ const remembered = (generation: Generation): Reader => {
           generation.find(tenantId, collection, query),
         );
 
-  return { get, find, count: generation.count, countBefore: generation.countBefore };
+  /** Who pages through a long selection has it counted for every page. */
+  const count: Reader['count'] = (tenantId, collection, selection) =>
+    once(`${tenantId}#${collection} ${JSON.stringify(selection)}`, () =>
+      generation.count(tenantId, collection, selection),
+    );
+
+  const countBefore: Reader['countBefore'] = (tenantId, collection, line, value) =>
+    once(`${tenantId}<${collection} ${JSON.stringify([line, value])}`, () =>
+      generation.countBefore(tenantId, collection, line, value),
+    );
+
+  return { get, find, count, countBefore };
 };
 
 /** Another one at every turn, so that nobody keeps anything by it for longer. */

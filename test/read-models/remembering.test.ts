@@ -20,8 +20,10 @@ const counted = (generation: Generation) => {
       reads.count += 1;
       return read(...asked);
     };
-  const { get, find } = generation;
-  return { reads, generation: { ...generation, get: counting(get), find: counting(find) } };
+  const { get, find, count, countBefore } = generation;
+  const asked = { get: counting(get), find: counting(find) };
+  const numbers = { count: counting(count), countBefore: counting(countBefore) };
+  return { reads, generation: { ...generation, ...asked, ...numbers } };
 };
 
 describe('readers that remember', () => {
@@ -75,6 +77,22 @@ describe('readers that remember', () => {
       expect(await ask()).toEqual(both(`text ${i}`));
     }
     expect(here.reads.count).toBe(102);
+  });
+
+  it('count once while nothing changes, however many pages are asked for', async () => {
+    const { upToDate, reader } = remembering(() => here.generation);
+    const shelf = { index: 'by_shelf', equal: ['a'] };
+    const numbers = async (): Promise<readonly number[]> => {
+      await upToDate();
+      const notes = reader('notes');
+      return [await notes.count(TENANT, 'notes', shelf), await notes.count(TENANT, 'notes', {})];
+    };
+    expect(await numbers()).toEqual([1, 1]);
+    expect(await numbers()).toEqual([1, 1]);
+    expect(here.reads.count).toBe(2);
+    await write('another');
+    expect(await numbers()).toEqual([1, 1]);
+    expect(here.reads.count).toBe(4);
   });
 
   it('share a look with what was asked before it, never with what was asked after it', async () => {
@@ -138,14 +156,15 @@ describe('readers that remember', () => {
     expect(readers.reader('notes')).not.toBe(before);
   });
 
-  it('do not keep pages, nor more than they may', async () => {
+  it('do not keep pages, nor long questions, nor more than they may', async () => {
     const readers = remembering(() => here.generation);
     await readers.upToDate();
     const reader = readers.reader('notes');
     for (let i = 0; i < 3; i += 1) await reader.find(TENANT, 'notes', { ...FIRST, limit: 20 });
-    expect(here.reads.count).toBe(3);
+    for (let i = 0; i < 3; i += 1) await reader.get(TENANT, 'notes', 'x'.repeat(1_000));
+    expect(here.reads.count).toBe(6);
     for (let i = 0; i < 2_001; i += 1) await reader.get(TENANT, 'notes', `key ${i}`);
     await reader.get(TENANT, 'notes', 'key 0');
-    expect(here.reads.count).toBe(3 + 2_002);
+    expect(here.reads.count).toBe(6 + 2_002);
   });
 });
