@@ -25,11 +25,14 @@ export const accessLog = ({ logger }: ApiParts): Step => {
     else ctx.res.once('close', () => tell(ctx, began));
   };
 
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const began = monotonicMs();
-    const isWanted = logger.isLevelEnabled('info');
-    if (isWanted) tellAtEnd(ctx, began);
-    await next();
-    if (!isWanted && ctx.state.error !== undefined) tellAtEnd(ctx, began);
+    if (logger.isLevelEnabled('info')) {
+      tellAtEnd(ctx, began);
+      return next();
+    }
+    return next().then(() => {
+      if (ctx.state.error !== undefined) tellAtEnd(ctx, began);
+    });
   };
 };

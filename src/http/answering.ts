@@ -5,6 +5,7 @@ import { PARKED_KEY, type ParkedTenant } from '../projecting/fold-batch';
 import { PARKED } from '../read-models/read-models';
 import { givenIn } from './parameters';
 import { queryOf } from './query';
+import type { Position } from '../event-log/event-log';
 import { rawBodyOf } from './request-body';
 import type { Answer, Asked, Route } from './route';
 
@@ -37,21 +38,23 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
  * A write is answered when the read models show it. If they cannot, it is durable all the same, and says so; while the
  * service starts no read is answered, so nothing is waited for.
  */
-const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Promise<void> => {
-  if (answer.position === undefined || ctx.state.key === undefined) return;
+const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
   const shown = await parts
-    .reached(answer.position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
+    .reached(position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
     .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-const tellGaps = async (ctx: ApiContext, { from }: Route, { reader, headers }: ApiParts): Promise<void> => {
-  if (from === undefined || ctx.state.key === undefined) return;
-  const parked = await reader(from).get(ctx.state.key.tenantId, PARKED, PARKED_KEY);
-  if (parked !== undefined) ctx.set(headers.completeUntil, (parked as unknown as ParkedTenant).recorded_at);
-};
+const parkedTenant = (
+  { state: { key } }: ApiContext,
+  { from }: Route,
+  { reader }: ApiParts,
+): Promise<ParkedTenant | undefined> | undefined =>
+  from === undefined || key === undefined
+    ? undefined
+    : (reader(from).get(key.tenantId, PARKED, PARKED_KEY) as unknown as Promise<ParkedTenant | undefined>);
 
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
   ctx.res.setHeader('Cache-Control', 'private, no-cache');
@@ -73,8 +76,9 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
 export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
-    await tellGaps(ctx, route, parts); // first: a tenant that is freed meanwhile gives more than was said, not less
+    const parked = await parkedTenant(ctx, route, parts); // first: a tenant that is freed meanwhile gives more than was said, not less
+    if (parked !== undefined) ctx.set(parts.headers.completeUntil, parked.recorded_at);
     const answer = await route.handle(askedOf(ctx, route, parts), parts);
-    await showWrite(ctx, answer, parts);
+    if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
     send(ctx, route, answer);
   };

@@ -43,6 +43,8 @@ export interface ApiState {
   /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
   at: string;
   deadline: number;
+  /** Without a trailing slash: both are the same. */
+  path: string;
   /** What the limits count by. */
   clientAddress: string;
   /** The target of the request has no path; it stands as `/` from here on. */
@@ -70,7 +72,3 @@ export const headerOf = (ctx: ApiContext, name: string): string | undefined => {
   const value = ctx.req.headers[name.toLowerCase()];
   return Array.isArray(value) ? value.join(', ') : value;
 };
-
-/** The path without a trailing slash: both are the same. */
-export const pathOf = (ctx: ApiContext): string =>
-  ctx.path.length > 1 && ctx.path.endsWith('/') ? ctx.path.slice(0, -1) : ctx.path;

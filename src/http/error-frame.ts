@@ -60,10 +60,5 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
 /** Whatever is thrown further in becomes a problem body here. */
 export const errorFrame =
   ({ publicUrl }: ApiParts): Step =>
-  async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      answer(ctx, error, publicUrl);
-    }
-  };
+  (ctx, next) =>
+    next().catch((error: unknown) => answer(ctx, error, publicUrl));

@@ -27,11 +27,8 @@ const note = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
 /** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
 export const refusedAccess =
   (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
+  (ctx, next) =>
+    next().catch((error: unknown) => {
       note(ctx, error, parts);
       throw error;
-    }
-  };
+    });

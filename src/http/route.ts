@@ -25,7 +25,7 @@ export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly answer: GoodAnswer;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Promise<Answer>;
+  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Answer | Promise<Answer>;
 }
 
 export type GoodAnswer =
