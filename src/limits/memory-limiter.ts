@@ -23,6 +23,16 @@ export class MemoryLimiter extends RateLimiterStoreAbstract {
     this.counters = counters;
   }
 
+  /**
+   * Counts at once where the limit is not passed: there is nothing to decide and nothing to wait for. Undefined: nothing
+   * is counted yet, the library does and decides.
+   */
+  countWithin(address: string): RateLimiterRes | undefined {
+    const key = this.getKey(address);
+    if ((this.counters.get(key)?.points ?? 0) >= this.points) return undefined;
+    return this._getRateLimiterRes(key, 1, this.counters.add(key, 1, this.duration * 1_000));
+  }
+
   _upsert(key: string, points: number, ms: number, begins: boolean): Promise<Count> {
     return Promise.resolve(
       begins ? this.counters.block(key, points, ms) : this.counters.add(key, points, ms),

@@ -157,7 +157,7 @@ describe('rate limits', () => {
 
   it('hold for requests at the same time', async () => {
     const { count, status } = limits();
-    const all = await Promise.all(Array.from({ length: 1_500 }, () => count('GET', '/x', A)));
+    const all = await Promise.all(Array.from({ length: 1_500 }, async () => count('GET', '/x', A)));
     expect(all.filter(passed)).toHaveLength(1_000);
     expect(all.filter(({ refused }) => refused?.blockStarted === true)).toHaveLength(1);
     expect(status().blocks_started).toBe(1);
@@ -274,7 +274,7 @@ describe('shared counters', () => {
     state.mood = 'silent';
     const { many, count, status } = limits(five, { shared });
     const began = performance.now();
-    const all = await Promise.all(Array.from({ length: 6 }, () => count('GET', '/x', A)));
+    const all = await Promise.all(Array.from({ length: 6 }, async () => count('GET', '/x', A)));
     expect(performance.now() - began).toBeLessThan(1_500);
     expect(all.filter(passed)).toHaveLength(5);
     state.mood = 'well';
