@@ -29,8 +29,8 @@ export class MemoryLimiter extends RateLimiterStoreAbstract {
    */
   countWithin(address: string): RateLimiterRes | undefined {
     const key = this.getKey(address);
-    if ((this.counters.get(key)?.points ?? 0) >= this.points) return undefined;
-    return this._getRateLimiterRes(key, 1, this.counters.add(key, 1, this.duration * 1_000));
+    const count = this.counters.addWithin(key, this.points, this.duration * 1_000);
+    return count && this._getRateLimiterRes(key, 1, count);
   }
 
   _upsert(key: string, points: number, ms: number, begins: boolean): Promise<Count> {
