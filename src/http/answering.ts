@@ -6,7 +6,9 @@ import { PARKED } from '../read-models/read-models';
 import { givenIn } from './parameters';
 import { queryOf } from './query';
 import type { Position } from '../event-log/event-log';
+import { rememberedBy } from './remembered-by';
 import { rawBodyOf } from './request-body';
+import type { Reader } from '../../projections/projector';
 import type { Answer, Asked, Route } from './route';
 
 /** How long a write waits for the read models before it is answered as pending. */
@@ -47,14 +49,27 @@ const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): 
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-const parkedTenant = (
-  { state: { key } }: ApiContext,
-  { from }: Route,
-  { reader }: ApiParts,
-): Promise<ParkedTenant | undefined> | undefined =>
-  from === undefined || key === undefined
-    ? undefined
-    : (reader(from).get(key.tenantId, PARKED, PARKED_KEY) as unknown as Promise<ParkedTenant | undefined>);
+interface Gap {
+  readonly completeUntil?: string;
+}
+
+const gaps = rememberedBy<Gap>();
+
+const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
+  const parked = await reader.get(tenantId, PARKED, PARKED_KEY);
+  const gap = parked === undefined ? {} : { completeUntil: (parked as unknown as ParkedTenant).recorded_at };
+  gaps(reader).set(tenantId, gap);
+  return gap;
+};
+
+const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): void | Promise<void> => {
+  const { tenantId = '' } = ctx.state;
+  const tell = ({ completeUntil }: Gap): void => {
+    if (completeUntil !== undefined) ctx.set(headers.completeUntil, completeUntil);
+  };
+  const known = gaps(reader).get(tenantId);
+  return known === undefined ? findGap(reader, tenantId).then(tell) : tell(known);
+};
 
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
   ctx.res.setHeader('Cache-Control', 'private, no-cache');
@@ -76,8 +91,8 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
 export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
-    const parked = await parkedTenant(ctx, route, parts); // first: a tenant that is freed meanwhile gives more than was said, not less
-    if (parked !== undefined) ctx.set(parts.headers.completeUntil, parked.recorded_at);
+    // First: a tenant that is freed meanwhile gives more than was said, not less.
+    if (route.from !== undefined) await tellGap(ctx, parts.reader(route.from), parts);
     const answer = await route.handle(askedOf(ctx, route, parts), parts);
     if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
     send(ctx, route, answer);
