@@ -40,7 +40,9 @@ export interface ApiParts extends RouteParts {
 /** What the steps of one request tell each other. */
 export interface ApiState {
   traceId: string;
-  /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
+  /** When the request began to arrive, on the monotonic clock. */
+  arrivedMs: number;
+  /** When it was here, ISO 8601, and until when it is to be answered, on the monotonic clock. */
   at: string;
   deadline: number;
   /** Without a trailing slash: both are the same. */

@@ -39,6 +39,7 @@ export const arrival = ({ headers, isOpen }: ApiParts): Step => {
     const sent = headerOf(ctx, traceHeader);
     state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
     arrived(ctx);
+    state.arrivedMs = state.deadline - ANSWER_WITHIN_MS;
     const path = pathOf(ctx);
     if (path === undefined) {
       req.url = '/';
