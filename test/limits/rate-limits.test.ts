@@ -204,7 +204,7 @@ describe('counters that fail', () => {
       throw new Error('No memory.');
     };
     const memory: Counters = { ...boundedCounters(10), add: fail, addWithin: fail };
-    const { many, status, told } = limits(readPolicies('global=5')!, { memory });
+    const { many, status, told } = limits(readPolicies('global=5'), { memory });
     expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
     expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
     expect(told).toEqual(['Requests are not counted: every rate counter fails.']);
