@@ -20,16 +20,16 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
   const { tenantId, digest, application } = key;
   const writes = route.method !== 'get';
   const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
-  const precondition = writes ? ifMatch(headerOf(ctx, 'If-Match')) : undefined;
+  const precondition = writes ? ifMatch(headerOf(ctx, 'if-match')) : undefined;
   return {
     tenantId,
     application,
     caller: { kind: 'key', digest, applicationId: application.id, at },
-    ...(route.permission === undefined ? {} : { permission: route.permission }),
+    permission: route.permission,
     query: givenIn(route.parameters ?? {}, queryOf(ctx.querystring)),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
-    ...(idempotency === undefined ? {} : { idempotency }),
-    ...(precondition === undefined ? {} : { precondition }),
+    idempotency,
+    precondition,
     at,
     traceId,
     deadline,
@@ -62,9 +62,9 @@ const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
   return gap;
 };
 
-const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): void | Promise<void> => {
+const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): Promise<void> | undefined => {
   const { tenantId = '' } = ctx.state;
-  const tell = ({ completeUntil }: Gap): void => {
+  const tell = ({ completeUntil }: Gap): undefined => {
     if (completeUntil !== undefined) ctx.set(headers.completeUntil, completeUntil);
   };
   const known = gaps(reader).get(tenantId);
@@ -76,7 +76,7 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
   ctx.status = answer.status;
   if (answer.etag !== undefined) {
     ctx.res.setHeader('ETag', etagOf(answer.etag));
-    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'If-None-Match'), answer.etag)) {
+    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), answer.etag)) {
       ctx.status = 304;
       return;
     }
@@ -92,8 +92,10 @@ export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
     // First: a tenant that is freed meanwhile gives more than was said, not less.
-    if (route.from !== undefined) await tellGap(ctx, parts.reader(route.from), parts);
-    const answer = await route.handle(askedOf(ctx, route, parts), parts);
+    const told = route.from === undefined ? undefined : tellGap(ctx, parts.reader(route.from), parts);
+    if (told !== undefined) await told;
+    const handled = route.handle(askedOf(ctx, route, parts), parts);
+    const answer = handled instanceof Promise ? await handled : handled;
     if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
     send(ctx, route, answer);
   };

@@ -23,8 +23,10 @@ const bounded = <T>(): Remembered<T> => {
 export const rememberedBy = <T>(): ((reader: Reader) => Remembered<T>) => {
   const all = new WeakMap<Reader, Remembered<T>>();
   return (reader) => {
-    const known = all.get(reader) ?? bounded<T>();
-    all.set(reader, known);
-    return known;
+    const known = all.get(reader);
+    if (known !== undefined) return known;
+    const fresh = bounded<T>();
+    all.set(reader, fresh);
+    return fresh;
   };
 };

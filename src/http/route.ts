@@ -63,11 +63,11 @@ export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
   readonly application: HeldBy;
   readonly caller: Caller;
   /** The route's own. */
-  readonly permission?: string;
+  readonly permission: string | undefined;
   readonly query: Query;
   readonly body: Body;
-  readonly idempotency?: Idempotency;
-  readonly precondition?: (tenant: ActiveTenant) => boolean;
+  readonly idempotency: Idempotency | undefined;
+  readonly precondition: ((tenant: ActiveTenant) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
   readonly deadline: number;

@@ -47,15 +47,11 @@ interface Place {
   readonly steps: ReadonlyMap<string, Step>;
 }
 
-const inOrder =
-  (steps: readonly Step[]): Step =>
-  (ctx, next) => {
-    const from = (at: number): Promise<unknown> => {
-      const step = steps[at];
-      return step === undefined ? next() : Promise.resolve(step(ctx, () => from(at + 1)));
-    };
-    return from(0);
-  };
+const inOrder = (steps: readonly Step[]): Step =>
+  steps.reduceRight<Step>(
+    (rest, step) => (ctx, next) => step(ctx, () => rest(ctx, next)),
+    (_, next) => next(),
+  );
 
 /** Declared routes, each with its checks in order; then what is left is 404 or 405. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
