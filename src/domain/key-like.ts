@@ -22,10 +22,13 @@ const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(/[0-9A-Za-z_]/.test(String.fromCharCode(code))),
 );
 const hasRun = (text: string): boolean => {
-  let run = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    run = isWord[text.charCodeAt(at)] === 1 ? run + 1 : 0;
-    if (run === SHORTEST) return true;
+  let from = 0;
+  while (from + SHORTEST <= text.length) {
+    // From the end of a possible run: the last character that is no part of it tells where the next one may begin.
+    let at = from + SHORTEST - 1;
+    while (at >= from && isWord[text.charCodeAt(at)] === 1) at -= 1;
+    if (at < from) return true;
+    from = at + 1;
   }
   return false;
 };

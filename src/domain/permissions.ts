@@ -54,10 +54,8 @@ export const isApplicationType = (text: string): text is ApplicationType =>
 export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
   permissions.filter((permission) => permission.applicationTypes.includes(type));
 
-const assignablePairs = new Set(
-  permissions.flatMap((p) => p.applicationTypes.map((type) => `${type} ${p.type}`)),
-);
+const typesByPermission = new Map(permissions.map((p) => [p.type, p.applicationTypes]));
 
 /** May an Application of this type ever hold this permission? */
 export const isAssignable = (permission: string, type: ApplicationType): boolean =>
-  assignablePairs.has(`${type} ${permission}`);
+  typesByPermission.get(permission)?.includes(type) === true;

@@ -5,7 +5,10 @@ import { PARKED_KEY, type ParkedTenant } from '../projecting/fold-batch';
 import { PARKED } from '../read-models/read-models';
 import { givenIn } from './parameters';
 import { queryOf } from './query';
+import type { Position } from '../event-log/event-log';
+import { rememberedBy } from './remembered-by';
 import { rawBodyOf } from './request-body';
+import type { Reader } from '../../projections/projector';
 import type { Answer, Asked, Route } from './route';
 
 /** How long a write waits for the read models before it is answered as pending. */
@@ -17,16 +20,16 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
   const { tenantId, digest, application } = key;
   const writes = route.method !== 'get';
   const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
-  const precondition = writes ? ifMatch(headerOf(ctx, 'If-Match')) : undefined;
+  const precondition = writes ? ifMatch(headerOf(ctx, 'if-match')) : undefined;
   return {
     tenantId,
     application,
     caller: { kind: 'key', digest, applicationId: application.id, at },
-    ...(route.permission === undefined ? {} : { permission: route.permission }),
+    permission: route.permission,
     query: givenIn(route.parameters ?? {}, queryOf(ctx.querystring)),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
-    ...(idempotency === undefined ? {} : { idempotency }),
-    ...(precondition === undefined ? {} : { precondition }),
+    idempotency,
+    precondition,
     at,
     traceId,
     deadline,
@@ -37,20 +40,35 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
  * A write is answered when the read models show it. If they cannot, it is durable all the same, and says so; while the
  * service starts no read is answered, so nothing is waited for.
  */
-const showWrite = async (ctx: ApiContext, answer: Answer, parts: ApiParts): Promise<void> => {
-  if (answer.position === undefined || ctx.state.key === undefined) return;
+const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
   const shown = await parts
-    .reached(answer.position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
+    .reached(position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
     .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-const tellGaps = async (ctx: ApiContext, { from }: Route, { reader, headers }: ApiParts): Promise<void> => {
-  if (from === undefined || ctx.state.key === undefined) return;
-  const parked = await reader(from).get(ctx.state.key.tenantId, PARKED, PARKED_KEY);
-  if (parked !== undefined) ctx.set(headers.completeUntil, (parked as unknown as ParkedTenant).recorded_at);
+interface Gap {
+  readonly completeUntil?: string;
+}
+
+const gaps = rememberedBy<Gap>();
+
+const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
+  const parked = await reader.get(tenantId, PARKED, PARKED_KEY);
+  const gap = parked === undefined ? {} : { completeUntil: (parked as unknown as ParkedTenant).recorded_at };
+  gaps(reader).set(tenantId, gap);
+  return gap;
+};
+
+const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): Promise<void> | undefined => {
+  const { tenantId = '' } = ctx.state;
+  const tell = ({ completeUntil }: Gap): undefined => {
+    if (completeUntil !== undefined) ctx.set(headers.completeUntil, completeUntil);
+  };
+  const known = gaps(reader).get(tenantId);
+  return known === undefined ? findGap(reader, tenantId).then(tell) : tell(known);
 };
 
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
@@ -58,7 +76,7 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
   ctx.status = answer.status;
   if (answer.etag !== undefined) {
     ctx.res.setHeader('ETag', etagOf(answer.etag));
-    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'If-None-Match'), answer.etag)) {
+    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), answer.etag)) {
       ctx.status = 304;
       return;
     }
@@ -73,8 +91,11 @@ const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
 export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
-    await tellGaps(ctx, route, parts); // first: a tenant that is freed meanwhile gives more than was said, not less
-    const answer = await route.handle(askedOf(ctx, route, parts), parts);
-    await showWrite(ctx, answer, parts);
+    // First: a tenant that is freed meanwhile gives more than was said, not less.
+    const told = route.from === undefined ? undefined : tellGap(ctx, parts.reader(route.from), parts);
+    if (told !== undefined) await told;
+    const handled = route.handle(askedOf(ctx, route, parts), parts);
+    const answer = handled instanceof Promise ? await handled : handled;
+    if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
     send(ctx, route, answer);
   };

@@ -40,9 +40,13 @@ export interface ApiParts extends RouteParts {
 /** What the steps of one request tell each other. */
 export interface ApiState {
   traceId: string;
-  /** When it arrived, ISO 8601, and until when it is to be answered, on the monotonic clock. */
+  /** When the request began to arrive, on the monotonic clock. */
+  arrivedMs: number;
+  /** When it was here, ISO 8601, and until when it is to be answered, on the monotonic clock. */
   at: string;
   deadline: number;
+  /** Without a trailing slash: both are the same. */
+  path: string;
   /** What the limits count by. */
   clientAddress: string;
   /** The target of the request has no path; it stands as `/` from here on. */
@@ -70,7 +74,3 @@ export const headerOf = (ctx: ApiContext, name: string): string | undefined => {
   const value = ctx.req.headers[name.toLowerCase()];
   return Array.isArray(value) ? value.join(', ') : value;
 };
-
-/** The path without a trailing slash: both are the same. */
-export const pathOf = (ctx: ApiContext): string =>
-  ctx.path.length > 1 && ctx.path.endsWith('/') ? ctx.path.slice(0, -1) : ctx.path;

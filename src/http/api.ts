@@ -13,7 +13,6 @@ import { listPermissions } from './permissions';
 import { openApiPage } from './openapi/page';
 import { problemPages } from './problem-pages';
 import { readOwnUsage } from './reports';
-import { refusedAccess } from './refused-access';
 import type { Route } from './route';
 import { routing } from './routing';
 import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './tenants';
@@ -44,7 +43,6 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(requireHost);
   app.use(problemPages);
   app.use(openApiPage({ ...parts, routes }));
-  app.use(refusedAccess(parts));
   app.use(authentication(parts));
   app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
   app.on('error', (error) => {

@@ -19,46 +19,59 @@ export const arrived = (ctx: ApiContext): void => {
   ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
 };
 
-const hasPath = (ctx: ApiContext): boolean => {
+/** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
+const pathOf = (ctx: ApiContext): string | undefined => {
   try {
-    return typeof ctx.path === 'string';
+    const { path } = ctx;
+    return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
   } catch {
-    return false;
+    return undefined;
   }
 };
 
+const securityFields = Object.entries(securityHeaders);
+
 /** First of all: when it came, and under which trace id it is known from here on. */
-export const arrival =
-  ({ headers, isOpen }: ApiParts): Step =>
-  async (ctx, next) => {
-    const sent = headerOf(ctx, headers.traceId) ?? '';
-    ctx.state.traceId = isTraceId(sent) ? sent : randomUUID();
+export const arrival = ({ headers, isOpen }: ApiParts): Step => {
+  const traceHeader = headers.traceId.toLowerCase();
+  return (ctx, next) => {
+    const { req, res, state } = ctx;
+    const sent = headerOf(ctx, traceHeader);
+    state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
     arrived(ctx);
-    if (!hasPath(ctx)) {
-      ctx.req.url = '/';
-      ctx.state.pathless = true;
+    state.arrivedMs = state.deadline - ANSWER_WITHIN_MS;
+    const path = pathOf(ctx);
+    if (path === undefined) {
+      req.url = '/';
+      state.pathless = true;
     }
-    ctx.set(securityHeaders);
-    ctx.res.setHeader(headers.traceId, ctx.state.traceId);
-    if (!isOpen()) ctx.set('Connection', 'close');
-    await next();
+    state.path = path ?? '/';
+    for (const [name, value] of securityFields) res.setHeader(name, value);
+    res.setHeader(headers.traceId, state.traceId);
+    if (!isOpen()) res.setHeader('Connection', 'close');
+    return next();
   };
+};
 
 /** Node keeps the first of several. */
-const hostCount = ({ req }: ApiContext): number =>
-  req.rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
-    .length;
+const hostCount = ({ req: { rawHeaders } }: ApiContext): number => {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
+};
 
 /** Node's own answer to a missing Host header has no body, so the check is ours. Whoever sends two wants to confuse. */
-export const requireHost: Step = async (ctx, next) => {
+export const requireHost: Step = (ctx, next) => {
   const hosts = hostCount(ctx);
   if (hosts > 1 || (ctx.req.httpVersion === '1.1' && hosts === 0))
     throw fault('malformed_request', 'An HTTP/1.1 request needs one Host header.');
-  await next();
+  return next();
 };
 
-/** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
-export const requirePath: Step = async (ctx, next) => {
+export const requirePath: Step = (ctx, next) => {
   if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
-  await next();
+  return next();
 };

@@ -9,13 +9,16 @@ import type { Reader } from '../../projections/projector';
 import { findKeyStanding } from '../../projections/applications';
 import { PARKED } from '../read-models/read-models';
 import { PARKED_KEY } from '../projecting/fold-batch';
-import { headerOf, pathOf, type ApiContext, type ApiParts, type Step } from './api-context';
+import { headerOf, type ApiContext, type ApiParts, type ApiState, type Step } from './api-context';
 import { sentIdempotencyKey } from './idempotency';
+import { rememberedBy } from './remembered-by';
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** No moment that a request can come at is later: a key that is good then does not expire. */
 const NEVER = '9999-12-31T23:59:59.999Z';
+
+type KnownKey = NonNullable<ApiState['key']>;
 
 /** Whose key it is. */
 interface Holder {
@@ -23,30 +26,42 @@ interface Holder {
   readonly application: HeldBy;
 }
 
-/** Good keys without an expiry, by digest: known as long as the reader that they were read with shows the same. */
-const lastingKeys = new WeakMap<Reader, Map<string, Holder>>();
+interface Named {
+  readonly key: string;
+  readonly tenantId: string;
+  readonly digest: string;
+}
 
-const lastingKeysIn = (reader: Reader): Map<string, Holder> => {
-  const known = lastingKeys.get(reader) ?? new Map<string, Holder>();
-  lastingKeys.set(reader, known);
-  return known;
+/** Good keys without an expiry, by digest: known as long as the reader that they were read with shows the same. */
+const lastingKeys = rememberedBy<KnownKey>();
+
+/** If the read model cannot be trusted about this tenant, the answer is 503, never a guess. */
+const findKey = async (applications: Reader, { tenantId, digest }: Named, at: string): Promise<KnownKey> => {
+  if ((await applications.get(tenantId, PARKED, PARKED_KEY)) !== undefined)
+    throw fault('tenant_parked', `Tenant ${tenantId} is parked in applications.`);
+  const { keyId, application } = mustBeGood(await findKeyStanding(applications, tenantId, digest, at));
+  const key = { tenantId, digest, keyId, application };
+  if ((await findKeyStanding(applications, tenantId, digest, NEVER)).status === 'good')
+    lastingKeys(applications).set(digest, key);
+  return key;
 };
 
-/** Reads ask the read model. If it cannot be trusted about this tenant, the answer is 503, never a guess. */
-const forReading = async (parts: ApiParts, tenantId: string, digest: string, at: string): Promise<Holder> => {
+/** Reads ask the read model. */
+const read = async (
+  ctx: ApiContext,
+  parts: ApiParts,
+  named: Named,
+  next: () => Promise<unknown>,
+): Promise<void> => {
+  const { state } = ctx;
   if (!parts.isReady())
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
   await parts.upToDate();
   const applications = parts.reader('applications');
-  const lasting = lastingKeysIn(applications);
-  const known = lasting.get(digest);
-  if (known !== undefined) return known;
-  if ((await applications.get(tenantId, PARKED, PARKED_KEY)) !== undefined)
-    throw fault('tenant_parked', `Tenant ${tenantId} is parked in applications.`);
-  const holder = mustBeGood(await findKeyStanding(applications, tenantId, digest, at));
-  if ((await findKeyStanding(applications, tenantId, digest, NEVER)).status === 'good')
-    lasting.set(digest, holder);
-  return holder;
+  const key = lastingKeys(applications).get(named.digest) ?? (await findKey(applications, named, state.at));
+  state.key = key;
+  parts.keyUses.used(key.tenantId, key.keyId, state.at);
+  await next();
 };
 
 /** The one exception to "no key of a deleted tenant": the same deletion again. */
@@ -58,7 +73,7 @@ const repeatsDeletion = (
 ): boolean => {
   const key = sentIdempotencyKey(ctx, parts.headers);
   if (ctx.method !== 'DELETE' || key === undefined) return false;
-  const scope = `${ctx.method} ${pathOf(ctx)}`;
+  const scope = `${ctx.method} ${ctx.state.path}`;
   return fold.replies.get(replyKey(application.id, { key, scope, hash: '' }))?.keyId === keyId;
 };
 
@@ -83,7 +98,7 @@ const isClientsFault = (error: unknown): boolean => {
 const write = async (
   ctx: ApiContext,
   parts: ApiParts,
-  { tenantId, digest }: { tenantId: string; digest: string },
+  { tenantId, digest }: Named,
   next: () => Promise<unknown>,
 ): Promise<void> => {
   const question = holderIn(ctx, parts, digest);
@@ -97,12 +112,6 @@ const write = async (
     throw error;
   }
 };
-
-interface Named {
-  readonly key: string;
-  readonly tenantId: string;
-  readonly digest: string;
-}
 
 /** The key that last came over a connection: mostly it is the same again. It is forgotten with the connection. */
 const lastNamed = new WeakMap<Socket, Named>();
@@ -118,16 +127,13 @@ const namedIn = (key: string, socket: Socket): Named => {
 };
 
 /** 401 comes before everything that could tell a stranger what is here. */
-export const authentication =
-  (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    const key = headerOf(ctx, parts.headers.apiKey);
+export const authentication = (parts: ApiParts): Step => {
+  const keyHeader = parts.headers.apiKey.toLowerCase();
+  return (ctx, next) => {
+    const key = headerOf(ctx, keyHeader);
     if (key === undefined) throw keyRefused('missing');
-    const { tenantId, digest } = namedIn(key, ctx.req.socket);
-    ctx.state.tenantId = tenantId;
-    if (!READING.has(ctx.method)) return write(ctx, parts, { tenantId, digest }, next);
-    const { keyId, application } = await forReading(parts, tenantId, digest, ctx.state.at);
-    ctx.state.key = { tenantId, digest, keyId, application };
-    parts.keyUses.used(tenantId, keyId, ctx.state.at);
-    await next();
+    const named = namedIn(key, ctx.req.socket);
+    ctx.state.tenantId = named.tenantId;
+    return (READING.has(ctx.method) ? read : write)(ctx, parts, named, next);
   };
+};

@@ -3,6 +3,7 @@ import { codeOf, messageOf } from '../fault';
 import { isHttpProblemCode, problems, type HttpProblemCode } from '../problems';
 import type { ApiContext, ApiParts, Step } from './api-context';
 import { etagOf } from './conditions';
+import { noteRefusedAccess } from './refused-access';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
@@ -59,11 +60,9 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
 
 /** Whatever is thrown further in becomes a problem body here. */
 export const errorFrame =
-  ({ publicUrl }: ApiParts): Step =>
-  async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      answer(ctx, error, publicUrl);
-    }
-  };
+  (parts: ApiParts): Step =>
+  (ctx, next) =>
+    next().catch((error: unknown) => {
+      noteRefusedAccess(ctx, error, parts);
+      answer(ctx, error, parts.publicUrl);
+    });

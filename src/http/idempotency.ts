@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Idempotency } from '../domain/events';
-import { headerOf, pathOf, type ApiContext } from './api-context';
+import { headerOf, type ApiContext } from './api-context';
 import { looksLikeKey } from '../domain/key-like';
 import type { HeaderNames } from './header-names';
 import { invalid } from './invalid';
@@ -35,5 +35,5 @@ export const idempotencyOf = (
   const key = idempotencyKeyOf(ctx, headers);
   if (key === undefined) return undefined;
   const hash = createHash('sha256').update(rawBody).digest('hex');
-  return { key, scope: `${ctx.method} ${pathOf(ctx)}`, hash };
+  return { key, scope: `${ctx.method} ${ctx.state.path}`, hash };
 };

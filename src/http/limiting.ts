@@ -1,6 +1,6 @@
 import { fault, type Fault } from '../fault';
-import type { Refused } from '../limits/rate-limits';
-import { pathOf, type ApiContext, type ApiParts, type Step } from './api-context';
+import type { Counted, Refused } from '../limits/rate-limits';
+import type { ApiContext, ApiParts, Step } from './api-context';
 
 const limited = ({ policy, retryAfter }: Refused): Fault =>
   fault(
@@ -21,16 +21,29 @@ const tell = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void 
     'a client passed a rate limit and is blocked',
   );
 
-/** Counts every request that is one, also those that are refused further in: their answers carry the fields, too. */
+/** Every answer tells what was counted, also those that are refused further in. */
+const mustBeWithin = (
+  ctx: ApiContext,
+  { policyField, stateField, refused }: Counted,
+  parts: ApiParts,
+): void => {
+  if (policyField !== undefined) ctx.res.setHeader('RateLimit-Policy', policyField);
+  if (stateField !== undefined) ctx.res.setHeader('RateLimit', stateField);
+  if (refused?.blockStarted === true) tell(ctx, refused, parts);
+  if (refused !== undefined) throw limited(refused);
+};
+
+/** Counts every request that is one. */
 export const limiting =
   (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    const { clientAddress } = ctx.state;
-    const counted = await parts.limits.count(ctx.req.method ?? '', pathOf(ctx), clientAddress);
-    if (counted.policyField !== undefined) ctx.res.setHeader('RateLimit-Policy', counted.policyField);
-    if (counted.stateField !== undefined) ctx.res.setHeader('RateLimit', counted.stateField);
-    const { refused } = counted;
-    if (refused?.blockStarted === true) tell(ctx, refused, parts);
-    if (refused !== undefined) throw limited(refused);
-    await next();
+  (ctx, next) => {
+    const { path, clientAddress } = ctx.state;
+    const counted = parts.limits.count(ctx.req.method ?? '', path, clientAddress);
+    if (counted instanceof Promise)
+      return counted.then((late) => {
+        mustBeWithin(ctx, late, parts);
+        return next();
+      });
+    mustBeWithin(ctx, counted, parts);
+    return next();
   };

@@ -1,5 +1,5 @@
-import { isProblemCode, problems } from '../problems';
-import { pathOf, type Step } from './api-context';
+import { isProblemCode, problems, type ProblemCode } from '../problems';
+import type { ApiContext, Step } from './api-context';
 
 const PATH = /^\/problems\/([a-z_]+)$/;
 
@@ -21,10 +21,7 @@ const page = (
 </html>
 `;
 
-/** The page at an error's `type`: the one thing that needs no key. HTML for people, JSON for programs. */
-export const problemPages: Step = async (ctx, next) => {
-  const code = PATH.exec(pathOf(ctx))?.[1] ?? '';
-  if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || !isProblemCode(code)) return next();
+const show = (ctx: ApiContext, code: ProblemCode): void => {
   const { status, title, meaning } = problems[code];
   ctx.state.route = '/problems/:code';
   ctx.status = 200;
@@ -37,4 +34,12 @@ export const problemPages: Step = async (ctx, next) => {
   }
   ctx.body = JSON.stringify({ code, ...(status === undefined ? {} : { status }), title, meaning });
   ctx.type = 'application/json; charset=utf-8';
+};
+
+/** The page at an error's `type`: the one thing that needs no key. HTML for people, JSON for programs. */
+export const problemPages: Step = (ctx, next) => {
+  const code = PATH.exec(ctx.state.path)?.[1];
+  if (code === undefined || !isProblemCode(code) || (ctx.method !== 'GET' && ctx.method !== 'HEAD'))
+    return next();
+  return show(ctx, code);
 };

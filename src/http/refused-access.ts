@@ -1,9 +1,10 @@
 import type { AccessFault } from '../domain/access';
 import type { KnownKey } from '../domain/authority';
 import { codeOf } from '../fault';
-import type { ApiContext, ApiParts, Step } from './api-context';
+import type { ApiContext, ApiParts } from './api-context';
 
-const note = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
+/** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
+export const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
   const { tenantId, key, at, clientAddress: address } = ctx.state;
   if (tenantId === undefined) return;
   const more = (error as { more?: Readonly<Record<string, unknown>> }).more ?? {};
@@ -23,15 +24,3 @@ const note = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
     access.refused({ ...common, ...of, fault: more['reason'] as AccessFault });
   }
 };
-
-/** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
-export const refusedAccess =
-  (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      note(ctx, error, parts);
-      throw error;
-    }
-  };

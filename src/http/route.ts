@@ -25,7 +25,7 @@ export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly answer: GoodAnswer;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Promise<Answer>;
+  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Answer | Promise<Answer>;
 }
 
 export type GoodAnswer =
@@ -63,11 +63,11 @@ export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
   readonly application: HeldBy;
   readonly caller: Caller;
   /** The route's own. */
-  readonly permission?: string;
+  readonly permission: string | undefined;
   readonly query: Query;
   readonly body: Body;
-  readonly idempotency?: Idempotency;
-  readonly precondition?: (tenant: ActiveTenant) => boolean;
+  readonly idempotency: Idempotency | undefined;
+  readonly precondition: ((tenant: ActiveTenant) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
   readonly deadline: number;

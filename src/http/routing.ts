@@ -3,15 +3,15 @@ import { keyStanding, mustHold } from '../domain/authority';
 import { fault } from '../fault';
 import type { Fold } from '../ledger/fold';
 import { answering } from './answering';
-import { pathOf, type ApiParts, type ApiState, type Step } from './api-context';
+import type { ApiParts, ApiState, Step } from './api-context';
 import { requestBody } from './request-body';
 import type { Route } from './route';
 
 const knownAs =
   (route: Route): Step =>
-  async (ctx, next) => {
+  (ctx, next) => {
     ctx.state.route = route.path;
-    await next();
+    return next();
   };
 
 type Key = NonNullable<ApiState['key']>;
@@ -32,12 +32,13 @@ const mustHoldToWrite = (
 
 const permission =
   ({ method, permission: needed }: Route, parts: ApiParts): Step =>
-  async (ctx, next) => {
+  (ctx, next) => {
     const { key } = ctx.state;
     if (key === undefined) throw new Error('A route was reached without a key.');
-    if (needed !== undefined && method === 'get') mustHold(key.application, needed);
-    else if (needed !== undefined) await mustHoldToWrite(key, needed, ctx.state, parts);
-    await next();
+    if (needed === undefined) return next();
+    if (method !== 'get') return mustHoldToWrite(key, needed, ctx.state, parts).then(next);
+    mustHold(key.application, needed);
+    return next();
   };
 
 /** What there is at a path: its methods, and what a request with each of them goes through. */
@@ -46,15 +47,11 @@ interface Place {
   readonly steps: ReadonlyMap<string, Step>;
 }
 
-const inOrder =
-  (steps: readonly Step[]): Step =>
-  (ctx, next) => {
-    const from = (at: number): Promise<unknown> => {
-      const step = steps[at];
-      return step === undefined ? next() : Promise.resolve(step(ctx, () => from(at + 1)));
-    };
-    return from(0);
-  };
+const inOrder = (steps: readonly Step[]): Step =>
+  steps.reduceRight<Step>(
+    (rest, step) => (ctx, next) => step(ctx, () => rest(ctx, next)),
+    (_, next) => next(),
+  );
 
 /** Declared routes, each with its checks in order; then what is left is 404 or 405. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
@@ -80,8 +77,8 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   };
   const known = new Map(routes.map(({ path }) => [path, placeAt(path)]));
 
-  return async (ctx, next) => {
-    const path = pathOf(ctx);
+  return (ctx, next) => {
+    const { path } = ctx.state;
     const { allowed, steps } = known.get(path) ?? placeAt(path);
     if (allowed.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
     if (ctx.method === 'OPTIONS') {
@@ -95,6 +92,6 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
       const allow = allowed.join(', ');
       throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
     }
-    await going(ctx, next);
+    return going(ctx, next);
   };
 };

@@ -5,13 +5,12 @@ import type { Command } from '../ledger/ledger';
 import type { Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { bodyCheck } from './body-check';
+import { rememberedBy } from './remembered-by';
 import { ok, route, type Answer, type Asked } from './route';
 import { flag, type Schema } from './schema';
 import { tenantSchema, viewOfDocument, viewOfTenant } from './tenant-view';
 
 const PATH = '/tenants/self';
-
-const MOST_ANSWERS = 2_000;
 
 type Flag = 'true' | 'false';
 
@@ -61,21 +60,19 @@ const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
 });
 
 /** As answered before, as long as the reader shows the same. */
-const answersBy = new WeakMap<Reader, Map<string, Answer>>();
+const answers = rememberedBy<Answer>();
 
-const answerBy = async (reader: Reader, tenantId: string): Promise<Answer> => {
-  const answers = answersBy.get(reader) ?? new Map<string, Answer>();
-  answersBy.set(reader, answers);
-  const known = answers.get(tenantId);
-  if (known !== undefined) return known;
+const makeAnswer = async (reader: Reader, tenantId: string): Promise<Answer> => {
   const document = await findTenant(reader, tenantId);
   if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
   const view = viewOfDocument(document);
   const answer = { ...ok(view, document.revision), text: JSON.stringify(view) };
-  if (answers.size >= MOST_ANSWERS) answers.clear();
-  answers.set(tenantId, answer);
+  answers(reader).set(tenantId, answer);
   return answer;
 };
+
+const answerBy = (reader: Reader, tenantId: string): Answer | Promise<Answer> =>
+  answers(reader).get(tenantId) ?? makeAnswer(reader, tenantId);
 
 export const readOwnTenant = route({
   method: 'get',

@@ -23,6 +23,16 @@ export class MemoryLimiter extends RateLimiterStoreAbstract {
     this.counters = counters;
   }
 
+  /**
+   * Counts at once where the limit is not passed: there is nothing to decide and nothing to wait for. Undefined: nothing
+   * is counted yet, the library does and decides.
+   */
+  countWithin(address: string): RateLimiterRes | undefined {
+    const key = this.getKey(address);
+    const count = this.counters.addWithin(key, this.points, this.duration * 1_000);
+    return count && this._getRateLimiterRes(key, 1, count);
+  }
+
   _upsert(key: string, points: number, ms: number, begins: boolean): Promise<Count> {
     return Promise.resolve(
       begins ? this.counters.block(key, points, ms) : this.counters.add(key, points, ms),

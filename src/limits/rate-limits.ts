@@ -21,7 +21,8 @@ export interface Counted {
 
 export interface RateLimits {
   readonly policies: readonly Policy[];
-  count(method: string, path: string, address: string): Promise<Counted>;
+  /** At once where this process counts for itself and no limit is passed. */
+  count(method: string, path: string, address: string): Counted | Promise<Counted>;
   status(): RateLimitsStatus;
 }
 
@@ -66,7 +67,12 @@ interface Rule {
 /** The rules for a request, always in the order of the table, and what the answers say about them. */
 interface RuleSet {
   readonly rules: readonly Rule[];
-  readonly field: string;
+  readonly field: string | undefined;
+}
+
+interface Outcome {
+  readonly refused: boolean;
+  readonly result: Result;
 }
 
 /** As in draft-ietf-httpapi-ratelimit-headers-10: quota and window; what is left of it, and for how long. */
@@ -78,11 +84,24 @@ const secondsOf = ({ msBeforeNext }: Result): number => Math.max(1, Math.ceil(ms
 const stateOf = ({ name }: Policy, left: number, result: Result): string =>
   `"${name}";r=${left};t=${secondsOf(result)}`;
 
+const joined = (fields: string | undefined, field: string): string =>
+  fields === undefined ? field : `${fields}, ${field}`;
+
+/** Undefined: it has to be waited for, or it fails, which is not told here. */
+const countNow = ({ limiter }: Rule, address: string): Result | undefined => {
+  try {
+    return limiter instanceof MemoryLimiter ? limiter.countWithin(address) : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
 const ruleSets = (rules: readonly Rule[]) => {
   const known = new Map<number, RuleSet>();
   const make = (set: number): RuleSet => {
     const chosen = rules.filter((_, bit) => (set & (1 << bit)) !== 0);
-    return { rules: chosen, field: chosen.map(({ policy }) => quotaOf(policy)).join(', ') };
+    const field = chosen.map(({ policy }) => quotaOf(policy)).join(', ');
+    return { rules: chosen, field: field === '' ? undefined : field };
   };
   return (method: string, path: string): RuleSet => {
     let set = 0;
@@ -139,14 +158,14 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
   const rulesFor = ruleSets(policies.map((policy) => ({ policy, limiter: limiterOf(policy) })));
 
   /** If no counter answers, requests pass: a broken counter must not be an outage of everything else. */
-  const uncounted = (error: Error): void => {
+  const uncounted = (error: Error): undefined => {
     totals.uncounted += 1;
     onTrouble('Requests are not counted: every rate counter fails.', error);
   };
 
-  const consume = async ({ limiter }: Rule, address: string) => {
+  const consume = async ({ limiter }: Rule, address: string): Promise<Outcome | undefined> => {
     try {
-      return { refused: false, result: (await limiter.consume(address)) as Result };
+      return { refused: false, result: await limiter.consume(address) };
     } catch (thrown) {
       if (thrown instanceof Error) return uncounted(thrown);
       return { refused: true, result: thrown as Result };
@@ -159,26 +178,36 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
     return { policy, retryAfter: secondsOf(result), blockStarted };
   };
 
+  /** What one policy refuses is not counted by the next: requests in a block do not bring about another one. */
+  const countFrom = async (
+    set: RuleSet,
+    at: number,
+    before: string | undefined,
+    address: string,
+  ): Promise<Counted> => {
+    let stateField = before;
+    for (const rule of set.rules.slice(at)) {
+      const outcome = await consume(rule, address);
+      if (outcome === undefined) continue;
+      const { refused, result } = outcome;
+      stateField = joined(stateField, stateOf(rule.policy, refused ? 0 : result.remainingPoints, result));
+      if (refused) return { policyField: set.field, stateField, refused: refusal(rule.policy, result) };
+    }
+    return { policyField: set.field, stateField };
+  };
+
   return {
     policies,
-    // What one policy refuses is not counted by the next: requests in a block do not bring about another one.
-    count: async (method, path, address) => {
-      const { rules, field } = rulesFor(method, path);
-      const policyField = field === '' ? undefined : field;
+    count: (method, path, address) => {
+      const set = rulesFor(method, path);
       let stateField: string | undefined;
-      for (const rule of rules) {
-        const outcome = await consume(rule, address);
-        if (outcome === undefined) continue;
-        const state = stateOf(
-          rule.policy,
-          outcome.refused ? 0 : outcome.result.remainingPoints,
-          outcome.result,
-        );
-        stateField = stateField === undefined ? state : `${stateField}, ${state}`;
-        if (outcome.refused)
-          return { policyField, stateField, refused: refusal(rule.policy, outcome.result) };
+      for (let at = 0; at < set.rules.length; at += 1) {
+        const rule = set.rules[at] as Rule;
+        const result = countNow(rule, address);
+        if (result === undefined) return countFrom(set, at, stateField, address);
+        stateField = joined(stateField, stateOf(rule.policy, result.remainingPoints, result));
       }
-      return { policyField, stateField };
+      return { policyField: set.field, stateField };
     },
     status: () => ({ counters_kept: memory.kept(), counters_dropped: memory.dropped(), ...totals }),
   };

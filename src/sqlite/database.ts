@@ -67,5 +67,6 @@ export const migrate = (db: Database, steps: readonly string[], what: string): v
 
 export const dataVersion = (db: Database): (() => number) => {
   const statement = db.prepare('PRAGMA data_version');
-  return () => (statement.get() as { data_version: number }).data_version;
+  statement.setReturnArrays(true);
+  return () => (statement.get() as unknown as [number])[0];
 };

@@ -33,6 +33,18 @@ describe('what might be a key', () => {
     );
   });
 
+  it(seeded('is the shortest part that would do harm, at any place of a longer text'), () => {
+    const text = fc.stringMatching(/^([a-z]{0,19}[ ."-]{1,2}){0,5}$/);
+    const part = fc.stringMatching(/^key_[0-9a-zA-Z]{16}$/);
+    fc.assert(
+      fc.property(text, part, text, (before, shortest, after) => {
+        expect(masked(`${before}${shortest} ${after}`)).toBe(`${before}key_*** ${after}`);
+        expect(masked(`${before}${after}`)).toBe(`${before}${after}`);
+      }),
+      { seed },
+    );
+  });
+
   it.each([
     'key_refused',
     'key_id',

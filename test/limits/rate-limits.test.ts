@@ -157,7 +157,7 @@ describe('rate limits', () => {
 
   it('hold for requests at the same time', async () => {
     const { count, status } = limits();
-    const all = await Promise.all(Array.from({ length: 1_500 }, () => count('GET', '/x', A)));
+    const all = await Promise.all(Array.from({ length: 1_500 }, async () => count('GET', '/x', A)));
     expect(all.filter(passed)).toHaveLength(1_000);
     expect(all.filter(({ refused }) => refused?.blockStarted === true)).toHaveLength(1);
     expect(status().blocks_started).toBe(1);
@@ -195,6 +195,19 @@ describe('rate limits', () => {
       }),
       { seed, numRuns: 300 },
     );
+  });
+});
+
+describe('counters that fail', () => {
+  it('let requests pass uncounted, and tell it once', async () => {
+    const fail = (): never => {
+      throw new Error('No memory.');
+    };
+    const memory: Counters = { ...boundedCounters(10), add: fail, addWithin: fail };
+    const { many, status, told } = limits(readPolicies('global=5'), { memory });
+    expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
+    expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
+    expect(told).toEqual(['Requests are not counted: every rate counter fails.']);
   });
 });
 
@@ -274,7 +287,7 @@ describe('shared counters', () => {
     state.mood = 'silent';
     const { many, count, status } = limits(five, { shared });
     const began = performance.now();
-    const all = await Promise.all(Array.from({ length: 6 }, () => count('GET', '/x', A)));
+    const all = await Promise.all(Array.from({ length: 6 }, async () => count('GET', '/x', A)));
     expect(performance.now() - began).toBeLessThan(1_500);
     expect(all.filter(passed)).toHaveLength(5);
     state.mood = 'well';

@@ -1,4 +1,4 @@
-import { pathOf, type Step } from '../api-context';
+import type { ApiContext, Step } from '../api-context';
 import { openApiDocument, type Described } from './document';
 
 const PATH = '/openapi.json';
@@ -6,8 +6,8 @@ const PATH = '/openapi.json';
 /** The description of the API, for everybody. It is made when somebody first asks for it. */
 export const openApiPage = (described: Described): Step => {
   let made: string | undefined;
-  return async (ctx, next) => {
-    if ((ctx.method !== 'GET' && ctx.method !== 'HEAD') || pathOf(ctx) !== PATH) return next();
+
+  const show = (ctx: ApiContext): void => {
     made ??= JSON.stringify(openApiDocument(described));
     ctx.state.route = PATH;
     ctx.status = 200;
@@ -15,4 +15,7 @@ export const openApiPage = (described: Described): Step => {
     ctx.body = made;
     ctx.type = 'application/json; charset=utf-8';
   };
+
+  return (ctx, next) =>
+    ctx.state.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD') ? show(ctx) : next();
 };
