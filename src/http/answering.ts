@@ -3,6 +3,7 @@ import { headerOf, type ApiContext, type ApiParts, type Step } from './api-conte
 import { idempotencyOf } from './idempotency';
 import { PARKED_KEY, type ParkedTenant } from '../projecting/fold-batch';
 import { PARKED } from '../read-models/read-models';
+import { sendAtOnce, setField } from './fields';
 import { givenIn } from './parameters';
 import { queryOf } from './query';
 import type { Position } from '../event-log/event-log';
@@ -65,26 +66,28 @@ const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
 const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): Promise<void> | undefined => {
   const { tenantId = '' } = ctx.state;
   const tell = ({ completeUntil }: Gap): undefined => {
-    if (completeUntil !== undefined) ctx.set(headers.completeUntil, completeUntil);
+    if (completeUntil !== undefined) setField(ctx, headers.completeUntil, completeUntil);
   };
   const known = gaps(reader).get(tenantId);
   return known === undefined ? findGap(reader, tenantId).then(tell) : tell(known);
 };
 
+const JSON_TYPE = 'application/json; charset=utf-8';
+
 const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
-  ctx.res.setHeader('Cache-Control', 'private, no-cache');
-  ctx.status = answer.status;
-  if (answer.etag !== undefined) {
-    ctx.res.setHeader('ETag', etagOf(answer.etag));
-    if (route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), answer.etag)) {
-      ctx.status = 304;
-      return;
-    }
-  }
-  if (answer.body === undefined) return;
+  setField(ctx, 'Cache-Control', 'private, no-cache');
+  if (answer.etag !== undefined) setField(ctx, 'ETag', etagOf(answer.etag));
+  const isKnown =
+    answer.etag !== undefined &&
+    route.method === 'get' &&
+    isUnchanged(headerOf(ctx, 'if-none-match'), answer.etag);
+  const text = answer.text ?? (answer.body === undefined ? undefined : JSON.stringify(answer.body));
+  if (text !== undefined && !isKnown && sendAtOnce(ctx, answer.status, JSON_TYPE, text)) return;
+  ctx.status = isKnown ? 304 : answer.status;
+  if (text === undefined || isKnown) return;
   // Before the body: else Koa would look for a type by itself.
-  ctx.res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  ctx.body = answer.text ?? JSON.stringify(answer.body);
+  ctx.res.setHeader('Content-Type', JSON_TYPE);
+  ctx.body = text;
 };
 
 /** The innermost step: asks the handler and sends its answer. */

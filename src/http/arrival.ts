@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../clock';
 import { masked } from '../domain/key-like';
 import { fault } from '../fault';
+import { gatherFields, putFields, setField } from './fields';
 import { securityHeaders } from './security-headers';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 
@@ -35,7 +36,7 @@ const securityFields = Object.entries(securityHeaders);
 export const arrival = ({ headers, isOpen }: ApiParts): Step => {
   const traceHeader = headers.traceId.toLowerCase();
   return (ctx, next) => {
-    const { req, res, state } = ctx;
+    const { req, state } = ctx;
     const sent = headerOf(ctx, traceHeader);
     state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
     arrived(ctx);
@@ -46,10 +47,11 @@ export const arrival = ({ headers, isOpen }: ApiParts): Step => {
       state.pathless = true;
     }
     state.path = path ?? '/';
-    for (const [name, value] of securityFields) res.setHeader(name, value);
-    res.setHeader(headers.traceId, state.traceId);
-    if (!isOpen()) res.setHeader('Connection', 'close');
-    return next();
+    const isGathered = gatherFields(ctx);
+    for (const [name, value] of securityFields) setField(ctx, name, value);
+    setField(ctx, headers.traceId, state.traceId);
+    if (!isOpen()) setField(ctx, 'Connection', 'close');
+    return isGathered ? next().then(() => putFields(ctx)) : next();
   };
 };
 

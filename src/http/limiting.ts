@@ -1,6 +1,7 @@
 import { fault, type Fault } from '../fault';
 import type { Counted, Refused } from '../limits/rate-limits';
 import type { ApiContext, ApiParts, Step } from './api-context';
+import { setField } from './fields';
 
 const limited = ({ policy, retryAfter }: Refused): Fault =>
   fault(
@@ -27,8 +28,8 @@ const mustBeWithin = (
   { policyField, stateField, refused }: Counted,
   parts: ApiParts,
 ): void => {
-  if (policyField !== undefined) ctx.res.setHeader('RateLimit-Policy', policyField);
-  if (stateField !== undefined) ctx.res.setHeader('RateLimit', stateField);
+  if (policyField !== undefined) setField(ctx, 'RateLimit-Policy', policyField);
+  if (stateField !== undefined) setField(ctx, 'RateLimit', stateField);
   if (refused?.blockStarted === true) tell(ctx, refused, parts);
   if (refused !== undefined) throw limited(refused);
 };
