@@ -19,6 +19,8 @@ RUN printf '#!/bin/sh\nexec node /app/dist/src/cli/main.js "$@"\n' > /usr/local/
 
 # The operations listener stays on the container's own loopback, where the health check asks it.
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+# Less than half of what Node takes under load for what is short-lived, at no cost that can be measured.
+ENV NODE_OPTIONS=--max-semi-space-size=6
 USER node
 VOLUME /data
 EXPOSE 8080

@@ -18,7 +18,10 @@ const AT_ONCE = 20;
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-limits-'));
-const server = spawn(process.execPath, [MAIN, 'serve'], {
+/** As `npm start` and the container start it. */
+const FLAGS = ['--max-semi-space-size=6'];
+
+const server = spawn(process.execPath, [...FLAGS, MAIN, 'serve'], {
   env: {
     PATH: process.env['PATH'] ?? '',
     PORT: '0',
