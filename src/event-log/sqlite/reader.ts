@@ -26,6 +26,8 @@ interface Span {
   readonly texts: number;
 }
 
+const TEXTS = ['stream', 'id', 'type', 'data', 'metadata'];
+
 /** Takes rows until the batch is full. No statement stays open when it returns. */
 const takeBatch = (rows: Iterable<unknown>): Page => {
   const batch: LoggedEvent[] = [];
@@ -71,11 +73,11 @@ export const eventReader = (db: Database, news: Tail) => {
   const ofAll = rows('position > ? ORDER BY position');
   const spanOfAll = db.prepare(
     `SELECT max(position) AS last, count(*) AS events, sum(octet_length(data) + octet_length(metadata)) AS bytes,
-       sum(typeof(data) = 'text' AND typeof(metadata) = 'text') AS texts
-     FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
+       sum(${TEXTS.map((column) => `typeof(${column}) = 'text'`).join(' AND ')}) AS texts
+     FROM (SELECT ${COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
   );
   const textOfAll = db.prepare(
-    `SELECT ${PAGE_TEXT} AS text, octet_length(${PAGE_TEXT}) AS length
+    `SELECT CAST(${PAGE_TEXT} AS BLOB) AS bytes
      FROM (SELECT ${COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position)`,
   );
   const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
@@ -113,9 +115,8 @@ export const eventReader = (db: Database, news: Tail) => {
     const { last, events, bytes, texts } = spanOfAll.get(after) as Span;
     if (events === 0) return { batch: [], full: false };
     if (bytes >= BATCH_BYTES || texts < events) return takeBatch(ofAll.iterate(after));
-    const { text, length } = textOfAll.get(after, last) as { text: string; length: number };
-    // The driver cuts a text at a NUL.
-    const batch = Buffer.byteLength(text) === length ? pageOf(text, events, after) : undefined;
+    const page = textOfAll.get(after, last) as { bytes: Uint8Array };
+    const batch = pageOf(page.bytes, events, after);
     return batch === undefined ? takeBatch(ofAll.iterate(after)) : { batch, full: events === BATCH_EVENTS };
   };
 

@@ -1,3 +1,5 @@
+import { isAscii } from 'node:buffer';
+import { randomInt } from 'node:crypto';
 import type { LoggedEvent, Position } from '../event-log';
 
 /** The columns of an event, in this order: rows come as lists, which is half the cost of objects with names. */
@@ -14,11 +16,28 @@ export type Row = readonly [
   recordedAt: number,
 ];
 
-/** Cannot stand in JSON, nor in the name of a stream or type of ours. */
-const BETWEEN = '\u001f';
+/** Stands between the texts of a row: nobody who has put something into the file can have known it. */
+const FENCE = randomInt(2 ** 31);
 
-/** Many rows as one text, all columns one after the other: most of the cost of a row is its way out of SQLite. */
-export const PAGE_TEXT = `group_concat(${COLUMNS.split(', ').join(' || char(31) || ')}, char(31))`;
+/**
+ * Many rows as the text of one JSON list, since most of the cost of a row is its way out of SQLite, and the text of a
+ * short JSON costs nearly as much as that of a long one. What is no JSON spoils the list; what would end its own row and
+ * begin another cannot write the fences.
+ */
+const PARTS = [
+  'position',
+  'json_quote(stream)',
+  'revision',
+  'json_quote(id)',
+  'json_quote(type)',
+  'data',
+  FENCE,
+  'metadata',
+  FENCE,
+  'recorded_at',
+  'octet_length(data) + octet_length(metadata)',
+];
+export const PAGE_TEXT = `concat('[', group_concat(concat('[', ${PARTS.join(`, ',', `)}, ']')), ']')`;
 
 /** Padded, so that the order of the text is the order of the log. */
 export const positionOf = (rowId: number): Position => String(rowId).padStart(16, '0');
@@ -64,66 +83,84 @@ export const eventOf = ([
   stream,
   revision,
   position: positionOf(position),
-  bytes: data.length + metadata.length,
+  bytes: Buffer.byteLength(data) + Buffer.byteLength(metadata),
   recordedAt: isoOf(recordedAt),
 });
 
-const WIDTH = COLUMNS.split(', ').length;
+type Parts = readonly [
+  position: number,
+  stream: string,
+  revision: number,
+  id: string,
+  type: string,
+  data: unknown,
+  fence: number,
+  metadata: unknown,
+  fence: number,
+  recordedAt: number,
+  bytes: number,
+];
 
-/** Part of a long text keeps all of it in memory: what others may keep is made a text of its own. */
-const own = <T extends string | readonly string[]>(texts: T): T => JSON.parse(JSON.stringify(texts)) as T;
+/** As the columns would be, one by one. */
+const isRow = (parts: Parts, after: number): boolean =>
+  parts.length === PARTS.length &&
+  parts[0] > after &&
+  typeof parts[2] === 'number' &&
+  parts[6] === FENCE &&
+  parts[8] === FENCE &&
+  typeof parts[9] === 'number';
 
 /** There are few types. */
 const MOST_TYPES = 1_000;
 const types = new Map<string, string>();
-const ownType = (type: string): string => {
+
+/** One and the same text for all events of a type: it is looked up again and again. */
+const sameType = (type: string): string => {
   const known = types.get(type);
   if (known !== undefined) return known;
   if (types.size >= MOST_TYPES) types.clear();
-  const made = own(type);
-  types.set(made, made);
-  return made;
+  types.set(type, type);
+  return type;
 };
 
-const ownIds = (parts: readonly string[]): readonly string[] => {
-  const ids: string[] = [];
-  for (let at = 3; at < parts.length; at += WIDTH) ids.push(parts[at] as string);
-  return own(ids);
+/** Undefined: a text that the driver would cut at a NUL, or none that is a list. */
+const partsOf = (bytes: Uint8Array): readonly Parts[] | undefined => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (buffer.includes('\\u0000')) return undefined;
+  try {
+    return JSON.parse(buffer.toString(isAscii(buffer) ? 'latin1' : 'utf8')) as readonly Parts[];
+  } catch {
+    return undefined;
+  }
 };
-
-type Texts = readonly [string, string, string, string, string, string, string, string];
 
 /** The events of such a text. Undefined: it does not come apart into so many rows in the order of the log. */
 export const pageOf = (
-  text: string,
+  bytes: Uint8Array,
   rows: number,
   after: number,
 ): readonly (LoggedEvent & { readonly bytes: number })[] | undefined => {
-  const parts = text.split(BETWEEN);
-  if (parts.length !== rows * WIDTH) return undefined;
-  const ids = ownIds(parts);
-  const page: ReturnType<typeof eventOf>[] = [];
+  const found = partsOf(bytes);
+  if (found?.length !== rows) return undefined;
+  const page: (LoggedEvent & { readonly bytes: number })[] = [];
   let [last, lastStream] = [after, ''];
-  for (const [row, id] of ids.entries()) {
-    const texts = parts.slice(row * WIDTH, (row + 1) * WIDTH) as unknown as Texts;
-    const [position, stream, revision, , type, data, metadata, recordedAt] = texts;
-    const here = Number(position);
-    // Also true of what is no number.
-    if (!(here > last)) return undefined;
-    last = here;
+  for (const parts of found) {
+    if (!isRow(parts, last)) return undefined;
+    const [position, stream, revision, id, type, data, , metadata, , recordedAt, size] = parts;
+    last = position;
     // Neighbours often share their stream.
-    if (stream !== lastStream) lastStream = own(stream);
-    const columns: Row = [
-      here,
-      lastStream,
-      Number(revision),
+    if (stream !== lastStream) lastStream = stream;
+    page.push({
       id,
-      ownType(type),
+      type: sameType(type),
       data,
       metadata,
-      Number(recordedAt),
-    ];
-    page.push(eventOf(columns));
+      stream: lastStream,
+      revision,
+      position: positionOf(position),
+      bytes: size,
+      recordedAt: isoOf(recordedAt),
+    });
   }
   return page;
 };
