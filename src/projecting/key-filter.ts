@@ -6,9 +6,9 @@ export interface KeyFilter {
   mayHave(key: DocumentKey): boolean;
 }
 
-/** 4 MB: at two million keys it is wrong about one in four hundred; with more it is wrong more often, which only costs. */
-const WORDS = 1 << 20;
-const PROBES = 4;
+/** 16 MB: at two million keys it is wrong about one in two million; with more it is wrong more often, which only costs. */
+const WORDS = 1 << 22;
+const PROBES = 6;
 
 /** Two hashes of a text in one go (FNV-1a and a multiplicative one), as the two halves of what is kept. */
 const hashInto = (hashes: Int32Array, text: string): void => {

@@ -51,6 +51,7 @@ export const verify = async (
 
   const { to } = await live.control();
   if (to !== undefined) await follow(to.position);
+  await replayed.finish();
   const comparison = await compare(projector, live, replayed, {
     follow,
     onDifference: options.onDifference,

@@ -6,6 +6,8 @@ import { keyFilter } from './key-filter';
 export interface Slot extends DocumentKey {
   document: Document | undefined;
   isWritten: boolean;
+  /** The generation has certainly not got it. */
+  isNew: boolean;
   /** The last batch that touched it. */
   batch: number;
 }
@@ -33,10 +35,10 @@ const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
  * The documents of a generation as one run sees them: those of its last control state, with everything on top that the
  * run has written or is just writing. It holds as long as every commit of the run succeeds; after one that did not, it
  * must be thrown away. Documents of the last batch are always kept, so the next one may be folded while that is still
- * being written. `isNew`: nothing is in the generation yet, so what the run has not written need not be looked for.
+ * being written. `isEmpty`: nothing is in the generation yet, so what the run has not written need not be looked for.
  */
-export const workspace = (generation: Generation, isNew = false, mostKept = MOST_KEPT) => {
-  const written = isNew ? keyFilter() : undefined;
+export const workspace = (generation: Generation, isEmpty = false, mostKept = MOST_KEPT) => {
+  const written = isEmpty ? keyFilter() : undefined;
   /** What was touched lately, and before that: what is not touched again is soon forgotten. */
   let shelf: Shelf = new Map();
   let before: Shelf = new Map();
@@ -78,27 +80,39 @@ export const workspace = (generation: Generation, isNew = false, mostKept = MOST
         place(former);
         return touch(former);
       }
-      const made = { tenantId, collection, key, document: undefined, isWritten: false, batch: -1 };
+      const made = {
+        tenantId,
+        collection,
+        key,
+        document: undefined,
+        isWritten: false,
+        isNew: false,
+        batch: -1,
+      };
       place(made);
       unknown.push(made);
       return touch(made);
     },
 
     load: async (): Promise<void> => {
-      const wanted = written === undefined ? unknown : unknown.filter((slot) => written.mayHave(slot));
+      if (written !== undefined) for (const slot of unknown) slot.isNew = !written.mayHave(slot);
+      const wanted = unknown.filter((slot) => !slot.isNew);
       if (wanted.length === 0) return;
       const loaded = await generation.load(wanted);
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
 
-    /** What the batch has changed. */
+    /** What the batch has changed. What was not there and is not there now is no change. */
     writes: (): readonly Write[] => {
-      const changed = touched.filter((slot) => slot.isWritten);
+      const changed = touched.filter(
+        ({ isWritten, isNew, document }) => isWritten && !(isNew && document === undefined),
+      );
       return changed.map((slot) => {
+        const { tenantId, collection, key, document, isNew } = slot;
         slot.isWritten = false;
+        slot.isNew = false;
         written?.add(slot);
-        const { tenantId, collection, key, document } = slot;
-        return { tenantId, collection, key, document };
+        return { tenantId, collection, key, document, isNew };
       });
     },
   };

@@ -11,7 +11,8 @@ import type { Position } from '../event-log/event-log';
 export interface ReadModels {
   /**
    * Opens a generation and makes it, empty and bound to this log, if it is not there. `inBulk` puts off what only
-   * questions need, so that it is filled faster: `finish` makes up for it, and so does the next `open` without it.
+   * questions need, so that it is filled faster: `finish` makes up for it, and so does the next `open` without it. Until
+   * then it can be filled, and asked for its control state, for documents to `load`, and for its parked tenants.
    */
   open(
     id: GenerationId,
@@ -154,6 +155,8 @@ export interface DocumentKey {
 export interface Write extends DocumentKey {
   /** Undefined removes it. */
   readonly document: Document | undefined;
+  /** Whoever writes it knows that it is not there yet: nobody need look. */
+  readonly isNew?: boolean;
 }
 
 export interface Scanned {

@@ -977,6 +977,69 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         await generation.finish();
         expect(await store.isIndexed(generation.id)).toBe(true);
       });
+
+      const asNew = (writes: readonly Write[]): readonly Write[] =>
+        writes.map((write) => ({ ...write, isNew: true }));
+      const later = [note(ONE, 'later', { shelf: 'b', place: 9 }), put(TWO, 'counts', 'later', { count: 9 })];
+      const isParked = async (generation: Generation) =>
+        (await generation.scan(PARKED, 9)).map(({ tenantId }) => tenantId);
+
+      /** The state after all commits, as a generation that was never in bulk has it. */
+      const wholeState = async () => {
+        const generation = await store.readModels.open(id('whole'), collections, LOG);
+        for (const [n, writes] of [before, change, later].entries())
+          expect(await generation.commit(n, at(n + 1), writes)).toBe(true);
+        return stateOf(generation);
+      };
+
+      it.each(['at once', 'put off'])('it takes what is new without looking, %s', async (when) => {
+        const generation = await inBulk();
+        const isPutOff = when === 'put off';
+        expect(await generation.commit(0, at(1), asNew(before), isPutOff)).toBe(true);
+        expect(await generation.load([...before, ...later])).toEqual([
+          ...before.map(({ document }) => document),
+          ...later.map(() => undefined),
+        ]);
+        expect(await generation.commit(1, at(2), change, isPutOff)).toBe(true);
+        expect(await generation.commit(2, at(3), asNew(later), isPutOff)).toBe(true);
+        expect(await generation.load([...change, ...later])).toEqual(
+          [...change, ...later].map(({ document }) => document),
+        );
+        expect(await generation.control()).toMatchObject({ n: 3 });
+        expect(await isParked(generation)).toEqual([ONE]);
+        await generation.finish();
+        expect(await stateOf(generation)).toEqual(await wholeState());
+      });
+
+      it('it goes on from where another process has left it', async () => {
+        expect(await (await inBulk()).commit(0, at(1), asNew(before))).toBe(true);
+        const generation = await inBulk(await again());
+        expect(await isParked(generation)).toEqual([TWO]);
+        expect(await generation.commit(1, at(2), change)).toBe(true);
+        expect(await generation.commit(2, at(3), later)).toBe(true);
+        await generation.finish();
+        expect(await stateOf(generation)).toEqual(await wholeState());
+      });
+
+      it('it loses nothing that was settled, wherever it fails', async () => {
+        const expected = await wholeState();
+        const fillFrom = async (generation: Generation, n: number): Promise<void> => {
+          const steps = [asNew(before), change, asNew(later)];
+          for (const [i, writes] of steps.entries())
+            if (i >= n) expect(await generation.commit(i, at(i + 1), writes, i === 1)).toBe(true);
+          await generation.finish();
+        };
+        store.failAt(0);
+        await fillFrom(await store.readModels.open(id('counted'), collections, LOG, true), 0);
+        const points = store.reached();
+        for (let k = 1; k <= points; k += 1) {
+          const generation = await store.readModels.open(id('notes', 1, k), collections, LOG, true);
+          store.failAt(k);
+          await expect(fillFrom(generation, 0)).rejects.toThrow();
+          await fillFrom(generation, (await generation.control()).n);
+          expect(await stateOf(generation)).toEqual(expected);
+        }
+      });
     });
 
     describe('a snapshot', () => {

@@ -10,7 +10,7 @@ import {
   type Write,
 } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { openForReading } from '../../src/sqlite/database';
+import { openForReading, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
 import { freshFolder } from '../support/folders';
 import { readModelsContract } from './contract';
@@ -209,6 +209,60 @@ describe('read models in SQLite files', () => {
     await readModels.lease('there', `not-${hostname()} x ${dead.pid}`, 600_000);
     expect(await readModels.lease('here', 'another', 1_000)).toBe(true);
     expect(await readModels.lease('there', 'another', 1_000)).toBe(false);
+  });
+
+  const notes = [...collections, { name: 'notes', indexes: { by_place: ['place'] } }];
+  const note = (key: string, place: number): Write => ({
+    ...count(key, 1),
+    collection: 'notes',
+    document: { place },
+  });
+  /** What is unique in a generation's file. */
+  const keysIn = (folder: string): readonly string[] => {
+    const db = openForReading(join(folder, `${generationName(id)}.db`));
+    const rows = db
+      .prepare(
+        `SELECT t.name FROM pragma_table_list t JOIN pragma_index_list(t.name) i ON i."unique" = 1
+         WHERE t.name LIKE 'docs%' ORDER BY t.name`,
+      )
+      .all() as { name: string }[];
+    db.close();
+    return rows.map((row) => row.name);
+  };
+
+  it('put off the keys of what is filled in bulk until somebody looks for one', async () => {
+    const folder = freshFolder();
+    const readModels = await openIn(folder);
+    const generation = await readModels.open(id, notes, 'log', true);
+    const asNew = (...writes: Write[]) => writes.map((write) => ({ ...write, isNew: true }));
+    await generation.commit(0, undefined, asNew(count('a', 1), note('a', 1)));
+    await generation.commit(1, undefined, asNew(count('b', 2), note('b', 2)));
+    expect(keysIn(folder)).toEqual(['docs_parked']);
+    expect(await generation.load([note('b', 0)])).toEqual([{ place: 2 }]);
+    expect(keysIn(folder)).toEqual(['docs_notes', 'docs_parked']);
+    await generation.commit(2, undefined, [count('a', 3)]);
+    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked']);
+    await generation.finish();
+    expect(await generation.find('tenant', 'counts', { limit: 9 })).toEqual([{ count: 3 }, { count: 2 }]);
+  });
+
+  it('go on with a file of an earlier version, whose tables have their keys in themselves', async () => {
+    const folder = freshFolder();
+    await (await (await openIn(folder)).open(id, notes, 'log')).commit(0, undefined, [note('a', 1)]);
+    const file = openForWriting(join(folder, `${generationName(id)}.db`), 'NORMAL');
+    const columns = 'tenant INTEGER NOT NULL, key TEXT NOT NULL, document TEXT NOT NULL, field_place ANY';
+    file.exec(`CREATE TABLE earlier (${columns}, PRIMARY KEY (tenant, key)) STRICT;
+      INSERT INTO earlier SELECT * FROM docs_notes;
+      DROP TABLE docs_notes;
+      ALTER TABLE earlier RENAME TO docs_notes;`);
+    file.close();
+    const generation = await (await openIn(folder)).open(id, notes, 'log');
+    expect(await generation.commit(1, undefined, [note('a', 2), note('b', 1)])).toBe(true);
+    expect(await generation.find('tenant', 'notes', { index: 'by_place', limit: 9 })).toEqual([
+      { place: 1 },
+      { place: 2 },
+    ]);
+    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked']);
   });
 
   it('say why they cannot be opened', async () => {

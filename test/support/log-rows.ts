@@ -16,6 +16,7 @@ const fill = (path: string): void => {
     fields: readonly (string | number)[],
   ) => ({
     collection,
+    areNew: false,
     flat: [TENANT, key, JSON.stringify(document), ...fields],
   });
   const rows = Array.from({ length: ROWS }, (_, at) => {
@@ -40,7 +41,7 @@ const fill = (path: string): void => {
 export const filledLog = (path: string) => {
   fill(path);
   const id = { projection: 'logs', version: 1, generation: 1 };
-  return sqliteGeneration(path, id, logs.collections, () =>
+  return sqliteGeneration(path, id, logs.collections, false, () =>
     Promise.reject(new Error('Nothing is written here.')),
   );
 };

@@ -198,14 +198,14 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return { documents, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
   };
 
-  /** One text for many rows: most of the cost of a row is its way from SQLite to here. Its length ends a key. */
+  /** One lump for many rows: most of the cost of a row is its way from SQLite to here. Its length ends a key. */
   const digest = (collection: string, stretch: Stretch): StretchDigest => {
     const { rows, values, ...cut } = cutStretch(collection, stretch);
-    const text = `group_concat(tenant || length(key) || ':' || key || document)`;
-    const sql = `SELECT count(*) AS n, ${text} AS text FROM (SELECT t.tenant, d.key, d.document ${rows})`;
-    const { n, text: all } = prepared(sql).get(...values) as { n: number; text: string | null };
+    const text = `group_concat(concat(tenant, length(key), ':', key, document))`;
+    const sql = `SELECT count(*) AS n, CAST(${text} AS BLOB) AS bytes FROM (SELECT t.tenant, d.key, d.document ${rows})`;
+    const { n, bytes } = prepared(sql).get(...values) as { n: number; bytes: Uint8Array | null };
     const hash = createHash('sha256')
-      .update(all ?? '')
+      .update(bytes ?? '')
       .digest('base64');
     return { documents: n, digest: hash, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
   };

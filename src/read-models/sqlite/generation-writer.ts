@@ -1,9 +1,10 @@
 import type { Collection, Document } from '../../../projections/projector';
 import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
-import type { Checkpoint, DocumentKey } from '../read-models';
+import { PARKED, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { Field } from './stored-text';
-import { createIndexes, createTable, createTenants, fieldsOf, tableOf, upsertInto } from './tables';
+import { createHeap, createIndexes, createTenants } from './tables';
+import { tableWriter, type TableWriter } from './table-writer';
 
 /**
  * The writes of one collection as they travel to the writing thread. One flat list costs a fraction of an object per
@@ -11,6 +12,8 @@ import { createIndexes, createTable, createTenants, fieldsOf, tableOf, upsertInt
  */
 export interface CollectionWrites {
   readonly collection: string;
+  /** None of them is there yet. */
+  readonly areNew: boolean;
   readonly flat: readonly Field[];
 }
 
@@ -21,7 +24,7 @@ export interface Writes {
 }
 
 export interface GenerationWriter {
-  /** Creates the indexes that are missing. */
+  /** Creates the keys and indexes that are missing. */
   finish(): void;
   /** With everything that is put off. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
@@ -67,12 +70,8 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
     ) STRICT;`);
     db.prepare('INSERT INTO control VALUES (1, 0, NULL, NULL, ?)').run(log);
     db.exec(createTenants);
-    for (const collection of collections) db.exec(createTable(collection));
+    for (const collection of collections) db.exec(createHeap(collection));
   });
-
-const index = (db: Database, collections: readonly Collection[]): void => {
-  for (const collection of collections) for (const statement of createIndexes(collection)) db.exec(statement);
-};
 
 /**
  * The writing side of one generation's file. One transaction is the commit; it stays open while commits are put off, since
@@ -88,35 +87,37 @@ export const openGenerationWriter = (
   const db = openForWriting(path, 'NORMAL');
   db.exec(LARGE_FILE);
   create(db, collections, log);
-  if (!inBulk) index(db, collections);
+  const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
+  const index = (): void => {
+    for (const table of tables.values()) table.haveKeys();
+    for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
+  };
+  if (!inBulk) index();
+  // Who is parked is asked at any time.
+  tables.get(PARKED)?.haveKeys();
   waitBriefly(db);
-  const statements = new Map(
-    collections.map((collection) => [
-      collection.name,
-      {
-        put: db.prepare(upsertInto(collection)),
-        width: 3 + fieldsOf(collection).length,
-        remove: db.prepare(`DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`),
-      },
-    ]),
-  );
   const tenants = tenantNumbers(db);
   const reader = generationReader(db, collections);
   const current = db.prepare('SELECT n FROM control');
   const stay = db.prepare('UPDATE control SET n = n + 1');
   const move = db.prepare('UPDATE control SET n = n + 1, position = ?, event_id = ?');
 
-  const writeAll = ({ collection, flat }: CollectionWrites): void => {
-    const statement = statements.get(collection);
-    if (statement === undefined) throw new Error(`There is no collection ${collection}.`);
-    const { put, remove, width } = statement;
+  const tableOf = (collection: string): TableWriter => {
+    const table = tables.get(collection);
+    if (table === undefined) throw new Error(`There is no collection ${collection}.`);
+    return table;
+  };
+
+  const writeAll = ({ collection, areNew, flat }: CollectionWrites): void => {
+    const { width, put, remove } = tableOf(collection);
     const row: Field[] = [];
     for (let at = 0; at < flat.length; at += width) {
       onWrite();
-      row[0] = tenants.of(flat[at] as string);
+      const tenant = tenants.of(flat[at] as string);
+      row[0] = tenant;
       for (let i = 1; i < width; i += 1) row[i] = flat[at + i] as Field;
-      if (row[2] === null) remove.run(row[0], row[1]);
-      else put.run(...row);
+      if (row[2] === null) remove(tenant, row[1] as string);
+      else put(row, areNew);
     }
   };
 
@@ -134,6 +135,7 @@ export const openGenerationWriter = (
     if (db.isTransaction) db.exec('ROLLBACK');
     tenants.forget();
     reader.forget();
+    for (const table of tables.values()) table.forget();
   };
 
   /** Whatever fails may have ended the transaction: what was seen in it is not so. */
@@ -157,9 +159,13 @@ export const openGenerationWriter = (
     finish: () =>
       orUndo(() => {
         settle();
-        index(db, collections);
+        index();
       }),
-    load: (keys) => orUndo(() => reader.load(keys)),
+    load: (keys) =>
+      orUndo(() => {
+        for (const collection of new Set(keys.map((key) => key.collection))) tableOf(collection).haveKeys();
+        return reader.load(keys);
+      }),
     settle: () => orUndo(settle),
     commit: (n, to, writes, more) =>
       orUndo(() => {

@@ -13,34 +13,39 @@ import type { WriteRequest } from './writer';
  * writes, so that they get the same numbers, as a rule, wherever the batches of a filling end.
  */
 const flatten = (writes: readonly Write[], fields: ReadonlyMap<string, readonly string[]>): Writes => {
-  const groups = new Map<string, Field[]>();
+  const groups = { known: new Map<string, Field[]>(), new: new Map<string, Field[]>() };
   const tenants = new Set<string>();
-  for (const { tenantId, collection, key, document } of writes) {
+  for (const { tenantId, collection, key, document, isNew = false } of writes) {
     tenants.add(tenantId);
-    const flat = groups.get(collection) ?? [];
-    groups.set(collection, flat);
+    const group = isNew ? groups.new : groups.known;
+    const flat = group.get(collection) ?? [];
+    group.set(collection, flat);
     flat.push(tenantId, storedText(key), document === undefined ? null : JSON.stringify(document));
     for (const field of fields.get(collection) ?? []) flat.push(stored(document?.[field]));
   }
+  const written = (group: ReadonlyMap<string, Field[]>, areNew: boolean) =>
+    Array.from(group, ([collection, flat]) => ({ collection, areNew, flat }));
   return {
     tenants: [...tenants],
-    collections: [...groups].map(([collection, flat]) => ({ collection, flat })),
+    collections: [...written(groups.new, true), ...written(groups.known, false)],
   };
 };
 
 /**
  * A generation as this process reads it; what it writes goes through `send`. While a commit is put off, only the writing
- * connection sees it.
+ * connection sees it; and while it is filled in bulk, only the writing side can make the keys that a look-up needs.
  */
 export const sqliteGeneration = (
   path: string,
   id: GenerationId,
   collections: readonly Collection[],
+  inBulk: boolean,
   send: <T>(request: WriteRequest) => Promise<T>,
 ): Generation & { close(): void } => {
   const db = openForReading(path);
   const reader = generationReader(db, collections);
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
+  let isFilling = inBulk;
   let isPutOff = false;
   /** Counts how often everything was settled. */
   let settled = 0;
@@ -90,7 +95,7 @@ export const sqliteGeneration = (
     lying: (collection, stretch) => reading(() => reader.lying(collection, stretch)),
     digest: (collection, stretch) => reading(() => reader.digest(collection, stretch)),
     load: (keys) =>
-      isPutOff
+      isPutOff || isFilling
         ? send({
             do: 'load',
             id,
@@ -127,6 +132,7 @@ export const sqliteGeneration = (
       }),
     finish: async () => {
       await send<void>({ do: 'finish', id });
+      isFilling = false;
       isSettledNow();
     },
     close: () => db.close(),

@@ -61,7 +61,10 @@ export const sqliteReadModels = async (
     const makeOpen = () => send({ do: 'open', id, collections, log, inBulk });
     await makeOpen();
     const known = open.get(generationName(id));
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (!inBulk) await known.finish();
+      return known;
+    }
     /** A writing thread that had to be started again has nothing open yet. */
     const sendOpen = <T>(request: WriteRequest): Promise<T> =>
       send<T>(request).catch(async (error: unknown) => {
@@ -69,7 +72,7 @@ export const sqliteReadModels = async (
         await makeOpen();
         return send<T>(request);
       });
-    const generation = sqliteGeneration(generationPath(folder, id), id, collections, sendOpen);
+    const generation = sqliteGeneration(generationPath(folder, id), id, collections, inBulk, sendOpen);
     open.set(generationName(id), generation);
     return generation;
   };
