@@ -1,5 +1,5 @@
 import type { Projector } from '../../projections/projector';
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import {
@@ -89,12 +89,16 @@ const MOST_PUT_OFF = 65_536;
 const OLD_PUT_OFF_MS = 1_000;
 const AT_HAND_MS = 10;
 
-const isAtHand = async (next: Promise<unknown>): Promise<boolean> => {
-  const soon = new AbortController();
-  const first = await Promise.race([next.then(() => true), pause(AT_HAND_MS, soon.signal).then(() => false)]);
-  soon.abort();
-  return first;
-};
+/** Whatever becomes of it, it is at hand. */
+const isAtHand = (next: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), AT_HAND_MS);
+    const come = (): void => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    next.then(come, come);
+  });
 
 /** Says of each commit whether it may be put off. */
 const puttingOff = (longestMs: number) => {
