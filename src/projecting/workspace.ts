@@ -1,13 +1,13 @@
 import type { Document } from '../../projections/projector';
 import type { DocumentKey, Generation, Write } from '../read-models/read-models';
-import { keyFilter } from './key-filter';
+import { keyFilter, type KeyFilter, type KeyHash } from './key-filter';
 
 /** A document that a batch touches: loaded with all others at once, then changed in memory. */
 export interface Slot extends DocumentKey {
   document: Document | undefined;
   isWritten: boolean;
-  /** The generation has certainly not got it. */
-  isNew: boolean;
+  /** The generation has certainly not got it: so says the filter, and this is what it must be told once it is written. */
+  newAs: KeyHash | undefined;
   /** The last batch that touched it. */
   batch: number;
 }
@@ -29,6 +29,13 @@ const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
   const made = new Map<string, V>();
   map.set(key, made);
   return made;
+};
+
+const isNew = (written: KeyFilter, slot: Slot): boolean => {
+  const hash = written.hash(slot);
+  if (written.mayHave(hash)) return false;
+  slot.newAs = hash;
+  return true;
 };
 
 /**
@@ -86,7 +93,7 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
         key,
         document: undefined,
         isWritten: false,
-        isNew: false,
+        newAs: undefined,
         batch: -1,
       };
       place(made);
@@ -95,8 +102,7 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
     },
 
     load: async (): Promise<void> => {
-      if (written !== undefined) for (const slot of unknown) slot.isNew = !written.mayHave(slot);
-      const wanted = unknown.filter((slot) => !slot.isNew);
+      const wanted = written === undefined ? unknown : unknown.filter((slot) => !isNew(written, slot));
       if (wanted.length === 0) return;
       const loaded = await generation.load(wanted);
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
@@ -105,14 +111,14 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
     /** What the batch has changed. What was not there and is not there now is no change. */
     writes: (): readonly Write[] => {
       const changed = touched.filter(
-        ({ isWritten, isNew, document }) => isWritten && !(isNew && document === undefined),
+        ({ isWritten, newAs, document }) => isWritten && (newAs === undefined || document !== undefined),
       );
       return changed.map((slot) => {
-        const { tenantId, collection, key, document, isNew } = slot;
+        const { tenantId, collection, key, document, newAs } = slot;
         slot.isWritten = false;
-        slot.isNew = false;
-        written?.add(slot);
-        return { tenantId, collection, key, document, isNew };
+        slot.newAs = undefined;
+        if (newAs !== undefined) written?.add(newAs);
+        return { tenantId, collection, key, document, isNew: newAs !== undefined };
       });
     },
   };

@@ -119,6 +119,7 @@ describe('the SQLite event log', () => {
       { recorded_at: `'[]'` },
       { recorded_at: 1.5 },
       { revision: `'7,7'` },
+      { revision: `'[]'` },
     ];
     const file = openFile(folder);
     const put = (one: string | Readonly<Record<string, string | number>>, revision: number): void => {

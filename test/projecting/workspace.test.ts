@@ -73,4 +73,35 @@ describe('a workspace', () => {
     expect(mine.document).toEqual({ value: 'stored mine' });
     expect(others.document).toBeUndefined();
   });
+
+  it.each([true, false])(
+    'says what is new as long as it knows (the generation is empty: %s)',
+    async (isEmpty) => {
+      const { generation } = store();
+      const space = workspace(generation, isEmpty, 1);
+      const written = async (...changes: readonly [string, number | undefined][]) => {
+        space.begin();
+        const slots = changes.map(([key]) => space.slot(TENANT, 'rows', key));
+        await space.load();
+        slots.forEach((slot, i) => {
+          const value = changes[i]?.[1];
+          write(slot, value === undefined ? undefined : { value });
+        });
+        return space.writes().map(({ key, isNew }) => [key, isNew]);
+      };
+      const gone = isEmpty ? [] : [['gone', false]];
+      expect(await written(['a', 1], ['gone', undefined])).toEqual([['a', isEmpty], ...gone]);
+      expect(await written(['a', 2], ['gone', 2])).toEqual([
+        ['a', false],
+        ['gone', isEmpty],
+      ]);
+      expect(await written(['b', 1], ['c', 1])).toEqual([
+        ['b', isEmpty],
+        ['c', isEmpty],
+      ]);
+      await written(['d', 1], ['e', 1]);
+      await written(['f', 1], ['g', 1]);
+      expect(await written(['a', 3], ['a', undefined])).toEqual([['a', false]]);
+    },
+  );
 });

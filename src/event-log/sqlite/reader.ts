@@ -26,8 +26,6 @@ interface Span {
   readonly texts: number;
 }
 
-const TEXTS = ['stream', 'id', 'type', 'data', 'metadata'];
-
 /** Takes rows until the batch is full. No statement stays open when it returns. */
 const takeBatch = (rows: Iterable<unknown>): Page => {
   const batch: LoggedEvent[] = [];
@@ -73,12 +71,11 @@ export const eventReader = (db: Database, news: Tail) => {
   const ofAll = rows('position > ? ORDER BY position');
   const spanOfAll = db.prepare(
     `SELECT max(position) AS last, count(*) AS events, sum(octet_length(data) + octet_length(metadata)) AS bytes,
-       sum(${TEXTS.map((column) => `typeof(${column}) = 'text'`).join(' AND ')}) AS texts
-     FROM (SELECT ${COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
+       sum(typeof(data) = 'text' AND typeof(metadata) = 'text') AS texts
+     FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
   );
   const textOfAll = db.prepare(
-    `SELECT CAST(${PAGE_TEXT} AS BLOB) AS bytes
-     FROM (SELECT ${COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position)`,
+    `SELECT CAST(${PAGE_TEXT} AS BLOB) AS bytes FROM events WHERE position > ? AND position <= ?`,
   );
   const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
   const lastRevision = db.prepare(
@@ -110,13 +107,23 @@ export const eventReader = (db: Database, news: Tail) => {
     }
   };
 
+  /** Undefined: there is something in it that no JSON can hold. */
+  const textUpTo = (after: number, last: number): Uint8Array | undefined => {
+    try {
+      return (textOfAll.get(after, last) as { bytes: Uint8Array }).bytes;
+    } catch (error) {
+      if (messageOf(error).includes('JSON cannot hold BLOB values')) return undefined;
+      throw error;
+    }
+  };
+
   /** A page as one text, unless it is too large or does not come apart again: then row by row. */
   const takeAll = (after: number): Page => {
     const { last, events, bytes, texts } = spanOfAll.get(after) as Span;
     if (events === 0) return { batch: [], full: false };
     if (bytes >= BATCH_BYTES || texts < events) return takeBatch(ofAll.iterate(after));
-    const page = textOfAll.get(after, last) as { bytes: Uint8Array };
-    const batch = pageOf(page.bytes, events, after);
+    const text = textUpTo(after, last);
+    const batch = text === undefined ? undefined : pageOf(text, events, after);
     return batch === undefined ? takeBatch(ofAll.iterate(after)) : { batch, full: events === BATCH_EVENTS };
   };
 

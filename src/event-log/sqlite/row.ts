@@ -107,8 +107,7 @@ const isRow = (parts: Parts, after: number): boolean =>
   parts[0] > after &&
   typeof parts[2] === 'number' &&
   parts[6] === FENCE &&
-  parts[8] === FENCE &&
-  typeof parts[9] === 'number';
+  parts[8] === FENCE;
 
 /** There are few types. */
 const MOST_TYPES = 1_000;
