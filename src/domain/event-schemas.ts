@@ -41,8 +41,10 @@ const fact = (properties: Record<string, Schema> = {}): Schema => ({
 
 const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' };
 
+/** One and the same for all of them: it is compiled once. */
+const entityFact = [fact()];
 const entityFacts = Object.fromEntries(
-  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, [fact()]]),
+  factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
 ) as unknown as Readonly<Record<EntityFactType, readonly Schema[]>>;
 
 export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {

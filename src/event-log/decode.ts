@@ -31,7 +31,8 @@ export type Decoded =
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 
-const ajv = new Ajv({ strict: true, unicodeRegExp: false });
+/** That the schemas are schemas is for the tests: to check it here would cost more than compiling them. */
+const ajv = new Ajv({ strict: true, unicodeRegExp: false, meta: false, validateSchema: false });
 addFormats(ajv);
 
 /**

@@ -1,3 +1,4 @@
+import Ajv from 'ajv';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
@@ -65,6 +66,12 @@ describe('the frozen samples', () => {
       });
     },
   );
+
+  it.each(types)('%s has schemas that are schemas', (type) => {
+    const ajv = new Ajv({ strict: true });
+    for (const schema of eventSchemas[type])
+      expect([ajv.validateSchema(schema), ajv.errors]).toEqual([true, null]);
+  });
 
   it.each(types)('%s holds every field that it may hold', (type) => {
     const version = currentVersion(type);
