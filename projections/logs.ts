@@ -1,7 +1,7 @@
 import { auditLine, displayName, knownEntityTypes } from '../src/domain/audit-wording';
 import { eventSchemas } from '../src/domain/event-schemas';
 import type { Recorded } from '../src/domain/events';
-import { changeTogether, type Change, type Projector, type Reader } from './projector';
+import { changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 
 /**
  * The audit log of a tenant. Rows are numbered as they are projected, per tenant and per entity type, and their time
@@ -65,7 +65,7 @@ const logged = (event: Recorded): readonly Change[] => {
         created_at,
       };
       return [
-        { ...next },
+        next as unknown as Document,
         { count: next.number, last_created_at: created_at },
         { entity_type: line.entityType, count: next.type_number },
       ];

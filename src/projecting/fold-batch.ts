@@ -1,4 +1,4 @@
-import type { Change, Document, Projector, Reference } from '../../projections/projector';
+import type { Change, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
 import { messageOf } from '../fault';
 import { PARKED, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
@@ -38,9 +38,17 @@ interface Step {
   /** The position just before it: where the tenant would go on if it were parked here. */
   readonly after: string | undefined;
   readonly parking: Slot;
-  readonly changes: readonly { readonly change: Change; readonly slots: readonly Slot[] }[];
+  readonly work: Work;
+}
+
+/** The changes of one event with the documents that each of them touches, or why there can be none. */
+interface Work {
+  readonly changes: readonly Change[];
+  readonly slots: readonly (readonly Slot[])[];
   readonly bad?: string;
 }
+
+const badWork = (bad: string): Work => ({ changes: [], slots: [], bad });
 
 export const parkedKey = (tenantId: string): DocumentKey => ({
   tenantId,
@@ -50,18 +58,14 @@ export const parkedKey = (tenantId: string): DocumentKey => ({
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 
-const changesOf = (
-  projector: Projector,
-  event: Recorded,
-  space: Workspace,
-): Pick<Step, 'changes' | 'bad'> => {
+const workOf = (projector: Projector, event: Recorded, space: Workspace): Work => {
   const reducer = projector.on[event.type] as AnyReducer | undefined;
+  const slotOf = ({ collection, key }: Reference): Slot => space.slot(event.tenantId, collection, key);
   try {
     const changes = reducer === undefined ? [] : reducer(event);
-    const slotOf = ({ collection, key }: Reference): Slot => space.slot(event.tenantId, collection, key);
-    return { changes: changes.map((change) => ({ change, slots: change.touches.map(slotOf) })) };
+    return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
   } catch (error) {
-    return { changes: [], bad: messageOf(error) };
+    return badWork(messageOf(error));
   }
 };
 
@@ -76,8 +80,8 @@ const stepOf = (
   if (decoded.status === 'foreign') return undefined;
   const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
   const parking = space.slot(tenantId, PARKED, PARKED_KEY);
-  if (decoded.status === 'bad') return { fed, tenantId, after, parking, changes: [], bad: decoded.reason };
-  return { fed, tenantId, after, parking, ...changesOf(projector, decoded.event, space) };
+  const work = decoded.status === 'bad' ? badWork(decoded.reason) : workOf(projector, decoded.event, space);
+  return { fed, tenantId, after, parking, work };
 };
 
 const stepsOf = (
@@ -96,25 +100,24 @@ const stepsOf = (
   return steps;
 };
 
+const applyOne = (change: Change, slots: readonly Slot[]): void => {
+  const before = slots.map((slot) => slot.document);
+  const after = change.apply(before);
+  slots.forEach((slot, i) => {
+    if (after[i] !== before[i]) write(slot, after[i]);
+  });
+};
+
 /** Applies the changes of one event: all of them, or, when one throws, none. Later ones see earlier ones. */
-const apply = ({ changes }: Step): void => {
-  const undo: {
-    readonly slot: Slot;
-    readonly document: Document | undefined;
-    readonly isWritten: boolean;
-  }[] = [];
+const apply = ({ changes, slots }: Work): void => {
+  const were =
+    changes.length < 2
+      ? []
+      : slots.flat().map((slot) => ({ slot, document: slot.document, isWritten: slot.isWritten }));
   try {
-    for (const { change, slots } of changes) {
-      const before = slots.map((slot) => slot.document);
-      const after = change.apply(before);
-      slots.forEach((slot, i) => {
-        if (after[i] === before[i]) return;
-        undo.push({ slot, document: slot.document, isWritten: slot.isWritten });
-        write(slot, after[i]);
-      });
-    }
+    changes.forEach((change, i) => applyOne(change, slots[i] as readonly Slot[]));
   } catch (error) {
-    for (const { slot, ...was } of undo.toReversed()) Object.assign(slot, was);
+    for (const { slot, ...was } of were) Object.assign(slot, was);
     throw error;
   }
 };
@@ -137,8 +140,8 @@ const parkedAt = (step: Step, reason: string, around: Surroundings): ParkedTenan
 const take = (step: Step, around: Surroundings): void => {
   if (around.isSetAside(step.fed.logged.id)) return;
   try {
-    if (step.bad !== undefined) throw new Error(step.bad);
-    apply(step);
+    if (step.work.bad !== undefined) throw new Error(step.work.bad);
+    apply(step.work);
   } catch (error) {
     write(step.parking, { ...parkedAt(step, messageOf(error), around) });
   }

@@ -18,7 +18,15 @@ export const write = (slot: Slot, document: Document | undefined): void => {
   slot.isWritten = true;
 };
 
-type Shelf = Map<string, Map<string, Map<string, Slot>>>;
+/** By tenant, collection and key. */
+type Shelf = Map<string, Drawers>;
+type Drawers = Map<string, Map<string, Slot>>;
+
+interface Near {
+  readonly tenantId: string;
+  readonly now: Drawers;
+  readonly before: Drawers | undefined;
+}
 
 /** About so many documents are remembered, and those of the last batch anyhow: the next one often needs them. */
 const MOST_KEPT = 2_048;
@@ -49,13 +57,21 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
   /** What was touched lately, and before that: what is not touched again is soon forgotten. */
   let shelf: Shelf = new Map();
   let before: Shelf = new Map();
+  /** What both have of the tenant that was asked for last: many in a row ask for the same. */
+  let near: Near | undefined;
   let kept = 0;
   let batch = 0;
   let touched: Slot[] = [];
   let unknown: Slot[] = [];
 
-  const place = (slot: Slot): void => {
-    inner(inner(shelf, slot.tenantId), slot.collection).set(slot.key, slot);
+  const nearTo = (tenantId: string): Near => {
+    if (near?.tenantId !== tenantId)
+      near = { tenantId, now: inner(shelf, tenantId), before: before.get(tenantId) };
+    return near;
+  };
+
+  const place = (now: Drawers, slot: Slot): void => {
+    inner(now, slot.collection).set(slot.key, slot);
     kept += 1;
   };
 
@@ -72,6 +88,7 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
       if (kept > mostKept) {
         before = shelf;
         shelf = new Map();
+        near = undefined;
         kept = 0;
       }
       batch += 1;
@@ -80,11 +97,12 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
     },
 
     slot: (tenantId: string, collection: string, key: string): Slot => {
-      const known = shelf.get(tenantId)?.get(collection)?.get(key);
+      const { now, before: then } = nearTo(tenantId);
+      const known = now.get(collection)?.get(key);
       if (known !== undefined) return touch(known);
-      const former = before.get(tenantId)?.get(collection)?.get(key);
+      const former = then?.get(collection)?.get(key);
       if (former !== undefined) {
-        place(former);
+        place(now, former);
         return touch(former);
       }
       const made = {
@@ -96,7 +114,7 @@ export const workspace = (generation: Generation, isEmpty = false, mostKept = MO
         newAs: undefined,
         batch: -1,
       };
-      place(made);
+      place(now, made);
       unknown.push(made);
       return touch(made);
     },

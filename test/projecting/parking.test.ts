@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
-import type { Document, Projector } from '../../projections/projector';
+import { change, type Change, type Document, type Projector } from '../../projections/projector';
+import type { Recorded } from '../../src/domain/events';
 import { findTenant } from '../../projections/tenants';
 import type { Position } from '../../src/event-log/event-log';
 import { cachedFolds } from '../../src/ledger/folds';
@@ -243,6 +244,30 @@ describe('a parked tenant', () => {
     const heads = await documentsOf(generation, ['heads']);
     expect(heads[`${bad} heads all`]).toMatchObject({ count: 1 });
     expect(heads[`${good} heads all`]).toMatchObject({ count: 1 });
+  });
+
+  it('has none of the changes of the event that parked it, also those that came before the failure', async () => {
+    const { log, generation, by } = await prepared();
+    const { bad } = names();
+    const changes = (event: Recorded): readonly Change[] => [
+      change('heads', 'all', () => ({ at: event.position })),
+      change('rows', 'new', () => ({ at: event.position })),
+      change('heads', 'all', (head: Document | undefined) => {
+        if (event.type === 'TenantUpdated') throw new Error(`Not on top of ${JSON.stringify(head)}.`);
+        return head;
+      }),
+    ];
+    const failing = { ...old, on: { TenantCreated: changes, TenantUpdated: changes } };
+    const { position } = await log.tell(streams.tenant(bad), created());
+    const next = await log.tell(streams.tenant(bad), updated('strange'));
+    await project(by(failing, '1'), allOf(log));
+    expect(await parkedIn(generation)).toMatchObject([
+      { position: next.position, reason: `Not on top of {"at":"${next.position}"}.` },
+    ]);
+    expect(await documentsOf(generation, lineCollections)).toEqual({
+      [`${bad} heads all`]: { at: position },
+      [`${bad} rows new`]: { at: position },
+    });
   });
 
   it('stays parked when the same program starts again', async () => {
