@@ -1,5 +1,5 @@
-import { isAscii } from 'node:buffer';
 import { randomInt } from 'node:crypto';
+import { textOfBytes } from '../../sqlite/text';
 import type { LoggedEvent, Position } from '../event-log';
 
 /** The columns of an event, in this order: rows come as lists, which is half the cost of objects with names. */
@@ -122,12 +122,11 @@ const sameType = (type: string): string => {
   return type;
 };
 
-/** Undefined: a text that the driver would cut at a NUL, or none that is a list. */
-const partsOf = (bytes: Uint8Array): readonly Parts[] | undefined => {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (buffer.includes('\\u0000')) return undefined;
+/** Undefined: it has a text that the driver would cut at a NUL, or it is no list. */
+const partsOf = (page: string): readonly Parts[] | undefined => {
+  if (page.includes('\\u0000')) return undefined;
   try {
-    return JSON.parse(buffer.toString(isAscii(buffer) ? 'latin1' : 'utf8')) as readonly Parts[];
+    return JSON.parse(page) as readonly Parts[];
   } catch {
     return undefined;
   }
@@ -139,7 +138,7 @@ export const pageOf = (
   rows: number,
   after: number,
 ): readonly (LoggedEvent & { readonly bytes: number })[] | undefined => {
-  const found = partsOf(bytes);
+  const found = partsOf(textOfBytes(bytes));
   if (found?.length !== rows) return undefined;
   const page: (LoggedEvent & { readonly bytes: number })[] = [];
   let [last, lastStream] = [after, ''];
