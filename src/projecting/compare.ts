@@ -29,8 +29,15 @@ export interface CompareOptions {
 }
 
 const PAGE = 500;
+const LONG_STRETCH = 5_000;
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 20;
+
+/** How far it went, and whether nothing there had to be looked at closely. */
+interface Walked {
+  readonly cutAt: Place | undefined;
+  readonly isSame: boolean;
+}
 
 const nameOf = ({ tenantId, key }: Scanned): string => `${tenantId} ${key}`;
 
@@ -130,20 +137,27 @@ export const compare = async (
     return own.cutAt;
   };
 
-  /** A stretch that has the same digest on both sides needs no look at its documents. */
-  const compareStretch = async (collection: string, after: Place | undefined): Promise<Place | undefined> => {
-    const is = await live.digest(collection, { limit: PAGE, after, tenantId });
-    const ends = { after, upTo: is.cutAt, tenantId };
-    const ought = await replayed.digest(collection, { limit: PAGE + 1, ...ends });
-    if (is.digest !== ought.digest) return compareDocuments(collection, after);
-    documents += is.documents;
-    return is.cutAt;
+  /** A stretch that is the same on both sides needs no look at its documents. */
+  const compareStretch = async (
+    collection: string,
+    limit: number,
+    after: Place | undefined,
+  ): Promise<Walked> => {
+    const { isSame, cutAt, ...found } = await live.matches(replayed, collection, { limit, after });
+    if (!isSame) return { cutAt: await compareDocuments(collection, after), isSame };
+    documents += found.documents;
+    return { cutAt, isSame };
   };
 
+  /** Where nothing differs the next stretch may be long. One tenant's documents are looked at one by one. */
   const compareCollection = async (collection: string): Promise<void> => {
-    let after: Place | undefined;
+    let [after, limit]: [Place | undefined, number] = [undefined, PAGE];
     do {
-      after = await compareStretch(collection, after);
+      const { cutAt, isSame }: Walked =
+        tenantId === undefined
+          ? await compareStretch(collection, limit, after)
+          : { cutAt: await compareDocuments(collection, after), isSame: false };
+      [after, limit] = [cutAt, isSame ? LONG_STRETCH : PAGE];
       options.onProgress?.(documents);
       await letOthersGo();
     } while (after !== undefined);

@@ -119,10 +119,10 @@ export interface Generation extends Reader {
   lying(collection: string, stretch: Stretch): Promise<Lying>;
 
   /**
-   * The same stretch as a digest: two stretches with the same one hold the same documents. Those with another may still
-   * be equal, since the order of documents, and of a document's members, may count.
+   * Does another generation of the same projection, in a store of the same kind, hold the same documents in the same
+   * stretch? Yes is certain; no may also mean that they lie in another order, or their members do.
    */
-  digest(collection: string, stretch: Stretch): Promise<StretchDigest>;
+  matches(other: Generation, collection: string, stretch: Omit<Stretch, 'tenantId'>): Promise<StretchMatch>;
 }
 
 /** The position up to which events are in, and the id of the event there. */
@@ -185,9 +185,10 @@ export interface Lying {
   readonly cutAt?: Place;
 }
 
-export interface StretchDigest {
+export interface StretchMatch {
+  /** How many there are here. */
   readonly documents: number;
-  readonly digest: string;
+  readonly isSame: boolean;
   /** Where it was cut. Undefined: it was not. */
   readonly cutAt?: Place;
 }

@@ -232,10 +232,10 @@ describe('verify', () => {
           ...live,
           generation: {
             ...live.generation,
-            digest: async (...parts) => {
+            matches: async (...parts) => {
               reached.give();
               await goOn.given;
-              return live.generation.digest(...parts);
+              return live.generation.matches(...parts);
             },
           },
         }),
@@ -306,12 +306,12 @@ describe('verify', () => {
       await world.tell(busy, updated('moves on'));
       await projectInto(world, live);
     };
-    const { digest, lying, snapshot } = live.generation;
+    const { matches, lying, snapshot } = live.generation;
     const moving = {
       ...live.generation,
-      digest: async (...parts: Parameters<typeof digest>) => {
+      matches: async (...parts: Parameters<typeof matches>) => {
         await moveOn();
-        return digest(...parts);
+        return matches(...parts);
       },
       lying: async (...parts: Parameters<typeof lying>) => {
         await moveOn();

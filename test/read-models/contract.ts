@@ -806,13 +806,11 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
 
       /** The stretches of a collection, one after the other. */
       const walked = async (generation: Generation, collection: string, stretch: Stretch) => {
-        const stretches: (Lying & { readonly digest: string })[] = [];
+        const stretches: Lying[] = [];
         let { after } = stretch;
         do {
           const lying = await generation.lying(collection, { ...stretch, after });
-          const { documents, digest, cutAt } = await generation.digest(collection, { ...stretch, after });
-          expect({ documents, cutAt }).toEqual({ documents: lying.documents.length, cutAt: lying.cutAt });
-          stretches.push({ ...lying, digest });
+          stretches.push(lying);
           after = lying.cutAt;
         } while (after !== undefined);
         return stretches;
@@ -883,6 +881,67 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         },
       );
 
+      /** Another generation with these documents. */
+      const another = async (...documents: readonly Write[]): Promise<Generation> => {
+        const other = await store.readModels.open({ ...id('notes'), generation: 2 }, collections, LOG);
+        expect(await other.commit(0, at(1), documents)).toBe(true);
+        return other;
+      };
+      /** The same in a collection that has no indexes. */
+      const twins = (some: readonly Write[]): readonly Write[] =>
+        some.map((write) => ({ ...write, collection: 'counts' }));
+
+      it.each(['notes', 'counts'])(
+        'of %s match those of an equal generation, cut by cut',
+        async (collection) => {
+          const generation = await filled(...writes);
+          const other = await another(...writes);
+          for (const limit of [1, 5, 99]) {
+            let [after, documents]: [string | undefined, number] = [undefined, 0];
+            do {
+              const found = await generation.matches(other, collection, { limit, after });
+              const { cutAt } = await generation.lying(collection, { limit, after });
+              expect(found).toMatchObject({ isSame: true, ...(cutAt === undefined ? {} : { cutAt }) });
+              documents += found.documents;
+              after = found.cutAt;
+            } while (after !== undefined);
+            expect(documents).toBe(16);
+          }
+          const [first] = await walked(generation, collection, { limit: 4 });
+          const stretch = { limit: 99, upTo: first?.cutAt };
+          expect(await generation.matches(other, collection, stretch)).toEqual({
+            documents: 4,
+            isSame: true,
+          });
+        },
+      );
+
+      it.each<[string, Partial<Write>]>([
+        ['key', { key: 'another' }],
+        ['tenant', { tenantId: '0198c0de-0000-7000-8000-00000000000f' }],
+        ['document', { document: { of: TWO, key: 'b', shelf: 2 } }],
+      ])('do not match those that have another %s at the same place', async (_, difference) => {
+        const [first, ...rest] = writes as [Write, ...Write[]];
+        const all = [first, ...rest, ...twins([first])];
+        const changed = [{ ...first, ...difference }, ...rest, ...twins([{ ...first, ...difference }])];
+        const [generation, other] = [await filled(...all), await another(...changed)];
+        for (const collection of ['notes', 'counts'])
+          expect(await generation.matches(other, collection, { limit: 99 })).toMatchObject({ isSame: false });
+      });
+
+      it('do not match when nothing is on one side', async () => {
+        const [generation, other] = [await filled(), await another(...writes)];
+        expect(await generation.matches(other, 'notes', { limit: 9 })).toEqual({
+          documents: 0,
+          isSame: false,
+        });
+        expect(await other.matches(generation, 'counts', { limit: 99 })).toEqual({
+          documents: 16,
+          isSame: false,
+        });
+        expect(await generation.matches(other, PARKED, { limit: 9 })).toEqual({ documents: 0, isSame: true });
+      });
+
       it.each<[string, Write[]]>([
         ['a changed document', [note(TWO, '😀', { of: TWO, key: 'x' })]],
         ['one more', [note(TWO, '😀😀', {})]],
@@ -896,16 +955,21 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
           'another tenant',
           [gone(TWO, 'notes', 'b'), note('0198c0de-0000-7000-8000-00000000000f', 'b', { of: TWO, key: 'b' })],
         ],
-      ])('tell %s by their digest', async (_, changes) => {
-        const generation = await filled(...writes);
-        const { digest } = await generation.digest('notes', { limit: 99 });
-        await generation.commit(1, at(2), changes);
-        expect((await generation.digest('notes', { limit: 99 })).digest).not.toBe(digest);
+      ])('do not match those with %s', async (_, changes) => {
+        const generation = await filled(...writes, ...twins(writes));
+        const other = await another(...writes, ...twins(writes));
+        for (const collection of ['notes', 'counts'])
+          expect(await generation.matches(other, collection, { limit: 99 })).toMatchObject({ isSame: true });
+        await other.commit(1, at(2), [...changes, ...twins(changes)]);
+        for (const collection of ['notes', 'counts']) {
+          expect(await generation.matches(other, collection, { limit: 99 })).toMatchObject({ isSame: false });
+          expect(await other.matches(generation, collection, { limit: 99 })).toMatchObject({ isSame: false });
+        }
       });
 
       it('refuse a collection that is not declared', async () => {
         const generation = await fresh();
-        await expect(generation.digest('nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
+        await expect(generation.matches(generation, 'nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
         await expect(generation.lying('nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
       });
     });

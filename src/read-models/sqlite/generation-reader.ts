@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
 import type { Collection, Document, Line, Query, Selection } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
@@ -9,10 +9,10 @@ import {
   type Lying,
   type Scanned,
   type Stretch,
-  type StretchDigest,
+  type StretchMatch,
 } from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
-import { borderIn, countIn, findIn, lyingIn, tableOf } from './tables';
+import { borderIn, countIn, findIn, lyingIn, OTHER, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -198,16 +198,23 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return { documents, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
   };
 
-  /** One lump for many rows: most of the cost of a row is its way from SQLite to here. Its length ends a key. */
-  const digest = (collection: string, stretch: Stretch): StretchDigest => {
-    const { rows, values, ...cut } = cutStretch(collection, stretch);
-    const text = `group_concat(concat(tenant, length(key), ':', key, document))`;
-    const sql = `SELECT count(*) AS n, CAST(${text} AS BLOB) AS bytes FROM (SELECT t.tenant, d.key, d.document ${rows})`;
-    const { n, bytes } = prepared(sql).get(...values) as { n: number; bytes: Uint8Array | null };
-    const hash = createHash('sha256')
-      .update(bytes ?? '')
-      .digest('base64');
-    return { documents: n, digest: hash, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
+  /** Row by row, at the same places, and none more there: nothing has to leave SQLite. */
+  const matches = (path: string, collection: string, stretch: Omit<Stretch, 'tenantId'>): StretchMatch => {
+    const { beside, others, values, ...cut } = cutStretch(collection, stretch);
+    db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?mode=ro' AS ${OTHER}`);
+    try {
+      const isSame = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
+      const both = `SELECT count(*) AS n, total(${isSame}) AS same ${beside}`;
+      const { n, same } = prepared(both).get(...values) as { n: number; same: number };
+      const there = prepared(`SELECT count(*) AS n ${others}`).get(...values) as { n: number };
+      return {
+        documents: n,
+        isSame: same === n && there.n === n,
+        ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}),
+      };
+    } finally {
+      db.exec(`DETACH ${OTHER}`);
+    }
   };
 
   const control = (): Control => {
@@ -230,7 +237,7 @@ export const generationReader = (db: Database, collections: readonly Collection[
     load,
     scan,
     lying,
-    digest,
+    matches,
     control,
     /** What was seen in a transaction that was undone is not so. */
     forget: (): void => numbers.clear(),

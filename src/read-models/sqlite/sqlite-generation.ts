@@ -1,7 +1,7 @@
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
-import type { Generation, GenerationId, Write } from '../read-models';
+import { generationName, type Generation, type GenerationId, type Write } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { Writes } from './generation-writer';
 import { stored, storedText, type Field } from './stored-text';
@@ -31,6 +31,15 @@ const flatten = (writes: readonly Write[], fields: ReadonlyMap<string, readonly 
   };
 };
 
+/** Where a generation is kept. */
+const PATH = Symbol('path');
+
+const pathOf = (generation: Generation & { readonly [PATH]?: string }): string => {
+  const path = generation[PATH];
+  if (path === undefined) throw new Error(`${generationName(generation.id)} is not kept in a SQLite file.`);
+  return path;
+};
+
 /**
  * A generation as this process reads it; what it writes goes through `send`. While a commit is put off, only the writing
  * connection sees it; and while it is filled in bulk, only the writing side can make the keys that a look-up needs.
@@ -41,7 +50,7 @@ export const sqliteGeneration = (
   collections: readonly Collection[],
   inBulk: boolean,
   send: <T>(request: WriteRequest) => Promise<T>,
-): Generation & { close(): void } => {
+): Generation & { readonly [PATH]: string; close(): void } => {
   const db = openForReading(path);
   const reader = generationReader(db, collections);
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
@@ -84,6 +93,7 @@ export const sqliteGeneration = (
 
   return {
     id,
+    [PATH]: path,
     version: () => readNow(version),
     get: (tenantId, collection, key) => reading(() => reader.get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => reader.find(tenantId, collection, query)),
@@ -93,7 +103,8 @@ export const sqliteGeneration = (
     scan: (collection, limit, after = { tenantId: '' }) =>
       reading(() => reader.scan(collection, limit, after)),
     lying: (collection, stretch) => reading(() => reader.lying(collection, stretch)),
-    digest: (collection, stretch) => reading(() => reader.digest(collection, stretch)),
+    matches: (other, collection, stretch) =>
+      reading(() => reader.matches(pathOf(other), collection, stretch)),
     load: (keys) =>
       isPutOff || isFilling
         ? send({

@@ -133,15 +133,20 @@ const placed = (place: Place, tenant: number | undefined): (string | number)[] =
   return key.length === 0 ? [Number(number)] : [tenant ?? Number(number), key.join(' ')];
 };
 
+/** Another generation's file, attached to the connection that compares. */
+export const OTHER = 'other';
+
 /**
  * The rows of a stretch `d` as they lie, as SQL, with its values; a place is the row's number, or its tenant's number and
- * its key. `tenant` is the number of the tenant whose rows are asked for.
+ * its key. `tenant` is the number of the tenant whose rows are asked for. `beside` names the row `b` at the same place in
+ * the other file, and its tenant `u`.
  */
 export const lyingIn = (
   collection: Collection,
   { after, upTo }: Pick<Stretch, 'after' | 'upTo'>,
   tenant: number | undefined,
 ) => {
+  const table = tableOf(collection.name);
   const byKey = tenant !== undefined || liesByKey(collection);
   const [place, hole] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
   const tests: [string, (string | number)[]][] = [];
@@ -149,10 +154,14 @@ export const lyingIn = (
   if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after, tenant)]);
   if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo, tenant)]);
   const where = tests.length === 0 ? '' : ` WHERE ${tests.map(([test]) => test).join(' AND ')}`;
+  const samePlace = byKey ? 'b.tenant = d.tenant AND b.key = d.key' : 'b.rowid = d.rowid';
   return {
     place: byKey ? `d.tenant || ' ' || d.key` : `CAST(d.rowid AS TEXT)`,
-    rows: `FROM ${tableOf(collection.name)} d CROSS JOIN tenants t ON t.number = d.tenant${where}
+    rows: `FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant${where}
       ORDER BY ${byKey ? 'd.tenant, d.key' : 'd.rowid'}`,
+    beside: `FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
+      LEFT JOIN ${OTHER}.${table} b ON ${samePlace} LEFT JOIN ${OTHER}.tenants u ON u.number = b.tenant${where}`,
+    others: `FROM ${OTHER}.${table} d${where}`,
     values: tests.flatMap(([, values]) => values),
   };
 };
