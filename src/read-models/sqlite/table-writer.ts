@@ -29,20 +29,24 @@ export const tableWriter = (db: Database, collection: Collection): TableWriter =
   let heap: ReturnType<typeof prepareHeap> | undefined;
   let keyed: ReturnType<typeof prepareKeyed> | undefined;
 
+  const areMissing = (): boolean => keys.get() === undefined;
+
+  /** Another process may have made them while this one waited for the lock. */
   const makeKeys = (): void => {
-    if (keys.get() === undefined) db.exec(giveKeys(collection));
+    if (areMissing()) db.exec(giveKeys(collection));
   };
 
   const haveKeys = (): NonNullable<typeof keyed> => {
     if (keyed !== undefined) return keyed;
-    if (db.isTransaction) makeKeys();
-    else inTransaction(db, makeKeys);
+    if (areMissing())
+      if (db.isTransaction) makeKeys();
+      else inTransaction(db, makeKeys);
     heap = undefined;
     return (keyed = prepareKeyed());
   };
 
   const look = (): void => {
-    if (keys.get() === undefined) heap = prepareHeap();
+    if (areMissing()) heap = prepareHeap();
     else keyed = prepareKeyed();
   };
 
