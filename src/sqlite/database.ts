@@ -25,9 +25,14 @@ const switchToWal = (db: Database): void => {
 /** FULL: a commit is on the disk when it returns. NORMAL: the file stays sound, the last commits may be lost. */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
   const db = new DatabaseSync(path, { timeout: BUSY_MS });
-  switchToWal(db);
-  db.exec(`PRAGMA synchronous = ${synchronous}`);
-  return db;
+  try {
+    switchToWal(db);
+    db.exec(`PRAGMA synchronous = ${synchronous}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 };
 
 export const openForReading = (path: string): Database =>

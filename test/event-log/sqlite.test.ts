@@ -118,8 +118,11 @@ describe('the SQLite event log', () => {
       { recorded_at: `'soon'` },
       { recorded_at: `'[]'` },
       { recorded_at: 1.5 },
+      { recorded_at: `x'31'` },
+      // From here on as a stream is ordered: numbers, texts, bytes.
       { revision: `'7,7'` },
       { revision: `'[]'` },
+      { revision: `x'37'` },
     ];
     const file = openFile(folder);
     const put = (one: string | Readonly<Record<string, string | number>>, revision: number): void => {

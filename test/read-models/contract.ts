@@ -1075,6 +1075,20 @@ export const readModelsContract = (name: string, open: () => Promise<StoreUnderT
         expect(await stateOf(generation)).toEqual(await wholeState());
       });
 
+      it.each(['looked for something', 'finished it'])(
+        'it goes on although another one has %s',
+        async (what) => {
+          const generation = await inBulk();
+          expect(await generation.commit(0, at(1), asNew(before))).toBe(true);
+          const other = await inBulk(await again());
+          await (what === 'finished it' ? other.finish() : other.load(before));
+          expect(await generation.commit(1, at(2), asNew(later))).toBe(true);
+          await generation.finish();
+          expect(await generation.load(later)).toEqual(later.map(({ document }) => document));
+          expect(await stateOf(await openIn(await again()))).toEqual(await stateOf(generation));
+        },
+      );
+
       it('it goes on from where another process has left it', async () => {
         expect(await (await inBulk()).commit(0, at(1), asNew(before))).toBe(true);
         const generation = await inBulk(await again());

@@ -27,14 +27,14 @@ const FENCE = randomInt(2 ** 31);
 const PARTS = [
   'position',
   'json_quote(stream)',
-  'revision',
+  'json_quote(revision)',
   'json_quote(id)',
   'json_quote(type)',
   'data',
   FENCE,
   'metadata',
   FENCE,
-  'recorded_at',
+  'json_quote(recorded_at)',
   'octet_length(data) + octet_length(metadata)',
 ];
 export const PAGE_TEXT = `concat('[', group_concat(concat('[', ${PARTS.join(`, ',', `)}, ']')), ']')`;
@@ -59,8 +59,8 @@ const isoTimes = () => {
   let text = '';
   return (time: number): string => {
     if (time === last) return text;
-    last = time;
     text = new Date(Number.isSafeInteger(time) ? time : 0).toISOString();
+    last = time;
     return text;
   };
 };
@@ -101,13 +101,14 @@ type Parts = readonly [
   bytes: number,
 ];
 
-/** As the columns would be, one by one. */
+/** What the driver might give in another way, or not at all, is left to it. */
 const isRow = (parts: Parts, after: number): boolean =>
   parts.length === PARTS.length &&
   parts[0] > after &&
-  typeof parts[2] === 'number' &&
+  Number.isSafeInteger(parts[2]) &&
   parts[6] === FENCE &&
-  parts[8] === FENCE;
+  parts[8] === FENCE &&
+  Number.isSafeInteger(parts[9]);
 
 /** There are few types. */
 const MOST_TYPES = 1_000;
@@ -122,7 +123,7 @@ const sameType = (type: string): string => {
   return type;
 };
 
-/** Undefined: it has a text that the driver would cut at a NUL, or it is no list. */
+/** Undefined: there may be a text in it that the driver would cut at a NUL, or it is no list. */
 const partsOf = (page: string): readonly Parts[] | undefined => {
   if (page.includes('\\u0000')) return undefined;
   try {

@@ -77,14 +77,13 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
  * The writing side of one generation's file. One transaction is the commit; it stays open while commits are put off, since
  * most of a commit's cost is the pages that it touches, and many rows touch the same ones.
  */
-export const openGenerationWriter = (
-  path: string,
+const generationWriter = (
+  db: Database,
   collections: readonly Collection[],
   log: string,
   inBulk: boolean,
-  onWrite: OnWrite = () => undefined,
+  onWrite: OnWrite,
 ): GenerationWriter => {
-  const db = openForWriting(path, 'NORMAL');
   db.exec(LARGE_FILE);
   create(db, collections, log);
   const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
@@ -131,6 +130,11 @@ export const openGenerationWriter = (
     return true;
   };
 
+  const begin = (): void => {
+    db.exec('BEGIN IMMEDIATE');
+    for (const table of tables.values()) table.begin();
+  };
+
   const undo = (): void => {
     if (db.isTransaction) db.exec('ROLLBACK');
     tenants.forget();
@@ -169,7 +173,7 @@ export const openGenerationWriter = (
     settle: () => orUndo(settle),
     commit: (n, to, writes, more) =>
       orUndo(() => {
-        if (!db.isTransaction) db.exec('BEGIN IMMEDIATE');
+        if (!db.isTransaction) begin();
         const isDone = commitAll(n, to, writes);
         if (!isDone || !more) settle();
         return isDone;
@@ -182,4 +186,21 @@ export const openGenerationWriter = (
       }
     },
   };
+};
+
+/** A file that is busy is tried again: whoever fails leaves nothing open. */
+export const openGenerationWriter = (
+  path: string,
+  collections: readonly Collection[],
+  log: string,
+  inBulk: boolean,
+  onWrite: OnWrite = () => undefined,
+): GenerationWriter => {
+  const db = openForWriting(path, 'NORMAL');
+  try {
+    return generationWriter(db, collections, log, inBulk, onWrite);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 };

@@ -8,6 +8,13 @@ import { stored, storedText, type Field } from './stored-text';
 import { fieldsOf } from './tables';
 import type { WriteRequest } from './writer';
 
+type SqliteGeneration = Generation & {
+  readonly [PATH]: string;
+  /** Somebody has made up for what was put off. */
+  isFilled(): void;
+  close(): void;
+};
+
 /**
  * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
  * writes, so that they get the same numbers, as a rule, wherever the batches of a filling end.
@@ -50,7 +57,7 @@ export const sqliteGeneration = (
   collections: readonly Collection[],
   inBulk: boolean,
   send: <T>(request: WriteRequest) => Promise<T>,
-): Generation & { readonly [PATH]: string; close(): void } => {
+): SqliteGeneration => {
   const db = openForReading(path);
   const reader = generationReader(db, collections);
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
@@ -145,6 +152,9 @@ export const sqliteGeneration = (
       await send<void>({ do: 'finish', id });
       isFilling = false;
       isSettledNow();
+    },
+    isFilled: () => {
+      isFilling = false;
     },
     close: () => db.close(),
   };

@@ -19,7 +19,7 @@ import { generationPath, indexPath, type WriteRequest } from './writer';
 const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
 
-/** The indexes of a large generation take their time. */
+/** The indexes of a large generation take their time. Its keys too, but those who fill wait for them in place. */
 const INDEX_MS = 1_800_000;
 const FILE = /^([a-z_]+)_v([0-9]+)_([0-9]+)\.db$/;
 
@@ -62,7 +62,7 @@ export const sqliteReadModels = async (
     await makeOpen();
     const known = open.get(generationName(id));
     if (known !== undefined) {
-      if (!inBulk) await known.finish();
+      if (!inBulk) known.isFilled();
       return known;
     }
     /** A writing thread that had to be started again has nothing open yet. */

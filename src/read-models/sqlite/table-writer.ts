@@ -14,6 +14,8 @@ export interface TableWriter {
   remove(tenant: number, key: string): void;
   /** Makes the keys if they are missing. */
   haveKeys(): void;
+  /** A transaction begins: another process may have made the keys since the last one, but nobody can until it ends. */
+  begin(): void;
   /** A transaction was undone, and perhaps the keys with it. */
   forget(): void;
 }
@@ -59,6 +61,9 @@ export const tableWriter = (db: Database, collection: Collection): TableWriter =
     },
     remove: (tenant, key) => void haveKeys().removing.get(tenant, key),
     haveKeys: () => void haveKeys(),
+    begin: () => {
+      if (heap !== undefined && !areMissing()) heap = undefined;
+    },
     forget: () => {
       heap = undefined;
       keyed = undefined;
