@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader, Selection } from '../../projections/projector';
-import { borderIn, countIn, findIn } from '../../src/read-models/sqlite/tables';
+import { borderIn, countIn, findIn, lyingIn } from '../../src/read-models/sqlite/tables';
 import { openForReading } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
 import { filledLog, TENANT } from '../support/log-rows';
@@ -102,5 +102,18 @@ describe('the questions about logs', () => {
     ],
   ])('seek in an index and sort nothing: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);
+  });
+
+  it.each<[string, string]>([
+    ['rows', 'SEARCH d USING INDEX docs_rows_key (tenant=? AND key>? AND key<?)'],
+    ['types', 'SEARCH d USING PRIMARY KEY (tenant=? AND key>? AND key<?)'],
+  ])('seek a stretch of one tenant in %s', (name, plan) => {
+    const { rows, values } = lyingIn(collectionOf(name), { after: '7 a', upTo: '7 b c' }, 1);
+    expect(values).toEqual([1, 'a', 'b c']);
+    const steps = db.prepare(`EXPLAIN QUERY PLAN SELECT d.document ${rows}`).all(...values);
+    expect(steps.map((step) => (step as { detail: string }).detail)).toEqual([
+      plan,
+      'SEARCH t USING INTEGER PRIMARY KEY (rowid=?)',
+    ]);
   });
 });

@@ -127,10 +127,20 @@ export const borderIn = (collection: Collection, { index, equal = [], border }: 
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, index)} WHERE tenant = ?${tests}`;
 };
 
-/** A tenant has another number in each file: where only its rows are asked for, the number in the place does not count. */
-const placed = (place: Place, tenant: number | undefined): (string | number)[] => {
+/** The values of a place. */
+const placed = (place: Place, ofOneTenant: boolean): (string | number)[] => {
   const [number = '', ...key] = place.split(' ');
-  return key.length === 0 ? [Number(number)] : [tenant ?? Number(number), key.join(' ')];
+  if (ofOneTenant) return [key.join(' ')];
+  return key.length === 0 ? [Number(number)] : [Number(number), key.join(' ')];
+};
+
+/**
+ * Where rows lie. A tenant has another number in each file: where only its rows are asked for, the number in a place does
+ * not count; and SQLite seeks no pair of which it knows one half.
+ */
+const placeIn = (byKey: boolean, ofOneTenant: boolean): readonly [place: string, hole: string] => {
+  if (ofOneTenant) return ['d.key', '?'];
+  return byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
 };
 
 /** Another generation's file, attached to the connection that compares. */
@@ -147,12 +157,13 @@ export const lyingIn = (
   tenant: number | undefined,
 ) => {
   const table = tableOf(collection.name);
-  const byKey = tenant !== undefined || liesByKey(collection);
-  const [place, hole] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
+  const ofOneTenant = tenant !== undefined;
+  const byKey = ofOneTenant || liesByKey(collection);
+  const [place, hole] = placeIn(byKey, ofOneTenant);
   const tests: [string, (string | number)[]][] = [];
-  if (tenant !== undefined) tests.push(['d.tenant = ?', [tenant]]);
-  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after, tenant)]);
-  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo, tenant)]);
+  if (ofOneTenant) tests.push(['d.tenant = ?', [tenant]]);
+  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after, ofOneTenant)]);
+  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo, ofOneTenant)]);
   const where = tests.length === 0 ? '' : ` WHERE ${tests.map(([test]) => test).join(' AND ')}`;
   const samePlace = byKey ? 'b.tenant = d.tenant AND b.key = d.key' : 'b.rowid = d.rowid';
   return {
