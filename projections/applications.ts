@@ -34,7 +34,7 @@ const LONGEST_LIST = 10_000;
 
 export const applications: Projector = {
   name: 'applications',
-  version: 1,
+  version: 2,
   streams: ['tenant'],
   collections: [
     { name: 'applications', indexes: {} },

@@ -75,7 +75,7 @@ const logged = (event: Recorded): readonly Change[] => {
 
 export const logs: Projector = {
   name: 'logs',
-  version: 1,
+  version: 2,
   streams: ['tenant', 'activity'],
   collections: [
     {

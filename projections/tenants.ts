@@ -29,7 +29,7 @@ const by = <K extends string>(field: K, event: Recorded) =>
 
 export const tenants: Projector = {
   name: 'tenants',
-  version: 1,
+  version: 2,
   streams: ['tenant'],
   collections: [{ name: 'tenants', indexes: {} }],
   on: {

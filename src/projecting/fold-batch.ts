@@ -1,7 +1,7 @@
 import type { Change, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
 import { messageOf } from '../fault';
-import { PARKED, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
+import { PARKED, STREAMS, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
 import type { FedBatch, FedEvent } from './pages';
 import { workspace, write, type Slot, type Workspace } from './workspace';
 
@@ -38,6 +38,8 @@ interface Step {
   /** The position just before it: where the tenant would go on if it were parked here. */
   readonly after: string | undefined;
   readonly parking: Slot;
+  /** How far its stream is in. */
+  readonly progress: Slot;
   readonly work: Work;
 }
 
@@ -81,7 +83,8 @@ const stepOf = (
   const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
   const parking = space.slot(tenantId, PARKED, PARKED_KEY);
   const work = decoded.status === 'bad' ? badWork(decoded.reason) : workOf(projector, decoded.event, space);
-  return { fed, tenantId, after, parking, work };
+  const progress = space.slot(tenantId, STREAMS, fed.owner.kind);
+  return { fed, tenantId, after, parking, progress, work };
 };
 
 const stepsOf = (
@@ -137,11 +140,15 @@ const parkedAt = (step: Step, reason: string, around: Surroundings): ParkedTenan
   };
 };
 
+/** An event that is set aside is passed over, and is in as well: its stream goes on after it. */
 const take = (step: Step, around: Surroundings): void => {
-  if (around.isSetAside(step.fed.logged.id)) return;
+  const { id, revision } = step.fed.logged;
   try {
-    if (step.work.bad !== undefined) throw new Error(step.work.bad);
-    apply(step.work);
+    if (!around.isSetAside(id)) {
+      if (step.work.bad !== undefined) throw new Error(step.work.bad);
+      apply(step.work);
+    }
+    write(step.progress, { revision });
   } catch (error) {
     write(step.parking, { ...parkedAt(step, messageOf(error), around) });
   }

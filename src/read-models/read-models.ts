@@ -195,3 +195,6 @@ export interface StretchMatch {
 
 /** Every generation has this collection besides its projector's own: one document per parked tenant. */
 export const PARKED = 'parked';
+
+/** And this one: per tenant, the last revision of each of its streams that is in. Both are found at any time. */
+export const STREAMS = 'streams';

@@ -37,7 +37,7 @@ describe('a command that writes', () => {
     const readModels = await sqliteReadModels(join(operator.folder, 'read-models'));
     try {
       const tenants = await readModels.open(
-        { projection: 'tenants', version: 1, generation: 1 },
+        { projection: 'tenants', version: 2, generation: 1 },
         [{ name: 'tenants', indexes: {} }],
         'unused',
       );

@@ -117,14 +117,14 @@ describe('projections, beside a running server', () => {
     const status = await operator.json<Status>('projections status');
     expect(status.projector).toContain(String(service.process.pid));
     expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
-      NAMES.map((name) => `${name}_v1_1 live`).toSorted(),
+      NAMES.map((name) => `${name}_v2_1 live`).toSorted(),
     );
     for (const one of status.generations)
       expect(one).toMatchObject({ position: status.head, lag_events: 0, lag_seconds: 0, parked: 0 });
     expect(status.rebuilds).toEqual([]);
     const plain = await operator.run('projections status');
     expect([plain.code, plain.stderr]).toEqual([0, '']);
-    for (const name of NAMES) expect(plain.stdout).toContain(`${name}_v1_1`);
+    for (const name of NAMES) expect(plain.stdout).toContain(`${name}_v2_1`);
     expect(await operator.json('projections parked')).toEqual([]);
     expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
   });
@@ -135,21 +135,21 @@ describe('projections, beside a running server', () => {
     expect(rows).toEqual(
       NAMES.map((projection) => ({
         projection,
-        version: 1,
+        version: 2,
         events: Number(head),
         goes_on_with: null,
-        live: `${projection}_v1_1`,
+        live: `${projection}_v2_1`,
         rebuilt_by: null,
       })),
     );
-    expect(await readBy(service, 'tenants')).toBe('tenants_v1_1');
+    expect(await readBy(service, 'tenants')).toBe('tenants_v2_1');
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
   });
 
   it('finds a document that was edited by hand, and it is gone after a rebuild', async () => {
     const sql = `UPDATE docs_tenants SET document = json_set(document, '$.name', ?) WHERE key = 'self'
       AND tenant = (SELECT number FROM tenants WHERE tenant = ?)`;
-    editByHand(service.folder, 'tenants_v1_1', sql, 'Edited by hand', tenantId);
+    editByHand(service.folder, 'tenants_v2_1', sql, 'Edited by hand', tenantId);
     const found = await operator.run('projections verify --json');
     expect(found.code).toBe(1);
     const report = JSON.parse(found.stdout) as Report;
@@ -246,14 +246,14 @@ describe('projections, beside a running server', () => {
       const running = operator.run(line);
       let switched = 0;
       const pointed = await appAt(service.folder);
-      const believed = JSON.stringify(await pointed.replay.readModels.pointer('tenants', 1));
+      const believed = JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2));
       await until(
-        async () => JSON.stringify(await pointed.replay.readModels.pointer('tenants', 1)) !== believed,
+        async () => JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2)) !== believed,
         20_000,
       );
       switched = performance.now();
-      const pointer = await pointed.replay.readModels.pointer('tenants', 1);
-      const wanted = `tenants_v1_${pointer?.live}`;
+      const pointer = await pointed.replay.readModels.pointer('tenants', 2);
+      const wanted = `tenants_v2_${pointer?.live}`;
       await until(async () => (await readBy(service, 'tenants')) === wanted, 5_000);
       took.push(performance.now() - switched);
       generations.add(wanted);
@@ -342,11 +342,11 @@ describe('a rebuild that is killed', () => {
       await ended;
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
     }
-    const pointer = await app.replay.readModels.pointer('logs', 1);
+    const pointer = await app.replay.readModels.pointer('logs', 2);
     const rebuilt = await operator.run('projections rebuild logs --if-equal --json');
     expect([rebuilt.code, rebuilt.stderr]).toEqual([0, '']);
     expect(JSON.parse(rebuilt.stdout)).toMatchObject([{ differences: 0, parked: 0 }]);
-    expect(await app.replay.readModels.pointer('logs', 1)).not.toEqual(pointer);
+    expect(await app.replay.readModels.pointer('logs', 2)).not.toEqual(pointer);
     expect((await operator.run('projections verify logs')).code).toBe(0);
     await service.stop();
   });

@@ -163,7 +163,7 @@ describe.each(places)('the command line $where', ({ open }) => {
       log: { identity: UUID, head: expect.any(String) },
       projections: ['tenants', 'applications', 'logs', 'usage'].map((projection) => ({
         projection,
-        generation: `${projection}_v1_1`,
+        generation: `${projection}_v2_1`,
         position: (status['log'] as { head: string }).head,
         lag_events: 0,
         lag_seconds: 0,
@@ -173,7 +173,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     });
     const plain = (await operator.run('status')).stdout;
     expect(plain).toMatch(/^log: +[0-9a-f-]{36}\nhead: +\S+\nprojector: /);
-    expect(plain).toMatch(/^tenants +tenants_v1_1 +\S+ +0 +0\.0 +0$/m);
+    expect(plain).toMatch(/^tenants +tenants_v2_1 +\S+ +0 +0\.0 +0$/m);
   });
 });
 

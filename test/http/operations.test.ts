@@ -40,10 +40,10 @@ describe('the operations listener', () => {
       log: { identity: expect.stringMatching(/^[0-9a-f-]{36}$/), head: '0000000000000015' },
       projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
       projections: [
-        { projection: 'tenants', generation: 'tenants_v1_1', ...caughtUp },
-        { projection: 'applications', generation: 'applications_v1_1', ...caughtUp },
-        { projection: 'logs', generation: 'logs_v1_1', ...caughtUp },
-        { projection: 'usage', generation: 'usage_v1_1', ...caughtUp },
+        { projection: 'tenants', generation: 'tenants_v2_1', ...caughtUp },
+        { projection: 'applications', generation: 'applications_v2_1', ...caughtUp },
+        { projection: 'logs', generation: 'logs_v2_1', ...caughtUp },
+        { projection: 'usage', generation: 'usage_v2_1', ...caughtUp },
       ],
       decisions: { parked: [] },
       limits: {

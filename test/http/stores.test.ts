@@ -69,7 +69,7 @@ describe('stores', () => {
 
   it('held read models: the write is made, answered within about 2 s, and says that reads trail', async () => {
     const before = await by.count();
-    await holding('read-models/tenants_v1_1.db', async () => {
+    await holding('read-models/tenants_v2_1.db', async () => {
       const { ms, value } = await timed(() => put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' }));
       expect([value.status, value.json.name]).toEqual([200, 'Pending']);
       expect(value.headers.get('svc-read-pending')).toBe('true');
@@ -85,7 +85,7 @@ describe('stores', () => {
   });
 
   it('held read models: a deletion is 204, and says that reads trail', async () => {
-    await holding('read-models/applications_v1_1.db', async () => {
+    await holding('read-models/applications_v2_1.db', async () => {
       const answered = await call({ method: 'DELETE' });
       expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
       expectProblem(await put('B'), { status: 401, code: 'key_refused' });
@@ -122,7 +122,7 @@ describe('stores', () => {
   });
 
   it('a tenant parked in a read model alone: its writes are made, and say that reads trail', async () => {
-    const db = open('read-models', 'tenants_v1_1.db');
+    const db = open('read-models', 'tenants_v2_1.db');
     const tables = db
       .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
       .all();
@@ -137,7 +137,7 @@ describe('stores', () => {
     expect((await call()).headers.get('svc-complete-until')).toBe('2026-01-01T00:00:00.000Z');
   });
 
-  it.each(['tenants_v1_1.db', 'applications_v1_1.db'])(
+  it.each(['tenants_v2_1.db', 'applications_v2_1.db'])(
     'a spoilt read model %s: reads are 503',
     async (file) => {
       const db = open('read-models', file);

@@ -55,7 +55,7 @@ describe('the live generations', () => {
   it('are the ones that are pointed at', async () => {
     const folders = await built();
     const readModels = await openReadModels(folders.readModels);
-    await readModels.point('tenants', 1, { live: 2, previous: 1 }, { live: 1 });
+    await readModels.point('tenants', 2, { live: 2, previous: 1 }, { live: 1 });
     const live = await open(folders);
     expect(live.map(({ generation }) => generation.id.generation)).toEqual([2, 1, 1, 1]);
   });
@@ -64,9 +64,9 @@ describe('the live generations', () => {
     const folders = await built();
     const readModels = await openReadModels(folders.readModels);
     const log = await openLog(folders.log);
-    const [next] = await openLiveGenerations([{ ...tenants, version: 2 }], readModels, log);
+    const [next] = await openLiveGenerations([{ ...tenants, version: 3 }], readModels, log);
     expect(await next?.generation.control()).toEqual({ n: 0, log: await log.identity() });
-    expect(await readModels.pointer('tenants', 1)).toEqual({ live: 1 });
+    expect(await readModels.pointer('tenants', 2)).toEqual({ live: 1 });
   });
 
   it('are made by two at once', async () => {
@@ -89,7 +89,7 @@ describe('the live generations', () => {
     const readModels = await openReadModels(folders.readModels);
     await expect(openLiveGenerations(projections, readModels, other)).rejects.toMatchObject({
       code: 'read_models_of_another_log',
-      message: expect.stringMatching(/tenants_v1_1 was built from another event log/),
+      message: expect.stringMatching(/tenants_v2_1 was built from another event log/),
     });
     await expect(openLiveGenerations(projections, readModels, other)).rejects.toThrow(HELP);
   });
@@ -103,7 +103,7 @@ describe('the live generations', () => {
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
       code: 'read_models_of_another_log',
-      message: expect.stringMatching(/tenants_v1_1 is ahead of the event log, or the log was set back/),
+      message: expect.stringMatching(/tenants_v2_1 is ahead of the event log, or the log was set back/),
     });
     await expect(open(folders)).rejects.toThrow(HELP);
   });

@@ -11,7 +11,7 @@ import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { fedBatch } from '../../src/projecting/pages';
 import type { ParkedTenant } from '../../src/projecting/fold-batch';
 import { parkedTenants, project, retryDue, retryParked } from '../../src/projecting/projection-run';
-import { PARKED, type Generation } from '../../src/read-models/read-models';
+import { PARKED, STREAMS, type Generation } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/status';
 import { inThreadWriter } from '../read-models/in-thread-writer';
 import { lineCollections, linesProjector } from './lines';
@@ -234,11 +234,11 @@ describe('a parked tenant', () => {
     for (left = 1; ; left = ++points + 1) {
       const outcome = await project(by(old, '1'), allOf(log)).catch(() => 'failed');
       if (outcome !== 'failed') break;
-      expect(await documentsOf(generation, [...lineCollections, PARKED])).toEqual({});
+      expect(await documentsOf(generation, [...lineCollections, PARKED, STREAMS])).toEqual({});
       expect((await generation.control()).n).toBe(0);
     }
-    // Two heads, two rows, one parked tenant, the control state and the end.
-    expect(points).toBe(7);
+    // Two heads, two rows, two streams, one parked tenant, the control state and the end.
+    expect(points).toBe(9);
     expect((await generation.control()).n).toBe(1);
     expect(await parkedIn(generation)).toMatchObject([{ tenant_id: bad, reason: 'I cannot read this.' }]);
     const heads = await documentsOf(generation, ['heads']);

@@ -1,6 +1,7 @@
 import type { Collection, Document, Query, Selection } from '../../projections/projector';
 import {
   PARKED,
+  STREAMS,
   type Checkpoint,
   type Generation,
   type GenerationId,
@@ -62,7 +63,7 @@ const gone = (tenantId: string, collection: string, key: string): Write => ({
 const stateOf = async (generation: Generation) => {
   const control = await generation.control();
   const documents = [];
-  for (const collection of ['notes', 'counts', PARKED])
+  for (const collection of ['notes', 'counts', PARKED, STREAMS])
     for (const row of await generation.scan(collection, 1_000)) documents.push([collection, row]);
   const found = await Promise.all(
     [ONE, TWO].map((tenant) => generation.find(tenant, 'notes', { index: 'by_shelf', limit: 1_000 })),
@@ -78,6 +79,7 @@ const before: readonly Write[] = [
   put(ONE, 'counts', 'all', { count: 3 }),
   put(TWO, 'counts', 'removed', { count: 1 }),
   put(TWO, PARKED, 'tenant', { reason: 'old' }),
+  put(ONE, STREAMS, 'tenant', { revision: 1 }),
 ];
 const change: readonly Write[] = [
   note(ONE, 'changed', { shelf: 'b', place: 2, text: 'new' }),
@@ -87,6 +89,8 @@ const change: readonly Write[] = [
   gone(TWO, 'counts', 'removed'),
   put(ONE, PARKED, 'tenant', { reason: 'new' }),
   gone(TWO, PARKED, 'tenant'),
+  put(ONE, STREAMS, 'tenant', { revision: 2 }),
+  put(TWO, STREAMS, 'activity', { revision: 0 }),
 ];
 
 /** One suite for every adapter: each promise of `src/read-models/read-models.ts` is asked for. */

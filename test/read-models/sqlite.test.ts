@@ -237,11 +237,11 @@ describe('read models in SQLite files', () => {
     const asNew = (...writes: Write[]) => writes.map((write) => ({ ...write, isNew: true }));
     await generation.commit(0, undefined, asNew(count('a', 1), note('a', 1)));
     await generation.commit(1, undefined, asNew(count('b', 2), note('b', 2)));
-    expect(keysIn(folder)).toEqual(['docs_parked']);
+    expect(keysIn(folder)).toEqual(['docs_parked', 'docs_streams']);
     expect(await generation.load([note('b', 0)])).toEqual([{ place: 2 }]);
-    expect(keysIn(folder)).toEqual(['docs_notes', 'docs_parked']);
+    expect(keysIn(folder)).toEqual(['docs_notes', 'docs_parked', 'docs_streams']);
     await generation.commit(2, undefined, [count('a', 3)]);
-    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked']);
+    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
     await generation.finish();
     expect(await generation.find('tenant', 'counts', { limit: 9 })).toEqual([{ count: 3 }, { count: 2 }]);
   });
@@ -262,7 +262,7 @@ describe('read models in SQLite files', () => {
       { place: 1 },
       { place: 2 },
     ]);
-    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked']);
+    expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
   });
 
   it('say why they cannot be opened', async () => {

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app';
-import { PARKED } from '../../src/read-models/read-models';
+import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { logOf, openAppIn } from '../support/log-under-test';
 
 /**
@@ -125,7 +125,7 @@ const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
   withApp(folder, log, async ({ projecting }) => {
     const found: unknown[] = [];
     for (const { projector, generation } of projecting.live)
-      for (const collection of [...projector.collections.map(({ name }) => name), PARKED])
+      for (const collection of [...projector.collections.map(({ name }) => name), PARKED, STREAMS])
         for (const row of await generation.scan(collection, 100_000))
           found.push({ projection: projector.name, collection, ...row });
     return found;

@@ -26,7 +26,7 @@ const release = (version: number): string => {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ version: `0.${version}.0` }));
   const path = join(folder, 'dist', 'projections', 'tenants.js');
-  const changed = replaced(readFileSync(path, 'utf8'), 'version: 1,', `version: ${version},`);
+  const changed = replaced(readFileSync(path, 'utf8'), 'version: 2,', `version: ${version},`);
   writeFileSync(path, replaced(changed, 'name: event.data.name', `name: event.data.name + ' in ${version}'`));
   return join(folder, 'dist', 'src', 'cli', 'main.js');
 };
@@ -92,12 +92,12 @@ describe('an upgrade with a changed projection', () => {
 
   it('without a rebuild answers 503 until its read models are filled, never an empty answer', async () => {
     await running.stop();
-    const { answers } = await startAsked(release(2));
+    const { answers } = await startAsked(release(3));
     expect(answers.length).toBeGreaterThan(1);
     expectOnlyStarting(answers);
-    expect(answers.at(-1)?.json.name).toBe('Acme in 2');
+    expect(answers.at(-1)?.json.name).toBe('Acme in 3');
     await rename('Acme & Sons');
-    expect((await read()).json.name).toBe('Acme & Sons in 2');
+    expect((await read()).json.name).toBe('Acme & Sons in 3');
   });
 
   it('goes back to the older program, which catches up', async () => {
@@ -108,7 +108,7 @@ describe('an upgrade with a changed projection', () => {
   });
 
   it('after a rebuild beside the old server has no gap, and back again neither', async () => {
-    const main = release(3);
+    const main = release(4);
     const rebuilding = command(['projections', 'rebuild', '--all', '--json'], env, main);
     let done = false;
     const finished = rebuilding.finally(() => (done = true));
@@ -130,14 +130,14 @@ describe('an upgrade with a changed projection', () => {
       ['logs', 0],
       ['usage', 0],
     ]);
-    expect(rows[0]?.generation).toMatch(/^tenants_v3_/);
+    expect(rows[0]?.generation).toMatch(/^tenants_v4_/);
     await rename('Last of the old');
     expect((await read()).json.name).toBe('Last of the old');
 
     await running.stop();
     const { answers, gapMs } = await startAsked(main);
     expectOnlyStarting(answers);
-    expect(answers.at(-1)?.json.name).toBe('Last of the old in 3');
+    expect(answers.at(-1)?.json.name).toBe('Last of the old in 4');
     console.log(
       `after the restart: ${answers.length - 1} answers 503 in ${Math.round(gapMs)} ms; ${writes} writes`,
     );

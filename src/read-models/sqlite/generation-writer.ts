@@ -1,6 +1,6 @@
 import type { Collection, Document } from '../../../projections/projector';
 import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
-import { PARKED, type Checkpoint, type DocumentKey } from '../read-models';
+import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { Field } from './stored-text';
 import { createHeap, createIndexes, createTenants } from './tables';
@@ -92,8 +92,8 @@ const generationWriter = (
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
   };
   if (!inBulk) index();
-  // Who is parked is asked at any time.
-  tables.get(PARKED)?.haveKeys();
+  // These are asked for at any time, and the latter changes with every batch.
+  for (const collection of [PARKED, STREAMS]) tables.get(collection)?.haveKeys();
   waitBriefly(db);
   const tenants = tenantNumbers(db);
   const reader = generationReader(db, collections);

@@ -7,6 +7,7 @@ import { startThread, type Thread } from '../../sqlite/thread';
 import {
   generationName,
   PARKED,
+  STREAMS,
   type Asked,
   type Generation,
   type GenerationId,
@@ -57,7 +58,7 @@ export const sqliteReadModels = async (
     log: string,
     inBulk = false,
   ): Promise<Generation> => {
-    const collections = [...own, { name: PARKED, indexes: {} }];
+    const collections = [...own, ...[PARKED, STREAMS].map((name) => ({ name, indexes: {} }))];
     const makeOpen = () => send({ do: 'open', id, collections, log, inBulk });
     await makeOpen();
     const known = open.get(generationName(id));
