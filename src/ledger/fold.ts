@@ -2,6 +2,7 @@ import { absent, evolve, type Tenant } from '../domain/tenant';
 import { fault } from '../fault';
 import { decode } from '../event-log/decode';
 import type { LoggedEvent } from '../event-log/event-log';
+import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
 import { rememberReply, type Replies } from './replies';
 
@@ -15,7 +16,7 @@ export interface Fold {
 }
 
 /** Raise it whenever the same events would fold to something else: older snapshots are then left aside. */
-export const FOLD_VERSION = 1;
+export const FOLD_VERSION = 2;
 
 export const emptyFold = (): Fold => ({ revision: -1, eventId: '', tenant: absent, replies: new Map() });
 
@@ -28,15 +29,17 @@ export const unreadable = (tenantId: string, event: LoggedEvent, reason: string)
     reason,
   });
 
-/** Folds the next events. The given fold must not be used afterwards: its replies have moved on. */
+/** Folds the next events, which must follow without a gap. The given fold must not be used afterwards: its replies have moved on. */
 export const foldOn = (
   fold: Fold,
   events: readonly LoggedEvent[],
   tenantId: string,
   streams: Streams,
 ): Fold => {
-  let { tenant } = fold;
+  let { tenant, revision } = fold;
   for (const logged of events) {
+    const gap = gapBefore(logged, revision);
+    if (gap !== undefined) throw unreadable(tenantId, logged, gap);
     const decoded = decode(logged, streams);
     if (decoded.status !== 'good' || decoded.kind !== 'tenant')
       throw unreadable(tenantId, logged, decoded.status === 'bad' ? decoded.reason : 'It is not ours.');
@@ -46,6 +49,7 @@ export const foldOn = (
       throw unreadable(tenantId, logged, (error as Error).message);
     }
     rememberReply(fold.replies, decoded.event);
+    ({ revision } = logged);
   }
   const last = events.at(-1);
   return last === undefined

@@ -63,6 +63,29 @@ describe('a folded tenant', () => {
     for (let i = 0; i < 10; i += 1) await foldOf(again, customer);
     expect(again.eventsRead()).toBe(read);
   });
+
+  it.each([
+    ['one revision', 'revision = 7', 'revision 7'],
+    ['several revisions', 'revision BETWEEN 3 AND 5', 'revisions 3 to 5'],
+    ['the first revision', 'revision = 0', 'revision 0'],
+  ])('cannot be decided on when %s is missing from its stream', async (_, missing, named) => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const [customer, other] = [await makeCustomer(one), await makeCustomer(one)];
+    await fillStream(one.log, customer, 10);
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    const stream = streams.tenant(customer.tenantId);
+    db.prepare(`DELETE FROM events WHERE stream = ? AND ${missing}`).run(stream);
+    db.close();
+    const again = await openLedger(folder);
+    const reason = `Events are missing from the log: the stream ${stream} lacks ${named} before this event.`;
+    await expect(again.ledger.execute(rename(customer, 'Later'))).rejects.toMatchObject({
+      code: 'tenant_unreadable',
+      more: { tenantId: customer.tenantId, reason },
+    });
+    expect(again.folds.unreadable()).toMatchObject([{ more: { reason } }]);
+    await again.ledger.execute(rename(other, 'Another'));
+  });
 });
 
 describe('a snapshot', () => {

@@ -1,0 +1,18 @@
+import type { LoggedEvent } from './event-log';
+
+const revisions = (first: number, last: number): string =>
+  first === last ? `revision ${first}` : `revisions ${first} to ${last}`;
+
+/**
+ * The revisions of a stream are counted from 0 without a gap. Says what is missing before an event whose stream was at
+ * revision `last`, -1 for none; undefined if it is the next one.
+ */
+export const gapBefore = (
+  { stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>,
+  last: number,
+): string | undefined => {
+  if (revision === last + 1) return undefined;
+  return revision > last
+    ? `Events are missing from the log: the stream ${stream} lacks ${revisions(last + 1, revision - 1)} before this event.`
+    : `Events are missing from the log: the stream ${stream} goes on with revision ${revision}, although it had reached revision ${last}.`;
+};
