@@ -1,5 +1,5 @@
-import { TENANT, type LogRow } from './logs';
-import type { Reader, Selection } from './projector';
+import { headOf, type EntityHead, type LogRow } from './logs';
+import type { LinePart, Reader } from './projector';
 
 /** The questions about a tenant's log. */
 export interface LogFilter {
@@ -29,34 +29,77 @@ export interface LogQuestion {
   readonly size: number;
 }
 
-/** A numbered line of rows: all of a tenant's, or those of one entity type. */
+/** The rows that a filter selects but for its dates, numbered from 1 on. */
 interface LogLine {
   readonly last: number;
+  /** Oldest first. */
   readonly range: (from: number, upTo: number) => Promise<readonly LogRow[]>;
   /** How many of its rows come before a moment, or before a position. */
   readonly countBefore: (border: 'created_at' | 'position', value: string) => Promise<number>;
 }
 
-const lineOf = async (reader: Reader, tenantId: string, entityType: string | undefined): Promise<LogLine> => {
-  const selection =
-    entityType === undefined ? { index: 'by_number' } : { index: 'by_type', equal: [entityType] };
-  const head =
-    entityType === undefined
-      ? await reader.get(tenantId, 'heads', TENANT)
-      : await reader.get(tenantId, 'types', entityType);
-  const last = (head as { count: number } | undefined)?.count ?? 0;
+type Part = Required<Omit<LinePart, 'border'>>;
+
+const partsOfTypedEntity = async (
+  reader: Reader,
+  tenantId: string,
+  entityId: string,
+  entityType: string,
+): Promise<readonly Part[]> => {
+  const [head, typed] = (await Promise.all([
+    reader.get(tenantId, 'heads', headOf.entity(entityId)),
+    reader.get(tenantId, 'heads', headOf.typedEntity(entityType, entityId)),
+  ])) as readonly [EntityHead | undefined, { count: number } | undefined];
+  const run = head?.first_type === entityType ? head.first_run : 0;
+  return [
+    { line: 'by_entity', equal: [entityId], first: 1, last: run },
+    { line: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last: typed?.count ?? run },
+  ];
+};
+
+/** The parts of declared lines that a filter's rows are numbered along. Each begins where the one before it ends. */
+const partsOf = async (
+  reader: Reader,
+  tenantId: string,
+  { entityType, entityId }: LogFilter,
+): Promise<readonly Part[]> => {
+  const whole = async (line: string, head: string, ...equal: readonly string[]): Promise<readonly Part[]> => {
+    const found = (await reader.get(tenantId, 'heads', head)) as { count: number } | undefined;
+    return [{ line, equal, first: 1, last: found?.count ?? 0 }];
+  };
+  if (entityId !== undefined && entityType !== undefined)
+    return partsOfTypedEntity(reader, tenantId, entityId, entityType);
+  if (entityId !== undefined) return whole('by_entity', headOf.entity(entityId), entityId);
+  if (entityType !== undefined) return whole('by_type', headOf.type(entityType), entityType);
+  return whole('by_number', headOf.tenant);
+};
+
+/** The number of a row in the line that a filter follows. */
+export const numberIn = ({ entityType, entityId }: LogFilter, row: LogRow): number => {
+  if (entityId === undefined) return entityType === undefined ? row.number : row.type_number;
+  return entityType === undefined ? row.entity_number : (row.typed_entity_number ?? row.entity_number);
+};
+
+const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Promise<LogLine> => {
+  const parts = (await partsOf(reader, tenantId, filter)).filter(({ first, last }) => first <= last);
   return {
-    last,
-    range: async (from, upTo) =>
-      (await reader.find(tenantId, 'rows', {
-        ...selection,
-        from,
-        upTo,
-        descending: true,
-        limit: upTo - from + 1,
-      })) as unknown as LogRow[],
-    countBefore: (border, value) =>
-      reader.countBefore(tenantId, 'rows', { ...selection, last, border }, value),
+    last: parts.at(-1)?.last ?? 0,
+    range: async (from, upTo) => {
+      const found = parts.map(async ({ line: index, equal, first, last }) => {
+        const [low, high] = [Math.max(from, first), Math.min(upTo, last)];
+        if (low > high) return [];
+        return reader.find(tenantId, 'rows', { index, equal, from: low, upTo: high, limit: high - low + 1 });
+      });
+      return (await Promise.all(found)).flat() as unknown as readonly LogRow[];
+    },
+    countBefore: async (border, value) => {
+      let count = 0;
+      for (const part of parts) {
+        count = await reader.countBefore(tenantId, 'rows', { ...part, border }, value);
+        if (count < part.last) break;
+      }
+      return count;
+    },
   };
 };
 
@@ -69,80 +112,29 @@ const numbersOf = async (
   last: end === undefined ? line.last : await line.countBefore('created_at', end),
 });
 
-/** The last number of a line whose row is older than the one that a question names. */
-const olderLimit = async (
-  line: LogLine,
-  last: number,
-  { olderThan, olderNumber = 0 }: LogQuestion,
-): Promise<number> => {
-  if (olderThan === undefined) return last;
-  const [seen] = await line.range(olderNumber, olderNumber);
-  const older =
-    seen?.position === olderThan ? olderNumber - 1 : await line.countBefore('position', olderThan);
-  return Math.min(last, older);
-};
-
-const nothing = (total: number): LogPage => ({ rows: [], total, more: false });
-
-const byNumber = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
-  const line = await lineOf(reader, tenantId, question.filter.entityType);
-  const { first, last } = await numbersOf(line, question.filter);
-  const total = Math.max(0, last - first + 1);
-  const top = (await olderLimit(line, last, question)) - (question.page - 1) * question.size;
-  if (top < first) return nothing(total);
-  const bottom = Math.max(first, top - question.size + 1);
-  return { rows: await line.range(bottom, top), total, more: bottom > first };
-};
-
-/** One entity's rows are counted and skipped over: it costs in proportion to that entity's own rows. */
-const byEntity = async (
-  reader: Reader,
-  tenantId: string,
-  entityId: string,
-  question: LogQuestion,
-): Promise<LogPage> => {
-  const { filter, page, size } = question;
-  const line = await lineOf(reader, tenantId, undefined);
-  const { first, last } = await numbersOf(line, filter);
-  const selection = (upTo: number) => ({
-    index: 'by_entity',
-    equal: [entityId],
-    from: first,
-    upTo,
-    ...(filter.entityType === undefined ? {} : { also: { field: 'entity_type', value: filter.entityType } }),
-  });
-  const total = await reader.count(tenantId, 'rows', selection(last));
-  const below = selection(await olderLimit(line, last, question));
-  const skip = (page - 1) * size;
-  if (skip >= total) return nothing(total);
-  const found = await reader.find(tenantId, 'rows', { ...below, descending: true, skip, limit: size + 1 });
-  const rows = found as unknown as readonly LogRow[];
-  return { rows: rows.slice(0, size), total, more: rows.length > size };
+/** How many rows of a line come before a position. The number that its row is believed to have is looked at first. */
+const countOlder = async (line: LogLine, position: string, believed: number): Promise<number> => {
+  const [seen] = await line.range(believed, believed);
+  return seen?.position === position ? believed - 1 : line.countBefore('position', position);
 };
 
 /** A page of the log, newest first by position in the log. */
-export const findLogs = (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> =>
-  question.filter.entityId === undefined
-    ? byNumber(reader, tenantId, question)
-    : byEntity(reader, tenantId, question.filter.entityId, question);
-
-/** The stretch of an index that a walk follows, and the number that orders it. */
-const laneOf = ({
-  entityId,
-  entityType,
-}: LogFilter): { selection: Selection; numberOf: (row: LogRow) => number } => {
-  if (entityId === undefined && entityType !== undefined)
-    return { selection: { index: 'by_type', equal: [entityType] }, numberOf: (row) => row.type_number };
-  const numberOf = (row: LogRow): number => row.number;
-  if (entityId === undefined) return { selection: { index: 'by_number' }, numberOf };
-  const also = entityType === undefined ? {} : { also: { field: 'entity_type', value: entityType } };
-  return { selection: { index: 'by_entity', equal: [entityId], ...also }, numberOf };
+export const findLogs = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+  const { filter, olderThan, olderNumber = 0, page, size } = question;
+  const line = await lineOf(reader, tenantId, filter);
+  const { first, last } = await numbersOf(line, filter);
+  const total = Math.max(0, last - first + 1);
+  const older = olderThan === undefined ? last : await countOlder(line, olderThan, olderNumber);
+  const top = Math.min(last, older) - (page - 1) * size;
+  if (top < first) return { rows: [], total, more: false };
+  const bottom = Math.max(first, top - size + 1);
+  return { rows: (await line.range(bottom, top)).toReversed(), total, more: bottom > first };
 };
 
-/** The number of a row in the line that a filter follows. */
-export const numberIn = (filter: LogFilter, row: LogRow): number => laneOf(filter).numberOf(row);
-
-/** The rows after one, oldest first: a walk through the log that goes on where it stopped. */
+/**
+ * The rows after one, oldest first: a walk through the log that goes on where it stopped, also in another generation, in
+ * which that row may have another number or be missing.
+ */
 export const walkLogs = async (
   reader: Reader,
   tenantId: string,
@@ -150,10 +142,15 @@ export const walkLogs = async (
   limit: number,
   after?: LogRow,
 ): Promise<readonly LogRow[]> => {
-  const { selection, numberOf } = laneOf(filter);
-  const line = await lineOf(reader, tenantId, filter.entityId === undefined ? filter.entityType : undefined);
-  const from = after === undefined ? (await numbersOf(line, filter)).first : numberOf(after) + 1;
-  const rows = await reader.find(tenantId, 'rows', { ...selection, from, upTo: line.last, limit });
+  const line = await lineOf(reader, tenantId, filter);
+  const from =
+    after === undefined
+      ? (await numbersOf(line, filter)).first
+      : (await countOlder(line, after.position, numberIn(filter, after))) + 1;
+  const rows = await line.range(from, from + limit);
   const { end } = filter;
-  return (rows as unknown as readonly LogRow[]).filter((row) => end === undefined || row.created_at < end);
+  return rows
+    .filter((row) => after === undefined || row.position > after.position)
+    .filter((row) => end === undefined || row.created_at < end)
+    .slice(0, limit);
 };

@@ -4,13 +4,19 @@ import type { Recorded } from '../src/domain/events';
 import { changeTogether, type Change, type Document, type Projector, type Reader } from './projector';
 
 /**
- * The audit log of a tenant. Rows are numbered as they are projected, per tenant and per entity type, and their time
- * never runs backwards: so totals are last numbers, a page is a range of numbers, and so is a range of dates.
+ * The audit log of a tenant. Rows are numbered as they are projected: per tenant, entity type, entity, actor and
+ * operation. Their time never runs backwards. So totals are last numbers, a page is a range of numbers, and so is a range
+ * of dates.
  */
 export interface LogRow {
   readonly id: string;
   readonly number: number;
   readonly type_number: number;
+  readonly entity_number: number;
+  /** Among the rows of this entity under this type. Left out: it is the same as `entity_number`. */
+  readonly typed_entity_number?: number;
+  readonly operation_number: number;
+  readonly actor_number?: number;
   readonly position: string;
   readonly entity_type: string;
   readonly entity_id: string;
@@ -18,60 +24,138 @@ export interface LogRow {
   readonly message: string;
   readonly actor_id?: string;
   readonly actor_type?: string;
+  readonly trace_id?: string;
   readonly created_at: string;
 }
 
-/** The last number, and the time that the next row must not be before. */
+/** The last number of a line. */
 interface Head {
   readonly count: number;
+}
+
+/** Of all the tenant's rows. The next row must not be before the time of the last one. */
+interface TenantHead extends Head {
   readonly last_created_at: string;
 }
 
-interface TypeHead {
-  readonly entity_type: string;
-  readonly count: number;
+/**
+ * Of the rows of one entity. Nearly every id occurs under one type only, and then the rows of that type are the rows of the
+ * entity: only from the first row of another type on do rows have a number among those of their own type, too.
+ */
+export interface EntityHead extends Head {
+  readonly first_type: string;
+  /** So many rows came before the first one of another type. */
+  readonly first_run: number;
 }
 
-/** The key of the one head of a tenant. */
-export const TENANT = 'tenant';
-const MOST_TYPES = 10_000;
+/** The entity types that occur besides those that every tenant knows, by when they occurred first. */
+interface EntityTypes {
+  readonly total: number;
+  /** The first of them. */
+  readonly values: readonly string[];
+}
+
+/** The keys of the heads. */
+export const headOf = {
+  tenant: 'tenant',
+  type: (entityType: string): string => `type ${entityType}`,
+  entity: (entityId: string): string => `entity ${entityId}`,
+  typedEntity: (entityType: string, entityId: string): string =>
+    `typed ${entityType.length} ${entityType} ${entityId}`,
+  actor: (actorId: string): string => `actor ${actorId}`,
+  operation: (operation: string): string => `operation ${operation}`,
+};
+
+const TYPES = 'tenant';
+const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
+/** So many entity types are listed besides those that every tenant knows. */
+export const MOST_TYPES = 1_000;
+/** A longer one cannot be asked for. */
+const LONGEST_TRACE_ID = 128;
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
 
+const nextOf = (head: Document | undefined): number => ((head as Head | undefined)?.count ?? 0) + 1;
+
+const withType = (now: Document | undefined, entityType: string): Document | undefined => {
+  if (isKnown.has(entityType)) return now;
+  const { total, values } = (now as EntityTypes | undefined) ?? { total: 0, values: [] };
+  return { total: total + 1, values: values.length < MOST_TYPES ? [...values, entityType] : values };
+};
+
+/** The number of an entity's next row, the one among the rows of its type where that is another one, and the heads. */
+const inEntity = (now: Document | undefined, typedNow: Document | undefined, type: string) => {
+  const head = (now as EntityHead | undefined) ?? { count: 0, first_type: type, first_run: 0 };
+  const count = head.count + 1;
+  if (head.first_run === head.count && head.first_type === type)
+    return { numbers: { entity_number: count }, head: { ...head, count, first_run: count }, typed: typedNow };
+  const before = (typedNow as Head | undefined)?.count ?? (head.first_type === type ? head.first_run : 0);
+  return {
+    numbers: { entity_number: count, typed_entity_number: before + 1 },
+    head: { ...head, count },
+    typed: { count: before + 1 },
+  };
+};
+
 /** The second copy of an event is no row. */
 const logged = (event: Recorded): readonly Change[] => {
-  const line = auditLine(event);
+  const { entityType, entityId, operation, message } = auditLine(event);
+  const { actor, traceId } = event;
   const touches = [
     { collection: 'rows', key: event.id },
-    { collection: 'heads', key: TENANT },
-    { collection: 'types', key: line.entityType },
+    { collection: 'entity_types', key: TYPES },
+    { collection: 'heads', key: headOf.tenant },
+    { collection: 'heads', key: headOf.type(entityType) },
+    { collection: 'heads', key: headOf.entity(entityId) },
+    { collection: 'heads', key: headOf.typedEntity(entityType, entityId) },
+    { collection: 'heads', key: headOf.operation(operation) },
+    ...(actor === undefined ? [] : [{ collection: 'heads', key: headOf.actor(actor.id) }]),
   ];
-  return [
-    changeTogether(touches, ([row, headNow, typeNow]) => {
-      if (row !== undefined) return [row, headNow, typeNow];
-      const head = headNow as Head | undefined;
-      const type = typeNow as TypeHead | undefined;
-      const created_at = laterOf(event.recordedAt, head?.last_created_at ?? '');
-      const next: LogRow = {
-        id: event.id,
-        number: (head?.count ?? 0) + 1,
-        type_number: (type?.count ?? 0) + 1,
-        position: event.position,
-        entity_type: line.entityType,
-        entity_id: line.entityId,
-        operation: line.operation,
-        message: line.message,
-        ...(event.actor === undefined ? {} : { actor_id: event.actor.id, actor_type: event.actor.type }),
-        created_at,
-      };
-      return [
-        next as unknown as Document,
-        { count: next.number, last_created_at: created_at },
-        { entity_type: line.entityType, count: next.type_number },
-      ];
-    }),
-  ];
+  const next = (documents: readonly (Document | undefined)[]): readonly (Document | undefined)[] => {
+    const [row, types, tenant, type, entity, typed, ofOperation, ofActor] = documents;
+    if (row !== undefined) return documents;
+    const last = tenant as TenantHead | undefined;
+    const number = nextOf(tenant);
+    const created_at = laterOf(event.recordedAt, last?.last_created_at ?? '');
+    const type_number = nextOf(type);
+    const inLine = inEntity(entity, typed, entityType);
+    const operation_number = nextOf(ofOperation);
+    const actor_number = nextOf(ofActor);
+    const made: LogRow = {
+      id: event.id,
+      number,
+      type_number,
+      ...inLine.numbers,
+      operation_number,
+      ...(actor === undefined ? {} : { actor_number }),
+      position: event.position,
+      entity_type: entityType,
+      entity_id: entityId,
+      operation,
+      message,
+      ...(actor === undefined ? {} : { actor_id: actor.id, actor_type: actor.type }),
+      ...(traceId === undefined || traceId.length > LONGEST_TRACE_ID ? {} : { trace_id: traceId }),
+      created_at,
+    };
+    return [
+      made as unknown as Document,
+      type === undefined ? withType(types, entityType) : types,
+      { count: number, last_created_at: created_at },
+      { count: type_number },
+      inLine.head,
+      inLine.typed,
+      { count: operation_number },
+      ...(actor === undefined ? [] : [{ count: actor_number }]),
+    ];
+  };
+  return [changeTogether(touches, next)];
 };
+
+const line = (number: string, ...equal: readonly string[]) => ({
+  equal,
+  number,
+  borders: ['created_at', 'position'],
+});
 
 export const logs: Projector = {
   name: 'logs',
@@ -80,14 +164,18 @@ export const logs: Projector = {
   collections: [
     {
       name: 'rows',
-      indexes: {
-        by_number: ['number'],
-        by_type: ['entity_type', 'type_number'],
-        by_entity: ['entity_id', 'number', 'entity_type'],
+      indexes: { by_trace: ['trace_id', 'number'] },
+      lines: {
+        by_number: line('number'),
+        by_type: line('type_number', 'entity_type'),
+        by_entity: line('entity_number', 'entity_id'),
+        by_typed_entity: line('typed_entity_number', 'entity_id', 'entity_type'),
+        by_actor: line('actor_number', 'actor_id'),
+        by_operation: line('operation_number', 'operation'),
       },
     },
+    { name: 'entity_types', indexes: {} },
     { name: 'heads', indexes: {} },
-    { name: 'types', indexes: {} },
   ],
   on: Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
 };
@@ -97,13 +185,18 @@ export interface EntityType {
   readonly value: string;
 }
 
-/** What every tenant knows and whatever else occurs in its log. */
-export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<readonly EntityType[]> => {
-  const found = (await reader.find(tenantId, 'types', {
-    limit: MOST_TYPES,
-  })) as unknown as readonly TypeHead[];
-  const values = new Set([...knownEntityTypes, ...found.map((type) => type.entity_type)]);
-  return [...values]
+export interface EntityTypeList {
+  readonly types: readonly EntityType[];
+  /** How many there are. More than are listed: the list is cut. */
+  readonly total: number;
+}
+
+/** What every tenant knows, and whatever else occurs in its log: of that only what occurred first. */
+export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<EntityTypeList> => {
+  const found = (await reader.get(tenantId, 'entity_types', TYPES)) as EntityTypes | undefined;
+  const { total, values } = found ?? { total: 0, values: [] };
+  const types = [...knownEntityTypes, ...values]
     .map((value) => ({ display_name: displayName(value), value }))
     .toSorted((a, b) => (a.display_name < b.display_name ? -1 : 1));
+  return { types, total: knownEntityTypes.length + total };
 };

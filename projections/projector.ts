@@ -16,9 +16,31 @@ export interface Projector {
 
 export interface Collection {
   readonly name: string;
-  /** The fields of each index, in order. Every document is found by its key without one. */
+  /**
+   * The fields of each index, in order. A document without the first of them is not in the index. Every document is
+   * found by its key without one.
+   */
   readonly indexes: Readonly<Record<string, readonly string[]>>;
+  /** Numbered lines of documents. Each is an index, too: of the fields that are equal along it, then the number. */
+  readonly lines?: Readonly<Record<string, NumberedLine>>;
 }
+
+/** Documents with equal values of some fields, numbered from 1 on without a gap. One without a number is in no line. */
+export interface NumberedLine {
+  readonly equal: readonly string[];
+  readonly number: string;
+  /**
+   * Fields whose values never go down along the line, and that are looked up in it: `countBefore` takes no other. A store
+   * that cannot search the numbers by halving makes an index of each.
+   */
+  readonly borders: readonly string[];
+}
+
+/** Everything that a question may name as an index: those declared as such, and the lines. */
+export const indexesOf = ({ indexes, lines = {} }: Collection): Collection['indexes'] => ({
+  ...indexes,
+  ...Object.fromEntries(Object.entries(lines).map(([name, { equal, number }]) => [name, [...equal, number]])),
+});
 
 export type Document = Readonly<Record<string, unknown>>;
 
@@ -66,17 +88,21 @@ export const amend = <D extends object>(collection: string, key: string, next: (
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
-  /** How many documents a selection has. It costs in proportion to them. */
-  count(tenantId: string, collection: string, selection: Selection): Promise<number>;
-  /** How many documents of a line come before the first one whose border is not before a value: a matter of halving. */
-  countBefore(tenantId: string, collection: string, line: Line, value: string): Promise<number>;
+  /**
+   * The number of the last document in a part of a line whose border is before a value; the number before the part if
+   * there is none. A matter of one look-up, or of halving.
+   */
+  countBefore(tenantId: string, collection: string, part: LinePart, value: string): Promise<number>;
 }
 
-/** Documents that an index numbers from 1 on without a gap, and a field of theirs that never goes down along it. */
-export interface Line {
-  readonly index: string;
+/** A part of a declared line: the documents from one number to another. */
+export interface LinePart {
+  readonly line: string;
   readonly equal?: readonly Value[];
+  /** 1 if left out. */
+  readonly first?: number;
   readonly last: number;
+  /** One of those that the line declares. */
   readonly border: string;
 }
 
@@ -87,18 +113,12 @@ export interface Selection {
   /** Left out: all documents, in the order of their keys. */
   readonly index?: string;
   readonly equal?: readonly Value[];
-  /**
-   * Both ends belong to it. A range is asked of a field that numbers the documents, and orders them by it alone: a
-   * further order would have to be sorted, and every row that is skipped fetched for it.
-   */
+  /** Both ends belong to it. A range is asked of a field that numbers the documents, and orders them by it alone. */
   readonly from?: Value;
   readonly upTo?: Value;
-  /** A further field of the index and its value, looked at row by row. */
-  readonly also?: { readonly field: string; readonly value: Value };
 }
 
 export interface Query extends Selection {
   readonly descending?: boolean;
-  readonly skip?: number;
   readonly limit: number;
 }

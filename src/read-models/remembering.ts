@@ -1,4 +1,4 @@
-import type { Document, Query, Reader } from '../../projections/projector';
+import type { Reader } from '../../projections/projector';
 import type { Generation } from './read-models';
 
 /** More than this is not remembered: then it begins anew. */
@@ -6,53 +6,39 @@ const MOST_REMEMBERED = 2_000;
 /** Whoever asks chooses part of a question's name: long ones are not kept. */
 const LONGEST_NAME = 1_000;
 
-/** What was read of a generation while it stayed as it is. Promises are kept, so that what fails is not remembered. */
+/**
+ * What was read of a generation while it stayed as it is. Everything that a question is asked with is part of its name,
+ * so that no two tenants can share an answer. Promises are kept, so that what fails is not remembered.
+ */
 const remembered = (generation: Generation): Reader => {
   const answers = new Map<string, Promise<unknown>>();
 
-  const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
-    const known = answers.get(name);
-    if (known !== undefined) return known as Promise<T>;
-    if (name.length > LONGEST_NAME) return ask();
-    if (answers.size >= MOST_REMEMBERED) answers.clear();
-    const answer = ask();
-    answers.set(name, answer);
-    answer.catch(() => answers.delete(name));
-    return answer;
+  const once =
+    <A extends readonly unknown[], R>(what: keyof Reader, ask: (...asked: A) => Promise<R>) =>
+    (...asked: A): Promise<R> => {
+      const name = `${what} ${JSON.stringify(asked)}`;
+      const known = answers.get(name);
+      if (known !== undefined) return known as Promise<R>;
+      if (name.length > LONGEST_NAME) return ask(...asked);
+      if (answers.size >= MOST_REMEMBERED) answers.clear();
+      const answer = ask(...asked);
+      answers.set(name, answer);
+      answer.catch(() => answers.delete(name));
+      return answer;
+    };
+
+  const findOnce = once('find', generation.find);
+  return {
+    get: once('get', generation.get),
+    /** Whole pages are not kept: they are large, and seldom asked for twice. */
+    find: (tenantId, collection, query) =>
+      (query.limit > 1 ? generation.find : findOnce)(tenantId, collection, query),
+    countBefore: once('countBefore', generation.countBefore),
   };
-
-  const get = (tenantId: string, collection: string, key: string): Promise<Document | undefined> =>
-    once(`${tenantId} ${collection} ${key}`, () => generation.get(tenantId, collection, key));
-
-  /** Whole pages are not kept: they are large, and seldom asked for twice. */
-  const find = (tenantId: string, collection: string, query: Query): Promise<readonly Document[]> =>
-    query.limit > 1
-      ? generation.find(tenantId, collection, query)
-      : once(`${tenantId}?${collection} ${JSON.stringify(query)}`, () =>
-          generation.find(tenantId, collection, query),
-        );
-
-  /** Who pages through a long selection has it counted for every page. */
-  const count: Reader['count'] = (tenantId, collection, selection) =>
-    once(`${tenantId}#${collection} ${JSON.stringify(selection)}`, () =>
-      generation.count(tenantId, collection, selection),
-    );
-
-  const countBefore: Reader['countBefore'] = (tenantId, collection, line, value) =>
-    once(`${tenantId}<${collection} ${JSON.stringify([line, value])}`, () =>
-      generation.countBefore(tenantId, collection, line, value),
-    );
-
-  return { get, find, count, countBefore };
 };
 
 /** Another one at every turn, so that nobody keeps anything by it for longer. */
-const forgetful = ({ get, find, count, countBefore }: Generation): Reader => ({
-  get,
-  find,
-  count,
-  countBefore,
-});
+const forgetful = ({ get, find, countBefore }: Generation): Reader => ({ get, find, countBefore });
 
 /** Readers that ask the store only whether anything has changed, as long as nothing has. */
 export interface RememberingReaders {

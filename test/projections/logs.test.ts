@@ -16,6 +16,9 @@ interface NaiveRow {
   readonly position: string;
   readonly entity_type: string;
   readonly entity_id: string;
+  readonly actor_id?: string;
+  readonly trace_id?: string;
+  readonly operation: string;
   readonly created_at: string;
 }
 
@@ -30,6 +33,13 @@ const entityOf = ({ type, data, stream }: LoggedEvent): { entity_type: string; e
   };
 };
 
+const words: Readonly<Record<string, string>> = { Created: 'create', Used: 'use', Deleted: 'delete' };
+const operationOf = ({ type }: LoggedEvent): string => {
+  if (type === 'ActivityReported') return 'sent';
+  const word = /(Created|Read|Used|Updated|Deleted)$/.exec(type)![0];
+  return words[word] ?? word.toLowerCase().replace('updated', 'update');
+};
+
 /** The rows of a tenant, oldest first: first copies only, and a clock that is held back where it would run back. */
 const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly NaiveRow[] => {
   const rows: NaiveRow[] = [];
@@ -37,10 +47,23 @@ const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly N
     if (!event.stream.endsWith(tenantId) || rows.some((row) => row.id === event.id)) continue;
     const times = [event.recordedAt, ...rows.map((row) => row.created_at)];
     const created_at = times.reduce((a, b) => (a > b ? a : b));
-    rows.push({ id: event.id, position: event.position, ...entityOf(event), created_at });
+    const { actor, traceId } = event.metadata as { actor?: { id: string }; traceId?: string };
+    rows.push({
+      id: event.id,
+      position: event.position,
+      ...entityOf(event),
+      ...(actor === undefined ? {} : { actor_id: actor.id }),
+      ...(traceId === undefined ? {} : { trace_id: traceId }),
+      operation: operationOf(event),
+      created_at,
+    });
   }
   return rows;
 };
+
+/** How many of the rows up to one have the same values as it in these fields. */
+const numberAmong = (rows: readonly NaiveRow[], at: number, ...fields: readonly (keyof NaiveRow)[]): number =>
+  rows.slice(0, at + 1).filter((row) => fields.every((field) => row[field] === rows[at]![field])).length;
 
 const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly NaiveRow[] =>
   rows.filter(
@@ -108,6 +131,8 @@ interface Act {
   readonly entityId: string;
   readonly step: number;
   readonly other: boolean;
+  readonly actor: string | undefined;
+  readonly traceId: string | undefined;
   /** Says that it is a copy of an earlier event: of which one. */
   readonly copyOf: number | undefined;
 }
@@ -124,6 +149,8 @@ const act: fc.Arbitrary<Act> = fc.record({
   entityId: fc.constantFrom(...ENTITIES),
   step: clockSteps,
   other: fc.nat(3).map((n) => n === 0),
+  actor: fc.constantFrom(undefined, USER, OTHER_TENANT),
+  traceId: fc.constantFrom(undefined, 'trace-1', 'trace-2'),
   copyOf: fc.option(fc.nat(50), { freq: 5, nil: undefined }),
 });
 
@@ -133,11 +160,16 @@ const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index)
 const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
   let now = START;
   const told: Told[] = [];
-  for (const [index, { type, entityId, step, other, copyOf }] of acts.entries()) {
+  for (const [index, { type, entityId, step, other, copyOf, actor, traceId }] of acts.entries()) {
     now += step;
     const earlier = copyOf === undefined ? undefined : told[copyOf % Math.max(1, told.length)];
     const tenantId = other ? OTHER_TENANT : TENANT;
-    const fresh = { tenantId, type, data: dataOf(type, entityId), recordedMs: now, id: idOf(index) };
+    const metadata = {
+      ...(actor === undefined ? {} : { actor: { type: 'user', id: actor } }),
+      ...(traceId === undefined ? {} : { traceId }),
+    };
+    const data = dataOf(type, entityId);
+    const fresh = { tenantId, type, data, metadata, recordedMs: now, id: idOf(index) };
     told.push(earlier === undefined ? fresh : { ...earlier, recordedMs: now });
   }
   return loggedOf(told);
@@ -199,16 +231,23 @@ describe('the logs of any history', () => {
             index: 'by_number',
             limit: 1_000,
           })) as unknown as LogRow[];
-          expect(rows).toEqual(
+          expect(rows.map((row) => ({ typed_entity_number: row.entity_number, ...row }))).toEqual(
             naive.map((row, i) => ({
               ...row,
               number: i + 1,
-              type_number: naive.slice(0, i + 1).filter((one) => one.entity_type === row.entity_type).length,
-              operation: expect.stringMatching(/^[a-z]+$/),
+              type_number: numberAmong(naive, i, 'entity_type'),
+              entity_number: numberAmong(naive, i, 'entity_id'),
+              typed_entity_number: numberAmong(naive, i, 'entity_id', 'entity_type'),
+              operation_number: numberAmong(naive, i, 'operation'),
+              ...(row.actor_id === undefined
+                ? {}
+                : { actor_number: numberAmong(naive, i, 'actor_id'), actor_type: 'user' }),
               message: expect.stringMatching(/^.{5}/),
             })),
           );
-          const values = (await listEntityTypes(reader, tenantId)).map((type) => type.value);
+          const { types, total } = await listEntityTypes(reader, tenantId);
+          const values = types.map((type) => type.value);
+          expect(total).toBe(values.length);
           const known = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
           expect(values).toEqual([...new Set([...known, ...naive.map((row) => row.entity_type)])].toSorted());
         }
@@ -293,12 +332,15 @@ describe('a row of the log', () => {
 
   it('has its number, place, words and actor', async () => {
     const actor = { type: 'application', id: USER };
-    const events = loggedOf([told('CardUsed', { metadata: { version: 1, actor } })]);
+    const events = loggedOf([told('CardUsed', { metadata: { version: 1, actor, traceId: 'trace-1' } })]);
     expect(await rowsOf(await projected(logs, events))).toEqual([
       {
         id: events[0]!.id,
         number: 1,
         type_number: 1,
+        entity_number: 1,
+        operation_number: 1,
+        actor_number: 1,
         position: events[0]!.position,
         entity_type: 'card',
         entity_id: 'a',
@@ -306,6 +348,7 @@ describe('a row of the log', () => {
         message: 'Card used',
         actor_id: USER,
         actor_type: 'application',
+        trace_id: 'trace-1',
         created_at: iso(START),
       },
     ]);
@@ -314,6 +357,12 @@ describe('a row of the log', () => {
   it('names no actor where there is none', async () => {
     const [row] = await rowsOf(await projected(logs, loggedOf([told('CardUsed')])));
     expect(Object.keys(row!)).not.toEqual(expect.arrayContaining([expect.stringContaining('actor')]));
+  });
+
+  it('keeps no trace id that is longer than one that can be asked for', async () => {
+    const traced = (length: number) => told('CardUsed', { metadata: { traceId: 'x'.repeat(length) } });
+    const rows = await rowsOf(await projected(logs, loggedOf([traced(128), traced(129)])));
+    expect(rows.map((row) => row.trace_id)).toEqual([undefined, 'x'.repeat(128)]);
   });
 
   it('is dated by when it was recorded, not by when it happened or was said to', async () => {

@@ -54,16 +54,16 @@ function* cut(events: readonly LoggedEvent[], sizes: readonly number[]): Generat
   }
 }
 
-/** A fresh generation of a projection after these events. */
-export const projected = async (
+/** A generation of a projection after these events. */
+export const projectedInto = async (
+  store: ReadModels,
+  number: number,
   projector: Projector,
   events: readonly LoggedEvent[],
   sizes: readonly number[] = [events.length],
 ): Promise<Generation> => {
-  readModels ??= await sqliteReadModels(freshFolder(), inThreadWriter({}));
-  generation += 1;
-  const id = { projection: projector.name, version: projector.version, generation };
-  const reader = await readModels.open(id, projector.collections, 'log');
+  const id = { projection: projector.name, version: projector.version, generation: number };
+  const reader = await store.open(id, projector.collections, 'log');
   const run = {
     projector,
     generation: reader,
@@ -79,6 +79,17 @@ export const projected = async (
     for (const batch of cut(events, sizes)) yield fedBatch(batch, streams);
   });
   return reader;
+};
+
+/** A fresh one, in a store that all tests of a file share. */
+export const projected = async (
+  projector: Projector,
+  events: readonly LoggedEvent[],
+  sizes?: readonly number[],
+): Promise<Generation> => {
+  readModels ??= await sqliteReadModels(freshFolder(), inThreadWriter({}));
+  generation += 1;
+  return projectedInto(readModels, generation, projector, events, sizes);
 };
 
 /** Sizes of batches: borders may fall anywhere. */

@@ -1,14 +1,21 @@
 import type { Collection, Document } from '../../projections/projector';
 import { fault } from '../../src/fault';
-import type { Checkpoint, Generation, ReadModels } from '../../src/read-models/read-models';
+import type { Checkpoint, Generation, ReadModels, Write } from '../../src/read-models/read-models';
 import { remembering } from '../../src/read-models/remembering';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
 
 const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
 const TENANT = '11111111-1111-4111-8111-111111111111';
+const OTHER_TENANT = '22222222-2222-4222-8222-222222222222';
 const ID = { projection: 'notes', version: 1, generation: 1 };
-const collections: readonly Collection[] = [{ name: 'notes', indexes: { by_shelf: ['shelf'] } }];
+const collections: readonly Collection[] = [
+  {
+    name: 'notes',
+    indexes: { by_shelf: ['shelf'] },
+    lines: { on_shelf: { equal: ['shelf'], number: 'place', borders: ['moment'] } },
+  },
+];
 const FIRST = { index: 'by_shelf', equal: ['a'], limit: 1 };
 
 /** Counts the reads that reach the store. */
@@ -20,10 +27,9 @@ const counted = (generation: Generation) => {
       reads.count += 1;
       return read(...asked);
     };
-  const { get, find, count, countBefore } = generation;
-  const asked = { get: counting(get), find: counting(find) };
-  const numbers = { count: counting(count), countBefore: counting(countBefore) };
-  return { reads, generation: { ...generation, ...asked, ...numbers } };
+  const { get, find, countBefore } = generation;
+  const asked = { get: counting(get), find: counting(find), countBefore: counting(countBefore) };
+  return { reads, generation: { ...generation, ...asked } };
 };
 
 describe('readers that remember', () => {
@@ -37,14 +43,13 @@ describe('readers that remember', () => {
     return readModels.open(ID, collections, LOG);
   };
   /** By another process, as far as the reading one can tell. */
-  const write = async (text: string): Promise<void> => {
+  const commit = async (...writes: readonly Write[]): Promise<void> => {
     const to: Checkpoint = { position: String(n + 1).padStart(16, '0'), eventId: LOG };
-    const document = { shelf: 'a', text };
-    expect(await there.commit(n, to, [{ tenantId: TENANT, collection: 'notes', key: 'one', document }])).toBe(
-      true,
-    );
+    expect(await there.commit(n, to, writes)).toBe(true);
     n += 1;
   };
+  const write = (text: string): Promise<void> =>
+    commit({ tenantId: TENANT, collection: 'notes', key: 'one', document: { shelf: 'a', text } });
   beforeEach(async () => {
     opened = [];
     const folder = freshFolder();
@@ -79,20 +84,50 @@ describe('readers that remember', () => {
     expect(here.reads.count).toBe(102);
   });
 
-  it('count once while nothing changes, however many pages are asked for', async () => {
+  const note = (tenantId: string, place: number, moment: string): Write => ({
+    tenantId,
+    collection: 'notes',
+    key: `note ${place}`,
+    document: { shelf: 'b', place, moment, of: tenantId },
+  });
+  const onShelf = { line: 'on_shelf', equal: ['b'], last: 2, border: 'moment' };
+
+  it('look for a border once while nothing changes, however many pages are asked for', async () => {
+    await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));
     const { upToDate, reader } = remembering(() => here.generation);
-    const shelf = { index: 'by_shelf', equal: ['a'] };
     const numbers = async (): Promise<readonly number[]> => {
       await upToDate();
       const notes = reader('notes');
-      return [await notes.count(TENANT, 'notes', shelf), await notes.count(TENANT, 'notes', {})];
+      return [
+        await notes.countBefore(TENANT, 'notes', onShelf, '2'),
+        await notes.countBefore(TENANT, 'notes', onShelf, '4'),
+      ];
     };
-    expect(await numbers()).toEqual([1, 1]);
-    expect(await numbers()).toEqual([1, 1]);
+    expect(await numbers()).toEqual([1, 2]);
+    expect(await numbers()).toEqual([1, 2]);
     expect(here.reads.count).toBe(2);
     await write('another');
-    expect(await numbers()).toEqual([1, 1]);
+    expect(await numbers()).toEqual([1, 2]);
     expect(here.reads.count).toBe(4);
+  });
+
+  it('tell tenants apart that have as many documents, under the same keys, and ask the same', async () => {
+    const [one, two] = [TENANT, OTHER_TENANT];
+    await commit(note(one, 1, '1'), note(one, 2, '3'), note(two, 1, '1'), note(two, 2, '1'));
+    const { upToDate, reader } = remembering(() => here.generation);
+    const first = { index: 'by_shelf', equal: ['b'], limit: 1 };
+    for (const round of [1, 2])
+      for (const [tenantId, before] of [
+        [one, 1],
+        [two, 2],
+      ] as const) {
+        await upToDate();
+        const notes = reader('notes');
+        expect(await notes.get(tenantId, 'notes', 'note 2')).toMatchObject({ of: tenantId });
+        expect(await notes.find(tenantId, 'notes', first)).toMatchObject([{ of: tenantId }]);
+        expect(await notes.find(tenantId, 'notes', { ...first, limit: 2 })).toHaveLength(2);
+        expect([round, await notes.countBefore(tenantId, 'notes', onShelf, '2')]).toEqual([round, before]);
+      }
   });
 
   it('share a look with what was asked before it, never with what was asked after it', async () => {

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import type { Collection, Document, Line, Query, Selection } from '../../../projections/projector';
+import type { Collection, Document, LinePart, Query } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
 import {
@@ -12,7 +12,7 @@ import {
   type StretchMatch,
 } from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
-import { borderIn, countIn, findIn, lyingIn, OTHER, tableOf } from './tables';
+import { borderIn, findIn, lyingIn, OTHER, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -102,18 +102,12 @@ export const generationReader = (db: Database, collections: readonly Collection[
           .map(parsed);
   };
 
-  const count = (tenantId: string, name: string, selection: Selection): number => {
-    const { sql, values } = countIn(collectionOf(name), selection);
+  const countBefore = (tenantId: string, collection: string, part: LinePart, value: string): number => {
+    const statement = prepared(borderIn(collectionOf(collection), part));
+    const equal = (part.equal ?? []).map(stored);
     const tenant = numberOf(tenantId);
-    return tenant === undefined ? 0 : (prepared(sql).get(tenant, ...values.map(stored)) as { n: number }).n;
-  };
-
-  const countBefore = (tenantId: string, collection: string, line: Line, value: string): number => {
-    const statement = prepared(borderIn(collectionOf(collection), line));
-    const equal = (line.equal ?? []).map(stored);
-    const tenant = numberOf(tenantId);
-    let low = 0;
-    let high = line.last;
+    let low = (part.first ?? 1) - 1;
+    let high = part.last;
     while (tenant !== undefined && low < high) {
       const middle = Math.floor((low + high) / 2) + 1;
       const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
@@ -232,7 +226,6 @@ export const generationReader = (db: Database, collections: readonly Collection[
   return {
     get,
     find,
-    count,
     countBefore,
     load,
     scan,

@@ -104,9 +104,8 @@ export const sqliteGeneration = (
     version: () => readNow(version),
     get: (tenantId, collection, key) => reading(() => reader.get(tenantId, collection, key)),
     find: (tenantId, collection, query) => reading(() => reader.find(tenantId, collection, query)),
-    count: (tenantId, collection, selection) => reading(() => reader.count(tenantId, collection, selection)),
-    countBefore: (tenantId, collection, line, value) =>
-      reading(() => reader.countBefore(tenantId, collection, line, value)),
+    countBefore: (tenantId, collection, part, value) =>
+      reading(() => reader.countBefore(tenantId, collection, part, value)),
     scan: (collection, limit, after = { tenantId: '' }) =>
       reading(() => reader.scan(collection, limit, after)),
     lying: (collection, stretch) => reading(() => reader.lying(collection, stretch)),

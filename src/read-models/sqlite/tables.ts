@@ -1,4 +1,10 @@
-import type { Collection, Line, Query, Selection, Value } from '../../../projections/projector';
+import {
+  indexesOf,
+  type Collection,
+  type LinePart,
+  type Query,
+  type Value,
+} from '../../../projections/projector';
 import type { Place, Stretch } from '../read-models';
 
 /**
@@ -14,15 +20,31 @@ const name = (text: string): string => {
 
 export const tableOf = (collection: string): string => `docs_${name(collection)}`;
 
+/** Worked out once for each collection: every question needs it. */
+const indexes = new WeakMap<Collection, Collection['indexes']>();
+const indexesIn = (collection: Collection): Collection['indexes'] => {
+  const known = indexes.get(collection) ?? indexesOf(collection);
+  indexes.set(collection, known);
+  return known;
+};
+
 export const fieldsOf = (collection: Collection): readonly string[] =>
-  [...new Set(Object.values(collection.indexes).flat())].map(name);
+  [...new Set(Object.values(indexesIn(collection)).flat())].map(name);
 
 const columnOf = (field: string): string => `field_${field}`;
 
 const columnsOf = (collection: Collection, index: string): readonly string[] => {
-  const fields = collection.indexes[index];
+  const declared = indexesIn(collection);
+  const fields = Object.hasOwn(declared, index) ? declared[index] : undefined;
   if (fields === undefined) throw new Error(`The collection ${collection.name} has no index ${index}.`);
   return fields.map(columnOf);
+};
+
+/** The column without which a row is not in an index: where many have none, they cost nothing. */
+const neededBy = (collection: Collection, index: string): string => {
+  const columns = columnsOf(collection, index);
+  const at = Object.hasOwn(collection.lines ?? {}, index) ? columns.length - 1 : 0;
+  return columns[at] as string;
 };
 
 /** Without indexes the rows lie in the order of their keys: one tree to keep instead of two. */
@@ -56,10 +78,10 @@ export const findKeys = (collection: Collection): string =>
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
 export const createIndexes = (collection: Collection): readonly string[] =>
-  Object.keys(collection.indexes).map(
+  Object.keys(indexesIn(collection)).map(
     (index) =>
       `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
-       (tenant, ${columnsOf(collection, index).join(', ')});`,
+       (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${neededBy(collection, index)} IS NOT NULL;`,
   );
 
 export const createTenants =
@@ -80,7 +102,7 @@ export const removeFrom = (collection: Collection): string =>
   `DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`;
 
 /** A selection as SQL: tests to add to `WHERE tenant = ?`, their values, and the columns of its order. */
-const selected = (collection: Collection, { index, equal = [], from, upTo, also }: Selection) => {
+const selected = (collection: Collection, { index, equal = [], from, upTo }: Query) => {
   const columns = [...(index === undefined ? [] : columnsOf(collection, index)), 'key'];
   const next = columns[equal.length];
   if (next === undefined) throw new Error(`There are more values than fields in the index ${index}.`);
@@ -88,12 +110,13 @@ const selected = (collection: Collection, { index, equal = [], from, upTo, also 
     ...equal.map((value, i): [string, Value] => [`${columns[i]} = ?`, value]),
     [`${next} >= ?`, from],
     [`${next} <= ?`, upTo],
-    ...(also === undefined ? [] : [[`${columnOf(name(also.field))} = ?`, also.value] as [string, Value]]),
   ];
   const used = tests.filter(([, value]) => value !== undefined);
   const isRange = from !== undefined || upTo !== undefined;
+  // SQLite uses an index that leaves rows out only where it sees that none of them is asked for.
+  const inIndex = index === undefined ? '' : ` AND ${neededBy(collection, index)} IS NOT NULL`;
   return {
-    tests: used.map(([test]) => ` AND ${test}`).join(''),
+    tests: `${used.map(([test]) => ` AND ${test}`).join('')}${inIndex}`,
     values: used.map(([, value]) => value as Value),
     order: isRange ? [next] : columns.slice(equal.length),
   };
@@ -109,22 +132,19 @@ export const findIn = (collection: Collection, query: Query) => {
   const direction = query.descending === true ? ' DESC' : '';
   const ordered = order.map((column) => `${column}${direction}`).join(', ');
   return {
-    sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ? OFFSET ?`,
-    values: [...values, query.limit, query.skip ?? 0],
+    sql: `SELECT document FROM ${tableBy(collection, query.index)} WHERE tenant = ?${tests} ORDER BY ${ordered} LIMIT ?`,
+    values: [...values, query.limit],
   };
 };
 
-export const countIn = (collection: Collection, selection: Selection) => {
-  const { tests, values } = selected(collection, selection);
-  const table = tableBy(collection, selection.index);
-  return { sql: `SELECT count(*) AS n FROM ${table} WHERE tenant = ?${tests}`, values };
-};
-
 /** The border of one document of a line, by its number. */
-export const borderIn = (collection: Collection, { index, equal = [], border }: Line): string => {
-  const columns = columnsOf(collection, index).slice(0, equal.length + 1);
-  const tests = columns.map((column) => ` AND ${column} = ?`).join('');
-  return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, index)} WHERE tenant = ?${tests}`;
+export const borderIn = (collection: Collection, { line, equal = [], border }: LinePart): string => {
+  const { lines = {} } = collection;
+  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
+  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
+    throw new Error(`The collection ${collection.name} has no line ${line} with the border ${border}.`);
+  const tests = columnsOf(collection, line).map((column) => ` AND ${column} = ?`);
+  return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
 };
 
 /** The values of a place. */
