@@ -74,9 +74,10 @@ const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): Promis
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const send = (ctx: ApiContext, route: Route, answer: Answer): void => {
+const send = (ctx: ApiContext, route: Route, answer: Answer, { headers }: ApiParts): void => {
   setField(ctx, 'Cache-Control', 'private, no-cache');
   if (answer.etag !== undefined) setField(ctx, 'ETag', etagOf(answer.etag));
+  if (answer.totalItems !== undefined) setField(ctx, headers.totalItems, String(answer.totalItems));
   const isKnown =
     answer.etag !== undefined &&
     route.method === 'get' &&
@@ -100,5 +101,5 @@ export const answering =
     const handled = route.handle(askedOf(ctx, route, parts), parts);
     const answer = handled instanceof Promise ? await handled : handled;
     if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
-    send(ctx, route, answer);
+    send(ctx, route, answer, parts);
   };

@@ -5,6 +5,7 @@ export interface HeaderNames {
   readonly idempotencyKey: string;
   readonly readPending: string;
   readonly completeUntil: string;
+  readonly totalItems: string;
 }
 
 export const headerNames = (prefix: string): HeaderNames => ({
@@ -13,4 +14,5 @@ export const headerNames = (prefix: string): HeaderNames => ({
   idempotencyKey: `${prefix}-IDEMPOTENCY-KEY`,
   readPending: `${prefix}-READ-PENDING`,
   completeUntil: `${prefix}-COMPLETE-UNTIL`,
+  totalItems: `${prefix}-TOTAL-ITEMS`,
 });

@@ -8,24 +8,24 @@ interface Remembered<T> {
   readonly set: (name: string, value: T) => void;
 }
 
-const bounded = <T>(): Remembered<T> => {
+const bounded = <T>(most: number): Remembered<T> => {
   const known = new Map<string, T>();
   return {
     get: (name) => known.get(name),
     set: (name, value) => {
-      if (known.size >= MOST_REMEMBERED) known.clear();
+      if (known.size >= most) known.clear();
       known.set(name, value);
     },
   };
 };
 
-/** What was made of a reader's answers, known as long as that reader shows the same. */
-export const rememberedBy = <T>(): ((reader: Reader) => Remembered<T>) => {
+/** What was made of a reader's answers, known as long as that reader shows the same: of large things only a few. */
+export const rememberedBy = <T>(most = MOST_REMEMBERED): ((reader: Reader) => Remembered<T>) => {
   const all = new WeakMap<Reader, Remembered<T>>();
   return (reader) => {
     const known = all.get(reader);
     if (known !== undefined) return known;
-    const fresh = bounded<T>();
+    const fresh = bounded<T>(most);
     all.set(reader, fresh);
     return fresh;
   };

@@ -35,6 +35,8 @@ export type GoodAnswer =
       readonly schema: Schema;
       /** It bears an entity tag, and a GET may be answered with 304. */
       readonly etag?: true;
+      /** A list that may be cut: then a header says how many there are. */
+      readonly mayBeCut?: true;
     }
   | { readonly status: 204; readonly description: string };
 
@@ -80,6 +82,8 @@ export interface Answer {
   readonly text?: string;
   /** The revision that the body shows. */
   readonly etag?: number;
+  /** How many there are of what the body lists, if that is cut. */
+  readonly totalItems?: number;
   /** A write: answered when the read models show this position. */
   readonly position?: Position;
 }

@@ -139,6 +139,34 @@ describe('audit logs', () => {
       expect((await get('?page=0', { method: 'HEAD' })).status).toBe(400);
     });
 
+    it('keeps tenants apart that have as many rows of the same entities and types at the same times', async () => {
+      const [one, two] = [await newCustomer(), await newCustomer()];
+      const at = (hour: number): string => `2092-01-01T0${hour}:00:00.000Z`;
+      const rowsAt = (...hours: readonly number[]) =>
+        hours.map((hour) => fact('TokenRead', 'same', { recordedAt: at(hour) }));
+      await one.report(...rowsAt(1, 3, 3, 3));
+      await two.report(...rowsAt(1, 1, 1, 3));
+      const totals = async ({ get }: Customer): Promise<readonly number[]> => {
+        const found = [];
+        for (const filter of [
+          '',
+          '&entity_id=same',
+          '&entity_type=token',
+          '&entity_id=same&entity_type=token',
+        ])
+          for (const dates of [`start_date=${at(2)}`, `start_date=2092-01-01&end_date=${at(2)}`])
+            found.push((await get(`?${dates}${filter}`)).json.pagination.total_items as number);
+        return found;
+      };
+      // The second time from what is remembered of the first.
+      for (const round of [1, 2]) {
+        expect([round, await totals(one)]).toEqual([round, [3, 1, 3, 1, 3, 1, 3, 1]]);
+        expect([round, await totals(two)]).toEqual([round, [1, 3, 1, 3, 1, 3, 1, 3]]);
+      }
+      for (const { get, tenantId } of [one, two])
+        for (const row of (await get('?entity_id=same')).json.data) expect(row.tenant_id).toBe(tenantId);
+    });
+
     it('keeps tenants apart', async () => {
       const [one, two] = [await newCustomer(), await newCustomer()];
       const [mine] = await one.report(fact('TokenRead', 'same'));
@@ -548,6 +576,26 @@ describe('audit logs', () => {
       ]);
       for (const { value } of answered.json)
         expect((await ask(`${service.url}/logs?entity_type=${value}`, { key })).status).toBe(200);
+    });
+
+    it('lists a thousand types besides those that every tenant knows, and says how many there are', async () => {
+      const { key, report } = await newCustomer();
+      const other = (n: number) =>
+        fact('ActivityReported', 'x', { data: { entityType: `type${1_000 - n}`, operation: 'seen' } });
+      const list = () => ask(`${service.url}/logs/entity-types`, { key });
+      // `key` is not one that every tenant knows, and occurred first.
+      await report(...Array.from({ length: 998 }, (_, n) => other(n)));
+      const [first, total] = [await list(), (answered: Answered) => answered.headers.get('svc-total-items')];
+      expect([first.json.length, total(first)]).toEqual([1_006, null]);
+      await report(other(998), other(5));
+      const whole = await list();
+      expect([whole.json.length, total(whole)]).toEqual([1_007, null]);
+      await report(other(999), fact('BankRead', 'b'));
+      const cut = await list();
+      expect([cut.json, total(cut)]).toEqual([whole.json, '1008']);
+      expect((await ask(`${service.url}/logs?entity_type=type1`, { key })).json.pagination.total_items).toBe(
+        1,
+      );
     });
 
     it('shows nothing of other tenants', async () => {

@@ -407,6 +407,25 @@ describe('a row of the log', () => {
   });
 });
 
+describe('the entity types of a tenant', () => {
+  const seen = (entityType: string): Told => ({
+    tenantId: TENANT,
+    type: 'ActivityReported',
+    data: { entityId: 'a', entityType, operation: 'seen' },
+    recordedMs: START,
+  });
+
+  it('are listed up to a thousand besides the known ones, those that occurred first, and counted', async () => {
+    const names = Array.from({ length: 1_200 }, (_, n) => `Type${1_200 - n}`);
+    const events = loggedOf([seen('card'), ...names.map(seen), seen('Token'), seen('type5')]);
+    const { types, total } = await listEntityTypes(await projected(logs, events, [700]), TENANT);
+    const known = ['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token'];
+    const first = names.slice(0, 1_000).map((name) => name.toLowerCase());
+    expect(types.map(({ value }) => value)).toEqual([...known, ...first].toSorted());
+    expect(total).toBe(1_207);
+  });
+});
+
 describe('ten thousand events in one millisecond', () => {
   const COUNT = 10_000;
   const events = loggedOf(

@@ -2,7 +2,12 @@ import type { HeaderNames } from '../header-names';
 import { moment, text, type Schema } from '../schema';
 
 /** Headers that an answer may have. Those of every answer are said once. */
-const answerHeaders = ({ traceId, readPending, completeUntil }: HeaderNames): Record<string, Schema> => ({
+const answerHeaders = ({
+  traceId,
+  readPending,
+  completeUntil,
+  totalItems,
+}: HeaderNames): Record<string, Schema> => ({
   [traceId]: { description: 'The trace id of the request.', schema: text },
   'Cache-Control': { description: 'How it may be cached.', schema: text },
   'RateLimit-Policy': { description: 'The rate limits that count this request.', schema: text },
@@ -21,6 +26,10 @@ const answerHeaders = ({ traceId, readPending, completeUntil }: HeaderNames): Re
   [completeUntil]: {
     description: 'What was recorded from this moment on may be missing in this answer.',
     schema: moment,
+  },
+  [totalItems]: {
+    description: 'The list is cut: so many items there are.',
+    schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
   Vary: { description: 'What the answer depends on.', schema: text },
 });

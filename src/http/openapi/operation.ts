@@ -6,9 +6,10 @@ import type { NamedSchemas } from './named-schemas';
 import { problemAnswers } from './problem-answers';
 
 /** The headers that a good answer may have beyond those that it must have. */
-const sometimes = ({ method, from }: Route, names: HeaderNames): readonly string[] => [
+const sometimes = ({ method, from, answer }: Route, names: HeaderNames): readonly string[] => [
   ...(method === 'get' ? [] : [names.readPending]),
   ...(from === undefined ? [] : [names.completeUntil]),
+  ...('mayBeCut' in answer ? [names.totalItems] : []),
 ];
 
 const goodAnswers = (
