@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { problems, type HttpProblemCode } from '../problems';
+import { oneAtATime } from './one-at-a-time';
 import { securityHeaders } from './security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
@@ -121,17 +122,16 @@ const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> 
 
 export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
   const { headersMs, requestMs, keepAliveMs, silenceMs } = options.patience ?? PATIENCE;
-  const server = createServer(
-    {
-      maxHeaderSize: HEADER_BYTES,
-      headersTimeout: headersMs,
-      requestTimeout: requestMs,
-      keepAliveTimeout: keepAliveMs,
-      connectionsCheckingInterval: Math.min(CHECK_MS, headersMs / 4),
-      requireHostHeader: false,
-    },
-    handle,
-  );
+  const server = createServer({
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: Math.min(CHECK_MS, headersMs / 4),
+    requireHostHeader: false,
+  });
+  const handleInTurn = oneAtATime(server, handle);
+  server.on('request', handleInTurn);
   server.setTimeout(silenceMs);
   const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -144,9 +144,11 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     // The server has let go of this socket: nobody else catches its errors or closes it.
     socket.on('error', () => socket.destroy());
     socket.once('finish', () => socket.destroy());
+    // The parser that this socket's bytes went to is another connection's from here on.
+    socket.removeAllListeners('data');
     refuse(socket, 'malformed_request', options);
   });
-  server.on('checkExpectation', handle);
+  server.on('checkExpectation', handleInTurn);
   const { port } = await listen(server, options);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
 

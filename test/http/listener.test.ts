@@ -6,7 +6,7 @@ import { isNotTheApi } from '../support/described';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
-import { until } from '../support/waiting';
+import { signal, until } from '../support/waiting';
 
 /** A listener of its own with little patience, and clients who try it. */
 describe('a connection', () => {
@@ -99,5 +99,108 @@ describe('a connection', () => {
     expect((await ask(`${listener.url}/`)).status).toBe(200);
     expect(Date.now() - began).toBeLessThan(1_000);
     await Promise.all(silent.map(({ closed }) => closed));
+  });
+});
+
+/** One listener whose handler shows how many requests it has at once, and what came in. */
+describe('requests that are sent without waiting for answers', () => {
+  let listener: Listener;
+  let begun: string[] = [];
+  let underWay = 0;
+  let most = 0;
+  let hold: Promise<void> | undefined;
+
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    begun.push(request.url ?? '');
+    underWay += 1;
+    most = Math.max(most, underWay);
+    response.once('close', () => (underWay -= 1));
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.once('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      void (hold ?? Promise.resolve()).then(() =>
+        setImmediate(() => response.end(`${request.url} ${body.length} ${body.slice(-4)};`)),
+      );
+    });
+  };
+
+  beforeAll(async () => {
+    const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '' };
+    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names });
+    isNotTheApi(listener.url);
+  });
+  beforeEach(() => {
+    begun = [];
+    most = 0;
+    hold = undefined;
+  });
+  afterAll(() => listener.close(0));
+
+  const put = (at: number, body: string, more = ''): string =>
+    `PUT /${at} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
+  const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, at) => at);
+
+  it.each([0, 1, 900, 1_024, 5_000, 70_000])(
+    'with bodies of %s bytes, are handled one after the other, each whole',
+    async (length) => {
+      const bodyOf = (at: number): string =>
+        String(at).padStart(4, '0').padStart(length, 'x').slice(0, length);
+      const talk = converse(listener.url);
+      talk.socket.write(
+        numbers(50)
+          .map((at) => put(at, bodyOf(at)))
+          .join(''),
+      );
+      talk.socket.write('GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      await talk.closed;
+      const expected = numbers(50).map((at) => `/${at} ${length} ${bodyOf(at).slice(-4)};`);
+      expect(talk.received().match(/\/[0-9a-z]+ [0-9]+ [0-9x]*;/g)).toEqual([...expected, '/last 0 ;']);
+      expect(most).toBe(1);
+    },
+  );
+
+  it('are told to go on when their turn has come', async () => {
+    const talk = converse(listener.url);
+    const start = 'PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n';
+    talk.socket.write(`${put(0, 'abcd')}${start}\r\n`);
+    await until(() => talk.received().includes('HTTP/1.1 100 Continue'));
+    expect(talk.received().indexOf('/0 4 abcd;')).toBeLessThan(talk.received().indexOf('100 Continue'));
+    talk.socket.write(`efgh${put(1, 'ijkl', 'Connection: close\r\n')}`);
+    await talk.closed;
+    expect(talk.received()).toMatch(/\/a 4 efgh;.*\/1 4 ijkl;$/s);
+  });
+
+  it('are refused after the good ones are answered', async () => {
+    const talk = converse(listener.url);
+    talk.socket.write(
+      `${numbers(40)
+        .map((at) => put(at, 'y'.repeat(300)))
+        .join('')}GARBAGE\r\n\r\n`,
+    );
+    await talk.closed;
+    const answers = answersIn(talk.received());
+    expect(answers.map(({ status }) => status)).toEqual([...numbers(40).map(() => 200), 400]);
+  });
+
+  it('are never begun when their connection is gone before their turn', async () => {
+    const { given, give } = signal();
+    hold = given;
+    const talk = converse(listener.url);
+    talk.socket.write(
+      numbers(40)
+        .map((at) => put(at, 'z'))
+        .join(''),
+    );
+    await until(() => begun.length > 0);
+    talk.socket.resetAndDestroy();
+    await talk.closed;
+    const other = converse(listener.url);
+    other.socket.write(put(100, '', 'Connection: close\r\n'));
+    await until(() => begun.length > 1);
+    give();
+    await other.closed;
+    await until(() => underWay === 0);
+    expect(begun).toEqual(['/0', '/100']);
   });
 });

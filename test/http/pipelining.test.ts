@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { aFact, fileOf } from '../support/facts';
+import { ask } from '../support/http';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/** Clients that send many requests over one connection without reading an answer. */
+describe('pipelined requests that nobody reads the answers of', () => {
+  const ADDRESSES = 10;
+  const EACH = 990;
+  const HEAP_MB = 96;
+  let service: Service;
+
+  /** The most that the process has held so far, in megabytes; unknown where there is no such file. */
+  const peakMb = (): number => {
+    const file = `/proc/${service.process.pid}/status`;
+    if (!existsSync(file)) return NaN;
+    return Number(/VmHWM:\s+([0-9]+) kB/.exec(readFileSync(file, 'utf8'))?.[1]) / 1_024;
+  };
+
+  const silentClient = async (localAddress: string, bytes: string): Promise<Socket> => {
+    const { hostname, port } = new URL(service.url);
+    const socket = connect({ port: Number(port), host: hostname, localAddress });
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    socket.pause();
+    socket.write(bytes);
+    return socket;
+  };
+
+  const addresses = Array.from({ length: ADDRESSES }, (_, at) => `127.0.0.${at + 2}`);
+  const isServed = async (): Promise<boolean> =>
+    (await ask(`${service.url}/logs?size=100`, { key: service.key })).status === 200;
+
+  beforeAll(async () => {
+    service = await startService({
+      RATE_LIMITS: '',
+      NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}`,
+    });
+    const { json } = await ask(`${service.url}/tenants/self`, { key: service.key });
+    const data = { entityType: 'note', operation: 'write', message: 'x'.repeat(50) };
+    const facts = Array.from({ length: 100 }, (_, at) =>
+      aFact(String(json.id), { type: 'ActivityReported', data: { ...data, entityId: `note_${at}` } }),
+    );
+    const { code } = await command(['ingest', fileOf(facts)], { DATA_DIR: service.folder });
+    expect(code).toBe(0);
+    await until(async () => {
+      const page = await ask(`${service.url}/logs?size=100`, { key: service.key });
+      return page.json.data.length === 100;
+    });
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('cost little memory, and each is answered in its turn once somebody reads', async () => {
+    const before = peakMb();
+    const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`;
+    const last = `GET /nowhere HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nConnection: close\r\n\r\n`;
+    const bytes = `${get.repeat(EACH - 1)}${last}`;
+    const clients = await Promise.all(addresses.map((address) => silentClient(address, bytes)));
+    for (let times = 0; times < 20; times += 1) expect(await isServed()).toBe(true);
+    console.log(`pipelining: rss ${before.toFixed(0)} MB at most before, ${peakMb().toFixed(0)} MB after`);
+    const answered = clients.map(async (socket) => {
+      const statuses: string[] = [];
+      let end = '';
+      socket.on('data', (chunk: Buffer) => {
+        const text = end + chunk.toString('latin1');
+        statuses.push(...(text.match(/HTTP\/1\.1 [0-9]{3} /g) ?? []).map((line) => line.slice(9, 12)));
+        end = text.slice(-12).replace(/HTTP\/1\.1 [0-9]{3} /, '');
+      });
+      socket.resume();
+      await once(socket, 'close');
+      return statuses;
+    });
+    for (const statuses of await Promise.all(answered))
+      expect(statuses).toEqual([...Array.from({ length: EACH - 1 }, () => '200'), '404']);
+  });
+
+  it('cost little where they are short and come over many connections', async () => {
+    const before = peakMb();
+    const bytes = 'GET / HTTP/1.1\r\n\r\n'.repeat(3_600);
+    const clients = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => silentClient(addresses[at % ADDRESSES] ?? '', bytes)),
+    );
+    for (let times = 0; times < 20; times += 1) expect(await isServed()).toBe(true);
+    console.log(`pipelining: rss ${before.toFixed(0)} MB at most before, ${peakMb().toFixed(0)} MB after`);
+    for (const client of clients) client.destroy();
+    expect(await isServed()).toBe(true);
+  });
+});
