@@ -64,9 +64,10 @@ const aside = async (
     { log, streams, live: projecting.live },
     { eventId, reason: options.reason, actor: caller.actor, at: new Date().toISOString() },
   );
-  const retried = await projecting.retryParked(done.eventTenantId);
-  const view = { event_id: done.eventId, tenant_id: done.eventTenantId, projections: done.projections };
-  printOne({ ...view, retry: retried }, options);
+  const retry = await projecting.retryParked(done.tenantId);
+  const view = { event_id: eventId, tenant_id: done.tenantId, projections: done.passedOver };
+  const gaps = done.gapAccepted.length === 0 ? {} : { gap_accepted: done.gapAccepted };
+  printOne({ ...view, ...gaps, retry }, options);
 };
 
 export const projectionsCommands = (): Command => {
@@ -109,7 +110,7 @@ export const projectionsCommands = (): Command => {
   command
     .command('verify')
     .description(
-      'replay into a scratch store and compare with the live read models; exit code 1 if they differ',
+      'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
     )
     .argument('[names...]', 'the projections (default: all)')
     .option('--tenant <uuid>', 'only this tenant', uuid)
@@ -133,7 +134,7 @@ export const projectionsCommands = (): Command => {
   command
     .command('set-aside')
     .description(
-      'pass over an event that holds a tenant up, in the projections in which it does; the log keeps it',
+      'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
     )
     .argument('<event-id>', 'the event', uuid)
     .requiredOption('--reason <text>', 'why, for the audit log')

@@ -4,6 +4,7 @@ import type { Projector } from '../../projections/projector';
 import { refusal } from '../domain/refusal';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
+import type { Verified } from '../projecting/verify';
 import { planRebuild } from '../projecting/rebuild-plan';
 import { rebuildInThreads, verifyInThreads } from '../replay-threads';
 import { together } from '../together';
@@ -111,6 +112,10 @@ const mustAllBeDone = (done: readonly PromiseSettledResult<Rebuilt>[]): void => 
   if (failures[0] !== undefined) throw failures[0];
 };
 
+/** A parked tenant is a read model that does not show everything. */
+const isSound = ({ differences, parked, gaps }: Verified): boolean =>
+  differences === 0 && parked.length === 0 && gaps.length === 0;
+
 export const verifyAll = async (
   names: readonly string[],
   options: { tenant?: string; json?: boolean },
@@ -137,12 +142,16 @@ export const verifyAll = async (
   };
   const hear = { onTrouble, onProgress: line.tell, onDifference };
   const reports = await verifyInThreads(configuration, wanted, options.tenant, hear).finally(line.end);
-  if (reports.some((report) => report.differences > 0)) process.exitCode = 1;
-  if (options.json === true) printJson({ projections: reports, differences });
-  else
-    printMany(
-      reports.map((report) => ({ ...report })),
-      options,
-      '',
-    );
+  if (!reports.every(isSound)) process.exitCode = 1;
+  if (options.json === true) return printJson({ projections: reports, differences });
+  for (const { projection, gaps } of reports)
+    for (const { tenant_id, event_id, reason } of gaps)
+      say(`${projection}: tenant ${tenant_id}, event ${event_id}. ${reason}`);
+  if (reports.some(({ parked }) => parked.length > 0))
+    say('Tenants are parked: tenant-ledger projections parked says at which events, and why.');
+  printMany(
+    reports.map((report) => ({ ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) })),
+    options,
+    '',
+  );
 };

@@ -95,16 +95,17 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
   ],
 };
 
+const parkedEvent = data({
+  eventId: uuid,
+  eventTenantId: uuid,
+  projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
+  reason: { type: 'string' },
+});
+
 /** The operator's own events. */
 export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly Schema[]>> = {
-  EventSetAside: [
-    data({
-      eventId: uuid,
-      eventTenantId: uuid,
-      projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
-      reason: { type: 'string' },
-    }),
-  ],
+  EventSetAside: [parkedEvent],
+  GapAccepted: [parkedEvent],
 };
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);

@@ -62,11 +62,12 @@ export type StreamKind = 'tenant' | 'activity';
 
 /** The operator's own acts that concern no tenant's decisions: the stream `operator`. */
 export interface OperatorEvent {
-  readonly type: 'EventSetAside';
+  /** The event is passed over; or it is applied although events before it are missing. */
+  readonly type: 'EventSetAside' | 'GapAccepted';
   readonly data: {
     readonly eventId: string;
     readonly eventTenantId: string;
-    /** Where the tenant was parked at it: the event is passed over in these and nowhere else. */
+    /** Where the tenant was parked at it: this holds in these and nowhere else. */
     readonly projections: readonly string[];
     readonly reason: string;
   };

@@ -77,9 +77,12 @@ export const compare = async (
     }
   };
 
-  /** A tenant that waits in the live one, but not at the same event in the replay, is parked and not different. */
-  const waitsOnlyLive = (is: Document | undefined, ought: Document | undefined): boolean =>
-    is !== undefined && is['event_id'] !== ought?.['event_id'];
+  /**
+   * A tenant that waits in the live one, but not at the same event in the replay, is parked and not different. And one
+   * that waits in the replay because events are missing from the log cannot be compared: the gap is what is wrong.
+   */
+  const cannotCompare = (is: Document | undefined, ought: Document | undefined): boolean =>
+    is?.['event_id'] !== ought?.['event_id'] && (is !== undefined || ought?.['cause'] === 'missing_events');
 
   /** What a document that is there on both sides is like is asked where the live one has it. */
   const settle = async (
@@ -98,7 +101,7 @@ export const compare = async (
     const waiting = new Set(
       pairs
         .slice(suspects.length)
-        .filter(({ is, ought }) => waitsOnlyLive(is, ought))
+        .filter(({ is, ought }) => cannotCompare(is, ought))
         .map(({ key }) => key.tenantId),
     );
     for (const { key, is, ought } of pairs.slice(0, suspects.length)) {

@@ -1,8 +1,10 @@
 import type { Change, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
+import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
 import type { FedBatch, FedEvent } from './pages';
+import type { StreamDocument } from './stream-revisions';
 import { workspace, write, type Slot, type Workspace } from './workspace';
 
 /** Why a tenant waits in one projection, and from where it goes on. */
@@ -15,6 +17,8 @@ export interface ParkedTenant {
   readonly recorded_at: string;
   /** Everything of the tenant up to here is in. Undefined: nothing is. */
   readonly after?: string;
+  /** The event itself is bad, or events are missing before it. */
+  readonly cause: 'bad_event' | 'missing_events';
   readonly reason: string;
   readonly since: string;
   /** The program that could not go on. Another one tries again by itself. */
@@ -30,6 +34,8 @@ export interface Surroundings {
   readonly program: string;
   /** Is this event to be passed over in this projection? */
   readonly isSetAside: (eventId: string) => boolean;
+  /** Is it to be applied in this projection although events before it are missing? */
+  readonly isGapAccepted: (eventId: string) => boolean;
 }
 
 interface Step {
@@ -125,24 +131,37 @@ const apply = ({ changes, slots }: Work): void => {
   }
 };
 
-const parkedAt = (step: Step, reason: string, around: Surroundings): ParkedTenant => {
-  const { logged } = step.fed;
-  return {
-    tenant_id: step.tenantId,
+const park = (
+  { fed: { logged }, tenantId, after, parking }: Step,
+  why: Pick<ParkedTenant, 'cause' | 'reason'>,
+  around: Surroundings,
+): void => {
+  const parked: ParkedTenant = {
+    tenant_id: tenantId,
     event_id: logged.id,
     event_type: logged.type,
     position: logged.position,
     recorded_at: logged.recordedAt,
-    ...(step.after === undefined ? {} : { after: step.after }),
-    reason,
+    ...(after === undefined ? {} : { after }),
+    ...why,
     since: around.now,
     program: around.program,
   };
+  write(parking, { ...parked });
+};
+
+/** What is missing before an event, unless the operator has accepted that. */
+const gapAt = ({ fed: { logged }, progress }: Step, around: Surroundings): string | undefined => {
+  const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
+  const gap = gapBefore(logged, last);
+  return gap === undefined || around.isGapAccepted(logged.id) ? undefined : gap;
 };
 
 /** An event that is set aside is passed over, and is in as well: its stream goes on after it. */
 const take = (step: Step, around: Surroundings): void => {
   const { id, revision } = step.fed.logged;
+  const gap = gapAt(step, around);
+  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, around);
   try {
     if (!around.isSetAside(id)) {
       if (step.work.bad !== undefined) throw new Error(step.work.bad);
@@ -150,7 +169,7 @@ const take = (step: Step, around: Surroundings): void => {
     }
     write(step.progress, { revision });
   } catch (error) {
-    write(step.parking, { ...parkedAt(step, messageOf(error), around) });
+    park(step, { cause: 'bad_event', reason: messageOf(error) }, around);
   }
 };
 

@@ -21,8 +21,13 @@ import {
 } from './fold-batch';
 import { workspace } from './workspace';
 
-/** Events that the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
-export type SetAside = (projection: string, eventId: string) => boolean;
+/** What the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
+export interface SetAside {
+  /** This event is passed over. */
+  readonly event: (projection: string, eventId: string) => boolean;
+  /** This event is applied although events before it are missing. */
+  readonly gapBefore: (projection: string, eventId: string) => boolean;
+}
 
 /** One projector filling one generation. */
 export interface ProjectionRun {
@@ -34,17 +39,18 @@ export interface ProjectionRun {
   readonly program: string;
   readonly now: () => string;
   /** What the operator has set aside, as of the start of the run. */
-  readonly isSetAside: SetAside;
+  readonly setAside: SetAside;
   /** Called with what is visible now, whenever that has moved. */
   readonly moved: (position: Position) => void;
   /** While more is at hand, what is new may stay invisible for so long: that makes it cheaper. 0: nothing may. */
   readonly showWithinMs: number;
 }
 
-const around = ({ now, program, projector, isSetAside }: ProjectionRun): Surroundings => ({
+const around = ({ now, program, projector, setAside }: ProjectionRun): Surroundings => ({
   now: now(),
   program,
-  isSetAside: (eventId) => isSetAside(projector.name, eventId),
+  isSetAside: (eventId) => setAside.event(projector.name, eventId),
+  isGapAccepted: (eventId) => setAside.gapBefore(projector.name, eventId),
 });
 
 const checkpointOf = (batch: FedBatch): Checkpoint | undefined => {
@@ -232,8 +238,11 @@ export const retryDue = async (
   run: ProjectionRun,
   isAskedFor: (tenantId: string) => boolean = () => false,
 ): Promise<void> => {
-  const isDue = ({ program, event_id, tenant_id }: ParkedTenant): boolean =>
-    isAskedFor(tenant_id) || program !== run.program || run.isSetAside(run.projector.name, event_id);
+  const { event, gapBefore } = run.setAside;
+  const isSetAside = ({ cause, event_id }: ParkedTenant): boolean =>
+    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, event_id);
+  const isDue = (tenant: ParkedTenant): boolean =>
+    isAskedFor(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
   for await (const tenant of parkedTenants(run.generation))
     if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
 };

@@ -21,7 +21,7 @@ export const runInto = async (
   log,
   streams,
   program,
-  isSetAside: await readSetAside(log, streams),
+  setAside: await readSetAside(log, streams),
   now: () => new Date().toISOString(),
   moved,
   showWithinMs,

@@ -3,62 +3,95 @@ import type { Actor, OperatorEvent } from '../domain/events';
 import { refusal } from '../domain/refusal';
 import { codeOf } from '../fault';
 import { operatorEventOf } from '../event-log/decode';
-import type { EventLog, LoggedEvent } from '../event-log/event-log';
+import type { EventLog, LoggedEvent, NewEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
+import type { ParkedTenant } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, type SetAside } from './projection-run';
 
+type OperatorEventType = OperatorEvent['type'];
+
+const entryOf = (type: OperatorEventType, projection: string, eventId: string): string =>
+  `${type} ${projection} ${eventId}`;
+
 /** What cannot be read sets nothing aside: the tenant stays parked, which everybody sees. */
 const entriesOf = (logged: LoggedEvent): readonly string[] => {
-  const { projections = [], eventId } = operatorEventOf(logged)?.data ?? {};
-  return projections.map((projection) => `${projection} ${eventId}`);
+  const event = operatorEventOf(logged);
+  if (event === undefined) return [];
+  return event.data.projections.map((projection) => entryOf(event.type, projection, event.data.eventId));
 };
 
 export const readSetAside = async (log: EventLog, streams: Streams): Promise<SetAside> => {
   const entries = new Set<string>();
   for await (const batch of log.readStream(streams.operator()))
     for (const event of batch) for (const entry of entriesOf(event)) entries.add(entry);
-  return (projection, eventId) => entries.size > 0 && entries.has(`${projection} ${eventId}`);
+  const has = (type: OperatorEventType) => (projection: string, eventId: string) =>
+    entries.size > 0 && entries.has(entryOf(type, projection, eventId));
+  return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
 };
 
-/** The projections in which a tenant is parked at this event now, and the tenant. */
-const parkedAt = async (live: readonly LiveGeneration[], eventId: string) => {
-  const projections: string[] = [];
-  let tenantId = '';
+/** What was done about an event at which a tenant was parked. */
+export interface DoneAside {
+  readonly tenantId: string;
+  /** The projections that pass over the event. */
+  readonly passedOver: readonly string[];
+  /** The projections that apply it although events before it are missing. */
+  readonly gapAccepted: readonly string[];
+}
+
+interface FoundParked {
+  readonly projection: string;
+  readonly tenant: ParkedTenant;
+}
+
+/** Where a tenant is parked at this event now. */
+const parkedAt = async (
+  live: readonly LiveGeneration[],
+  eventId: string,
+): Promise<readonly FoundParked[]> => {
+  const found: FoundParked[] = [];
   for (const { projector, generation } of live)
     for await (const tenant of parkedTenants(generation))
-      if (tenant.event_id === eventId) {
-        projections.push(projector.name);
-        tenantId = tenant.tenant_id;
-      }
-  return { projections, tenantId };
+      if (tenant.event_id === eventId) found.push({ projection: projector.name, tenant });
+  return found;
 };
 
-const appendToEnd = async (
-  log: EventLog,
-  stream: string,
-  event: Parameters<EventLog['append']>[1][number],
-) => {
+const appendToEnd = async (log: EventLog, stream: string, events: readonly NewEvent[]) => {
   let last = -1;
   for await (const batch of log.readStream(stream)) last = batch.at(-1)?.revision ?? last;
-  await log.append(stream, [event], last < 0 ? 'no_stream' : last);
+  await log.append(stream, events, last < 0 ? 'no_stream' : last);
 };
 
-/** Passes over one event in the projections in which a tenant is parked at it. The log keeps it, and keeps this. */
+/**
+ * Frees a tenant in the projections in which it is parked at an event: the event is passed over, or the gap before it is
+ * accepted. The log keeps the event, and keeps this.
+ */
 export const setAside = async (
   { log, streams, live }: { log: EventLog; streams: Streams; live: readonly LiveGeneration[] },
-  wish: { eventId: string; reason: string; actor: Actor; at: string },
-): Promise<OperatorEvent['data']> => {
-  const { projections, tenantId } = await parkedAt(live, wish.eventId);
-  if (projections.length === 0)
-    throw refusal('not_parked', `No tenant is parked at event ${wish.eventId} in any projection.`);
-  const data = { eventId: wish.eventId, eventTenantId: tenantId, projections, reason: wish.reason };
-  const metadata = { actor: wish.actor, at: wish.at, version: 1 };
-  const event = { id: randomUUID(), type: 'EventSetAside', data, metadata };
+  input: { eventId: string; reason: string; actor: Actor; at: string },
+): Promise<DoneAside> => {
+  const { eventId, reason, actor, at } = input;
+  const found = await parkedAt(live, eventId);
+  const [first] = found;
+  if (first === undefined)
+    throw refusal('not_parked', `No tenant is parked at event ${eventId} in any projection.`);
+  const parkedBy = (cause: ParkedTenant['cause']): readonly string[] =>
+    found.filter(({ tenant }) => tenant.cause === cause).map(({ projection }) => projection);
+  const [tenantId, passedOver, gapAccepted] = [
+    first.tenant.tenant_id,
+    parkedBy('bad_event'),
+    parkedBy('missing_events'),
+  ];
+  const eventOf = (type: OperatorEventType, projections: readonly string[]): readonly NewEvent[] => {
+    const data = { eventId, eventTenantId: tenantId, projections, reason };
+    const metadata = { actor, at, version: 1 };
+    return projections.length === 0 ? [] : [{ id: randomUUID(), type, data, metadata }];
+  };
+  const events = [...eventOf('EventSetAside', passedOver), ...eventOf('GapAccepted', gapAccepted)];
   for (;;)
     try {
-      await appendToEnd(log, streams.operator(), event);
-      return data;
+      await appendToEnd(log, streams.operator(), events);
+      return { tenantId, passedOver, gapAccepted };
     } catch (error) {
       if (codeOf(error) !== 'stream_changed') throw error;
     }

@@ -15,6 +15,15 @@ export interface VerifyOptions {
 export interface Verified extends Comparison {
   readonly projection: string;
   readonly parked: readonly string[];
+  /** Where events are missing from the log, and nobody has accepted that. */
+  readonly gaps: readonly Gap[];
+}
+
+export interface Gap {
+  readonly tenant_id: string;
+  /** The event after the gap. */
+  readonly event_id: string;
+  readonly reason: string;
 }
 
 /** Up to a position: the whole log, or one tenant's events only. */
@@ -62,5 +71,8 @@ export const verify = async (
   for await (const tenant of parkedTenants(live))
     if (options.tenantId === undefined || tenant.tenant_id === options.tenantId)
       parked.push(tenant.tenant_id);
-  return { projection: projector.name, ...comparison, parked };
+  const gaps: Gap[] = [];
+  for await (const { cause, tenant_id, event_id, reason } of parkedTenants(replayed))
+    if (cause === 'missing_events') gaps.push({ tenant_id, event_id, reason });
+  return { projection: projector.name, ...comparison, parked, gaps };
 };

@@ -38,22 +38,24 @@ const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] =>
   });
 };
 
+const operatorTypes = ['EventSetAside', 'GapAccepted'] as const;
+
 describe('the frozen samples', () => {
   it('are exactly one for each type and version', () => {
-    const expected = [...versions, ['EventSetAside', 1] as const];
+    const expected = [...versions, ...operatorTypes.map((type) => [type, 1] as const)];
     expect(sampleFiles()).toEqual(expected.map(([type, version]) => `${type}.v${version}.json`).toSorted());
   });
 
-  it('of the operator says what it is, and is understood', () => {
-    const sample = readSample('EventSetAside.v1.json');
+  it.each(operatorTypes)('of the operator, %s.v1.json, says what it is, and is understood', (type) => {
+    const sample = readSample(`${type}.v1.json`);
     const read = operatorEventOf({ ...loggedSample(sample), stream: streams.operator() });
-    expect(read).toEqual({ type: 'EventSetAside', data: sample.data });
+    expect(read).toEqual({ type, data: sample.data });
     const { reason: _, ...incomplete } = sample.data;
     expect(operatorEventOf({ ...loggedSample(sample), data: incomplete })).toBeUndefined();
     expect(operatorEventOf({ ...loggedSample(sample), metadata: { version: 2 } })).toBeUndefined();
   });
 
-  it.each(sampleFiles().filter((file) => file !== 'EventSetAside.v1.json'))(
+  it.each(sampleFiles().filter((file) => !operatorTypes.some((type) => file === `${type}.v1.json`)))(
     '%s says what it is, and is understood',
     (file) => {
       const sample = readSample(file);

@@ -313,6 +313,20 @@ describe('the SQLite event log', () => {
     expect(events[2]?.data).toEqual(Buffer.from([0xff, 0, 0xfe]));
   });
 
+  it('reads a tenant from any position on, also where revisions are missing from the file', async () => {
+    const [folder, tenantId, streams] = [freshFolder(), randomUUID(), streamNames()];
+    const log = await openLog(folder);
+    await log.append(streams.tenant(tenantId), someEvents(12), 'no_stream');
+    openFile(folder).prepare('DELETE FROM events WHERE revision IN (0, 3, 4, 5, 8, 9)').run();
+    const all = await eventsOf(log.readTenant(tenantId));
+    expect(all.map(({ revision }) => revision)).toEqual([1, 2, 6, 7, 10, 11]);
+    for (let position = 1; position <= 12; position += 1) {
+      const after = String(position).padStart(16, '0');
+      const expected = all.filter((event) => event.position > after);
+      expect(await eventsOf(log.readTenant(tenantId, { after }))).toEqual(expected);
+    }
+  });
+
   it('can read a tenant again after a read that failed', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);

@@ -68,7 +68,7 @@ describe('a folded tenant', () => {
     ['one revision', 'revision = 7', 'revision 7'],
     ['several revisions', 'revision BETWEEN 3 AND 5', 'revisions 3 to 5'],
     ['the first revision', 'revision = 0', 'revision 0'],
-  ])('cannot be decided on when %s is missing from its stream', async (_, missing, named) => {
+  ])('cannot be decided on when its stream lacks %s', async (_, missing, named) => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const [customer, other] = [await makeCustomer(one), await makeCustomer(one)];

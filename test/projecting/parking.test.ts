@@ -119,6 +119,7 @@ describe('a bad event', () => {
         tenant_id: bad,
         event_id: eventId,
         event_type: row.type,
+        cause: 'bad_event',
         position,
         recorded_at: expect.stringMatching(/Z$/),
         after: expect.any(String),

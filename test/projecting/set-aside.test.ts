@@ -91,17 +91,12 @@ describe('setting an event aside', () => {
     const server = await process(world, [...projections]);
     await server.catchUp(position, LONG);
     const done = await aside(world, eventId, server.live);
-    expect(done).toEqual({
-      eventId,
-      eventTenantId: tenantId,
-      projections: ['tenants', 'applications', 'logs', 'usage'],
-      reason: 'It is paint.',
-    });
+    const projected = ['tenants', 'applications', 'logs', 'usage'];
+    expect(done).toEqual({ tenantId, passedOver: projected, gapAccepted: [] });
+    const data = { eventId, eventTenantId: tenantId, projections: projected, reason: 'It is paint.' };
     const told = [];
     for await (const batch of world.log.readStream(streams.operator())) told.push(...batch);
-    expect(told).toMatchObject([
-      { type: 'EventSetAside', data: done, metadata: { actor: ACTOR, version: 1 } },
-    ]);
+    expect(told).toMatchObject([{ type: 'EventSetAside', data, metadata: { actor: ACTOR, version: 1 } }]);
     await server.retryParked();
     for (const { generation } of server.live) expect(await parkedIn(generation)).toEqual([]);
     expect((await findTenant(server.reader('tenants'), tenantId))?.name).toBe('waits');
@@ -115,7 +110,7 @@ describe('setting an event aside', () => {
     await world.log.tell(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
     const server = await process(world, [...projections]);
     await server.catchUp((await world.log.head())!.position, LONG);
-    expect((await aside(world, id, server.live)).projections).toEqual(['applications']);
+    expect((await aside(world, id, server.live)).passedOver).toEqual(['applications']);
   });
 
   it('parks the tenant anew at the next event that cannot be read', async () => {

@@ -65,6 +65,7 @@ describe('verify', () => {
       documents: 12,
       differences: 0,
       parked: [],
+      gaps: [],
       found: [],
     });
     expect(await generation.control()).toEqual(before);

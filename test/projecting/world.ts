@@ -46,6 +46,8 @@ export interface TestLog extends EventLog {
   tell(stream: string, ...events: Told[]): Promise<Appended>;
   /** Puts a row into the file behind the port's back: text that no append would write. */
   plant(stream: string, row: { type: string; data: string; metadata?: string }): string;
+  /** Removes revisions from the file, as a damaged disk or a hand would. */
+  lose(stream: string, ...revisions: readonly number[]): void;
 }
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -88,6 +90,13 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
       known.delete(stream);
       return id;
     },
+    lose: (stream, ...revisions) => {
+      const db = openForWriting(join(folder, 'events.db'), 'FULL');
+      const remove = db.prepare('DELETE FROM events WHERE stream = ? AND revision = ?');
+      for (const revision of revisions) expect(remove.run(stream, revision).changes).toBe(1);
+      db.close();
+      known.delete(stream);
+    },
   };
 };
 
@@ -125,7 +134,7 @@ export const runOf = (
   streams,
   program,
   now: () => now,
-  isSetAside: () => false,
+  setAside: { event: () => false, gapBefore: () => false },
   moved: () => undefined,
   showWithinMs: 1_000,
 });

@@ -91,7 +91,7 @@ export const given = async (projector: Projector, ...events: Given[]): Promise<T
     streams,
     program: '1',
     now: () => time(0),
-    isSetAside: () => false,
+    setAside: { event: () => false, gapBefore: () => false },
     moved: () => undefined,
     showWithinMs: 1_000,
   };

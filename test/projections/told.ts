@@ -71,7 +71,7 @@ export const projectedInto = async (
     streams,
     program: '1',
     now: () => iso(0),
-    isSetAside: () => false,
+    setAside: { event: () => false, gapBefore: () => false },
     moved: () => undefined,
     showWithinMs: 1_000,
   };

@@ -77,22 +77,25 @@ export const eventReader = (db: Database, news: Tail) => {
   const textOfAll = db.prepare(
     `SELECT CAST(${PAGE_TEXT} AS BLOB) AS bytes FROM events WHERE position > ? AND position <= ?`,
   );
-  const positionAt = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
+  const fromRevision = db.prepare(
+    'SELECT revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT 1',
+  );
   const lastRevision = db.prepare(
     'SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1',
   );
 
-  const positionOfRevision = (stream: string, revision: number): number =>
-    (positionAt.get(stream, revision) as { position: number }).position;
-
-  /** The last revision of a stream that lies at or before a row: by halving, since both grow together. */
+  /**
+   * The last revision of a stream that lies at or before a row: by halving, since both grow together. A damaged log may
+   * lack some of them; whoever reads its events sees that.
+   */
   const revisionAt = (stream: string, rowId: number): number => {
     if (rowId === 0) return -1;
     let low = -1;
     let high = (lastRevision.get(stream) as { revision: number } | undefined)?.revision ?? -1;
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      if (positionOfRevision(stream, middle) <= rowId) low = middle;
+      const found = fromRevision.get(stream, middle) as { revision: number; position: number };
+      if (found.position <= rowId) low = found.revision;
       else high = middle - 1;
     }
     return low;

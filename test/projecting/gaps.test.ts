@@ -1,0 +1,271 @@
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import { projections } from '../../projections/projections';
+import { findTenant } from '../../projections/tenants';
+import type { StreamKind } from '../../src/domain/events';
+import type { ParkedTenant } from '../../src/projecting/fold-batch';
+import { fedBatch } from '../../src/projecting/pages';
+import { parkedTenants, project, retryDue } from '../../src/projecting/projection-run';
+import { runInto } from '../../src/projecting/run-into';
+import { setAside } from '../../src/projecting/set-aside';
+import { lastRevision } from '../../src/projecting/stream-revisions';
+import { verify } from '../../src/projecting/verify';
+import type { Generation } from '../../src/read-models/read-models';
+import { freshFolder } from '../support/folders';
+import { seed, seeded } from '../support/property';
+import { lineCollections, plainLines } from './lines';
+import { lines, projectInto, replaying, someTenants, type Replaying } from './replay';
+import {
+  closeAll,
+  created,
+  documentsOf,
+  openProcess,
+  openReadModels,
+  streams,
+  updated,
+  type TestLog,
+} from './world';
+
+const ACTOR = { type: 'user', id: randomUUID() } as const;
+const LONG = 10_000;
+
+const parkedIn = async (generation: Generation): Promise<readonly ParkedTenant[]> => {
+  const parked: ParkedTenant[] = [];
+  for await (const tenant of parkedTenants(generation)) parked.push(tenant);
+  return parked;
+};
+
+const reasonFor = (stream: string, named: string): string =>
+  `Events are missing from the log: the stream ${stream} lacks ${named} before this event.`;
+
+const fact = () => ({ type: 'TokenCreated', data: { entityId: randomUUID() } });
+
+/** Two tenants with five events in each stream; the first one loses some of them. */
+const withGap = async (kind: StreamKind, ...lost: readonly number[]) => {
+  const world = await replaying();
+  const [tenantId, other] = [randomUUID(), randomUUID()];
+  for (const one of [tenantId, other])
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      await world.log.tell(streams.tenant(one), name === 'a' ? created() : updated(name));
+      await world.log.tell(streams.activity(one), fact());
+    }
+  world.log.lose(streams[kind](tenantId), ...lost);
+  return { world, tenantId, other };
+};
+
+const opened = async (world: Replaying) =>
+  openProcess(world.log, await openReadModels(world.folder), [...projections]);
+
+const caughtUp = async (world: Replaying) => {
+  const desk = await opened(world);
+  expect(await desk.catchUp((await world.log.head())?.position ?? '', LONG)).toBe(true);
+  return desk;
+};
+
+const eventAt = async (log: TestLog, stream: string, revision: number): Promise<string> => {
+  for await (const batch of log.readStream(stream, revision - 1)) return batch[0]?.id ?? '';
+  throw new Error(`There is no revision ${revision}.`);
+};
+
+const accept = (
+  world: Replaying,
+  desk: Pick<Awaited<ReturnType<typeof opened>>, 'live'>,
+  eventId: string,
+): ReturnType<typeof setAside> =>
+  setAside(
+    { ...world, live: desk.live },
+    { eventId, reason: 'It is lost.', actor: ACTOR, at: new Date().toISOString() },
+  );
+
+const verified = async (world: Replaying, projector = lines, tenantId?: string) =>
+  verify(world, await openReadModels(freshFolder()), await world.live(projector), {
+    ...(tenantId === undefined ? {} : { tenantId }),
+    onDifference: () => undefined,
+    onProgress: () => undefined,
+  });
+
+describe('a gap in a stream', () => {
+  it.each<[StreamKind, readonly number[], number, string, readonly string[]]>([
+    ['tenant', [2], 3, 'revision 2', ['tenants', 'applications', 'logs', 'usage']],
+    ['tenant', [0], 1, 'revision 0', ['tenants', 'applications', 'logs', 'usage']],
+    ['tenant', [1, 2, 3], 4, 'revisions 1 to 3', ['tenants', 'applications', 'logs', 'usage']],
+    ['activity', [2], 3, 'revision 2', ['logs', 'usage']],
+    ['activity', [0, 1], 2, 'revisions 0 to 1', ['logs', 'usage']],
+  ])('of the %s, %j, parks it at %i: %s, in %j', async (kind, lost, next, named, where) => {
+    const { world, tenantId, other } = await withGap(kind, ...lost);
+    const desk = await caughtUp(world);
+    const stream = streams[kind](tenantId);
+    const expected = {
+      tenant_id: tenantId,
+      event_id: await eventAt(world.log, stream, next),
+      cause: 'missing_events',
+      reason: reasonFor(stream, named),
+    };
+    for (const { projector, generation } of desk.live) {
+      const parked = await parkedIn(generation);
+      expect(parked).toMatchObject(where.includes(projector.name) ? [expected] : []);
+      expect(await lastRevision(generation, other, 'tenant')).toBe(4);
+    }
+    expect((await findTenant(desk.reader('tenants'), other))?.name).toBe('e');
+    const report = await verified(
+      world,
+      projections.find(({ name }) => name === 'logs'),
+    );
+    expect(report).toMatchObject({ differences: 0, parked: [tenantId] });
+    expect(report.gaps).toEqual([
+      { tenant_id: tenantId, event_id: expected.event_id, reason: expected.reason },
+    ]);
+  });
+
+  it('stays one however often it is tried again, since then', async () => {
+    const { world } = await withGap('tenant', 2);
+    const desk = await caughtUp(world);
+    const before = await parkedIn(desk.reader('tenants'));
+    expect(await desk.retryParked()).toBe('done');
+    expect(await parkedIn(desk.reader('tenants'))).toEqual(before);
+  });
+
+  it('that is accepted is passed, the event after it is applied, and so in every rebuild and verify', async () => {
+    const { world, tenantId } = await withGap('tenant', 1, 2);
+    const desk = await caughtUp(world);
+    const eventId = await eventAt(world.log, streams.tenant(tenantId), 3);
+    const all = ['tenants', 'applications', 'logs', 'usage'];
+    expect(await accept(world, desk, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
+    const written = [];
+    for await (const batch of world.log.readStream(streams.operator())) written.push(...batch);
+    expect(written).toMatchObject([
+      {
+        type: 'GapAccepted',
+        data: { eventId, eventTenantId: tenantId, projections: all, reason: 'It is lost.' },
+        metadata: { actor: ACTOR, version: 1 },
+      },
+    ]);
+    await desk.retryParked();
+    for (const { generation } of desk.live) expect(await parkedIn(generation)).toEqual([]);
+    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('e');
+    for (const projector of projections) {
+      expect(await verified(world, projector)).toMatchObject({ differences: 0, parked: [], gaps: [] });
+      const rebuilt = await world.rebuild(projector, { ifEqual: true });
+      expect(rebuilt).toMatchObject({ parked: 0, comparison: { differences: 0 } });
+    }
+  });
+
+  it('before a bad event is accepted first, and the event set aside after that', async () => {
+    const { world, tenantId } = await withGap('tenant');
+    const stream = streams.tenant(tenantId);
+    const eventId = world.log.plant(stream, { type: 'TenantPainted', data: '{}' });
+    await world.log.tell(stream, updated('last'));
+    world.log.lose(stream, 4);
+    const desk = await caughtUp(world);
+    const parked = async () => parkedIn(desk.reader('tenants'));
+    expect(await parked()).toMatchObject([{ event_id: eventId, cause: 'missing_events' }]);
+    await accept(world, desk, eventId);
+    await desk.retryParked();
+    expect(await parked()).toMatchObject([
+      { event_id: eventId, cause: 'bad_event', reason: 'The event type TenantPainted is unknown.' },
+    ]);
+    expect(await accept(world, desk, eventId)).toMatchObject({ gapAccepted: [], tenantId });
+    await desk.retryParked();
+    expect(await parked()).toEqual([]);
+    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('last');
+  });
+
+  it('after an accepted one parks the tenant again', async () => {
+    const { world, tenantId } = await withGap('activity', 1, 3);
+    const desk = await caughtUp(world);
+    const stream = streams.activity(tenantId);
+    await accept(world, desk, await eventAt(world.log, stream, 2));
+    await desk.retryParked();
+    const second = { event_id: await eventAt(world.log, stream, 4), reason: reasonFor(stream, 'revision 3') };
+    for (const name of ['logs', 'usage']) expect(await parkedIn(desk.reader(name))).toMatchObject([second]);
+    await accept(world, desk, second.event_id);
+    await desk.retryParked();
+    for (const name of ['logs', 'usage']) expect(await parkedIn(desk.reader(name))).toEqual([]);
+  });
+
+  it('is none where an event was set aside', async () => {
+    const { world, tenantId } = await withGap('tenant');
+    const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+    await world.log.tell(streams.tenant(tenantId), updated('last'));
+    const desk = await caughtUp(world);
+    await accept(world, desk, eventId);
+    await desk.retryParked();
+    for (const { generation } of desk.live) {
+      expect(await parkedIn(generation)).toEqual([]);
+      expect(await lastRevision(generation, tenantId, 'tenant')).toBe(6);
+    }
+  });
+
+  it('of events that a read model had in when they were removed is named by verify, and parks in a rebuild', async () => {
+    const { world, tenantId } = await withGap('tenant');
+    const desk = await caughtUp(world);
+    const stream = streams.tenant(tenantId);
+    world.log.lose(stream, 2);
+    const logs = projections.find(({ name }) => name === 'logs');
+    const gap = { tenant_id: tenantId, reason: reasonFor(stream, 'revision 2') };
+    for (const only of [undefined, tenantId])
+      expect(await verified(world, logs, only)).toMatchObject({ differences: 0, parked: [], gaps: [gap] });
+    await expect(world.rebuild(logs)).rejects.toMatchObject({ code: 'rebuild_parks' });
+    expect(await parkedIn(desk.reader('logs'))).toEqual([]);
+  });
+
+  it('at the end of a stream shows when the stream goes on', async () => {
+    const { world, tenantId } = await withGap('tenant');
+    await caughtUp(world);
+    const stream = streams.tenant(tenantId);
+    world.log.lose(stream, 3, 4);
+    await world.log.tell(stream, updated('again'), updated('and again'));
+    const desk = await caughtUp(world);
+    const [parked] = await parkedIn(desk.reader('tenants'));
+    expect(parked).toMatchObject({
+      cause: 'missing_events',
+      reason: `Events are missing from the log: the stream ${stream} goes on with revision 3, although it had reached revision 4.`,
+    });
+    await accept(world, desk, parked?.event_id ?? '');
+    await desk.retryParked();
+    expect(await parkedIn(desk.reader('tenants'))).toEqual([]);
+    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('and again');
+  });
+
+  it(
+    seeded('parks at the first event after it, wherever batches end and however often it starts over'),
+    async () => {
+      const history = fc.array(fc.record({ tenant: fc.nat(3), isLost: fc.boolean() }), { maxLength: 60 });
+      const property = fc.asyncProperty(history, fc.integer({ min: 1, max: 7 }), async (events, size) => {
+        const world = await replaying();
+        const tenants = await someTenants(world, 4);
+        for (const { tenant } of events) await world.tell(tenants[tenant] as string, updated('x'));
+        const revisions = new Map<string, number>();
+        const gone = new Set<string>();
+        events.forEach(({ tenant, isLost }, i) => {
+          const tenantId = tenants[tenant] as string;
+          const revision = (revisions.get(tenantId) ?? 2) + 1;
+          revisions.set(tenantId, revision);
+          if (!isLost) return;
+          world.log.lose(streams.tenant(tenantId), revision);
+          gone.add(world.history[12 + i]?.position ?? '');
+        });
+        const lacking = new Set<string>();
+        const left = world.history.flatMap((one) => {
+          if (gone.has(one.position)) lacking.add(one.tenantId);
+          return gone.has(one.position) ? [] : [{ ...one, bad: lacking.has(one.tenantId) }];
+        });
+        const inPieces = async function* (after: string | undefined) {
+          for await (const batch of world.log.readAll({ after }))
+            for (let i = 0; i < batch.length; i += size) yield fedBatch(batch.slice(i, i + size), streams);
+        };
+        const { generation } = await world.live();
+        const run = await runInto(world, lines, generation);
+        await project(run, inPieces);
+        await retryDue(run, () => true);
+        await projectInto(world, { projector: lines, generation });
+        expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(left));
+        const stopped = new Set(left.filter(({ bad }) => bad).map(({ tenantId }) => tenantId));
+        expect(new Set((await parkedIn(generation)).map(({ tenant_id }) => tenant_id))).toEqual(stopped);
+        await closeAll();
+      });
+      await fc.assert(property, { seed, numRuns: 15, endOnFailure: true });
+    },
+    60_000,
+  );
+});
