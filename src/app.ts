@@ -9,6 +9,7 @@ import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog, NewEvent, Position } from './event-log/event-log';
 import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
+import { probeWriteLock, watched } from './event-log/writability';
 import { fault } from './fault';
 import { appender } from './ingest/ingest';
 import type { KeyUses } from './key-uses/key-uses';
@@ -38,6 +39,8 @@ export interface App {
   readonly secret: string;
   /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
   mustHaveRoom(): void;
+  /** Throws when the event log cannot be written now. */
+  mustBeWritable(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -164,7 +167,14 @@ export const openApp = async (
   try {
     return await openingAll(async (closing) => {
       const streams = streamNames(configuration.STREAM_PREFIX);
-      const log = closing(await configuredLog(configuration, streams, onTrouble));
+      const opened = closing(await configuredLog(configuration, streams, onTrouble));
+      /** An event store says by itself whether it can be reached. */
+      const probe = async (): Promise<void> => {
+        if (configuration.EVENTSTORE_URL !== '') return;
+        mustHaveRoom(folder);
+        await probeWriteLock(opened, streams.operator());
+      };
+      const { log, mustBeWritable } = watched(opened, probe);
       const snapshots = closing(sqliteSnapshots(folder));
       const keyUses = closing(sqliteKeyUses(folder));
       const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
@@ -186,6 +196,7 @@ export const openApp = async (
         replay: parts,
         secret: configuration.SECRET === '' ? keptSecret(folder) : configuration.SECRET,
         mustHaveRoom: () => mustHaveRoom(folder),
+        mustBeWritable,
       };
     });
   } catch (error) {

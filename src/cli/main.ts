@@ -3,6 +3,7 @@ import { programVersion } from '../app';
 import { masked } from '../domain/key-like';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
+import { suspendInOrder } from '../suspending';
 import { applicationCommands } from './application-commands';
 import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
@@ -69,6 +70,7 @@ const outliveTheReader = (): void => {
 
 export const main = async (argv: readonly string[]): Promise<void> => {
   outliveTheReader();
+  suspendInOrder();
   try {
     await throwing(program()).parseAsync(argv);
   } catch (error) {

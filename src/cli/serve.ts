@@ -13,7 +13,7 @@ import { readTrustedProxies } from '../limits/trusted-proxies';
 import { makeLogger } from '../logger';
 import { projectingThread } from '../projecting-thread';
 import { remembering } from '../read-models/remembering';
-import { ledgerStatus } from '../status';
+import { ledgerStatus, type LedgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
 type Phase = 'starting' | 'ready' | 'stopping';
@@ -80,7 +80,11 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
 const openOperations = ({ app, configuration, life, limits }: ApiWish): Promise<Listener> => {
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  const parts = { phase: () => life.phase, status: () => ledgerStatus(app), limits: limits.status };
+  const status = async (): Promise<LedgerStatus> => {
+    await app.mustBeWritable();
+    return ledgerStatus(app);
+  };
+  const parts = { phase: () => life.phase, status, limits: limits.status };
   return openListener(operations(parts), {
     host,
     port,

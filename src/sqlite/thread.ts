@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../clock';
 import { fault } from '../fault';
+import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
 
 /**
  * A thread that owns the writing connections of some SQLite files, so that a slow disk or a busy lock never stops the
@@ -44,6 +45,8 @@ export const startThread = (file: string, data: unknown): Thread => {
   let nextId = 1;
   let closing = false;
   let worker: Worker | undefined;
+  /** Also those that their callers no longer wait for: the thread may still be writing them. */
+  let unanswered = 0;
 
   const settle = (answer: Answer): void => {
     const waiter = waiting.get(answer.id);
@@ -57,37 +60,51 @@ export const startThread = (file: string, data: unknown): Thread => {
   const start = (): Worker => {
     const started = new Worker(file, { workerData: data });
     let died = 'The writing thread ended.';
-    started.on('message', settle);
+    started.on('message', (answer: Answer) => {
+      endWrite();
+      unanswered -= 1;
+      settle(answer);
+    });
     started.on('error', (error) => (died = `The writing thread died: ${error.message}`));
     started.on('exit', () => {
       if (worker === started) worker = undefined;
+      endWrite(unanswered);
+      unanswered = 0;
       for (const id of waiting.keys()) settle({ id, fault: { code: 'no_answer', message: died } });
     });
     return started;
   };
 
+  const send = <T>(request: unknown, withinMs: number): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      worker ??= start();
+      unanswered += 1;
+      const id = nextId++;
+      const late = `The writing thread did not answer within ${withinMs} ms.`;
+      const timer = setTimeout(() => settle({ id, fault: { code: 'no_answer', message: late } }), withinMs);
+      waiting.set(id, { resolve, reject, timer });
+      worker.postMessage({
+        id,
+        request,
+        notAfter: monotonicMs() + Math.max(0, withinMs - TELLING_MS),
+      } satisfies Question);
+    });
+
   return {
-    call: <T>(request: unknown, withinMs: number) =>
-      new Promise<T>((resolve, reject) => {
-        if (closing) return reject(fault('expired', 'The writing thread is closed.'));
-        worker ??= start();
-        const id = nextId++;
-        const late = `The writing thread did not answer within ${withinMs} ms.`;
-        const timer = setTimeout(() => settle({ id, fault: { code: 'no_answer', message: late } }), withinMs);
-        waiting.set(id, { resolve, reject, timer });
-        worker.postMessage({
-          id,
-          request,
-          notAfter: monotonicMs() + Math.max(0, withinMs - TELLING_MS),
-        } satisfies Question);
-      }),
+    call: async <T>(request: unknown, withinMs: number) => {
+      while (!closing && (someoneWaits() || !beginWrite())) await whenWritable();
+      if (closing) throw fault('expired', 'The writing thread is closed.');
+      return send<T>(request, withinMs);
+    },
 
     close: async () => {
       closing = true;
+      while (worker !== undefined && !beginWrite()) await whenWritable();
       if (worker === undefined) return;
       const ended = new Promise((resolve) => worker?.once('exit', resolve));
       worker.postMessage('close');
       await ended;
+      endWrite();
     },
   };
 };

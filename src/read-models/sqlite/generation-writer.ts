@@ -1,5 +1,6 @@
 import type { Collection, Document } from '../../../projections/projector';
 import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
+import { isSuspending, transactionCount } from '../../sqlite/suspension';
 import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { Field } from './stored-text';
@@ -130,8 +131,13 @@ const generationWriter = (
     return true;
   };
 
+  const countTransaction = transactionCount();
+  /** What was put off is done already, because the process is about to be stopped. */
+  let isEndedEarly = false;
+
   const begin = (): void => {
     db.exec('BEGIN IMMEDIATE');
+    isEndedEarly = false;
     for (const table of tables.values()) table.begin();
   };
 
@@ -149,11 +155,13 @@ const generationWriter = (
     } catch (error) {
       undo();
       throw error;
+    } finally {
+      countTransaction(db.isTransaction);
     }
   };
 
   const settle = (): boolean => {
-    if (!db.isTransaction) return false;
+    if (!db.isTransaction) return isEndedEarly;
     onWrite();
     db.exec('COMMIT');
     return true;
@@ -175,7 +183,8 @@ const generationWriter = (
       orUndo(() => {
         if (!db.isTransaction) begin();
         const isDone = commitAll(n, to, writes);
-        if (!isDone || !more) settle();
+        isEndedEarly = isDone && more && isSuspending();
+        if (!isDone || !more || isEndedEarly) settle();
         return isDone;
       }),
     close: () => {
@@ -183,6 +192,7 @@ const generationWriter = (
         settle();
       } finally {
         db.close();
+        countTransaction(false);
       }
     },
   };

@@ -1,5 +1,6 @@
 import { monotonicMs, pause } from '../../clock';
 import { SQLITE_BUSY } from '../../sqlite/database';
+import { beginWrite, endWrite, whenWritable } from '../../sqlite/suspension';
 import type { Thread } from '../../sqlite/thread';
 import { openWriter, type WriteRequest } from './writer';
 
@@ -7,6 +8,16 @@ const RETRY_MS = 5;
 
 const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
+
+/** What is written in this thread, between two moments at which the process may be stopped. */
+const writing = async <T>(work: () => T): Promise<T> => {
+  while (!beginWrite()) await whenWritable();
+  try {
+    return work();
+  } finally {
+    endWrite();
+  }
+};
 
 /** The writer without a thread of its own, for a thread that answers nobody meanwhile: nothing has to be sent. */
 export const writerInPlace = (folder: string): Thread => {
@@ -16,12 +27,12 @@ export const writerInPlace = (folder: string): Thread => {
       const end = monotonicMs() + withinMs;
       for (;;)
         try {
-          return writer.write(request as WriteRequest) as T;
+          return await writing(() => writer.write(request as WriteRequest) as T);
         } catch (error) {
           if (!isBusy(error) || monotonicMs() > end) throw error;
           await pause(RETRY_MS);
         }
     },
-    close: async () => writer.close(),
+    close: () => writing(() => writer.close()),
   };
 };
