@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { inTransaction, migrate, openForWriting } from '../sqlite/database';
+import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
 import { answerInThread } from '../sqlite/thread-inside';
 import type { KeyUse } from './sqlite-key-uses';
 
@@ -26,5 +26,5 @@ answerInThread({
       for (const { tenantId, keyId, at } of (requests as KeyUse[][]).flat()) upsert.run(tenantId, keyId, at);
       return requests.map(() => ({ value: true }));
     }),
-  close: () => db.close(),
+  close: () => closeTidily(db),
 });

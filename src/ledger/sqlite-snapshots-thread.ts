@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { migrate, openForWriting } from '../sqlite/database';
+import { closeTidily, migrate, openForWriting } from '../sqlite/database';
 import { answerInThread } from '../sqlite/thread-inside';
 import type { SnapshotRow } from './sqlite-snapshots';
 
@@ -24,5 +24,5 @@ answerInThread({
       upsert.run(stream, revision, version, fold);
       return { value: true };
     }),
-  close: () => db.close(),
+  close: () => closeTidily(db),
 });

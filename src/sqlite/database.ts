@@ -41,6 +41,29 @@ export const openForReading = (path: string): Database =>
 /** For a writing thread, which tries again by itself: the shorter each wait, the sooner it can say who is out of time. */
 export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
 
+/**
+ * Moves what was committed from the `-wal` file into the file itself, as far as those who read meanwhile let it. It waits
+ * for nobody for long.
+ */
+export const checkpoint = (db: Database): void => {
+  waitBriefly(db);
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+};
+
+/**
+ * Closes a writing connection so that the file alone is complete, unless another process uses it. SQLite would do so by
+ * itself, but not as long as there are prepared statements, which the driver finalizes only when they are collected.
+ */
+export const closeTidily = (db: Database): void => {
+  try {
+    checkpoint(db);
+  } catch {
+    // What is not in the file is in its -wal: nothing is lost.
+  } finally {
+    db.close();
+  }
+};
+
 /** Runs work in one transaction that holds the file's write lock from its start. */
 export const inTransaction = <T>(db: Database, work: () => T): T => {
   db.exec('BEGIN IMMEDIATE');

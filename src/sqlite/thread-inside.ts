@@ -13,7 +13,13 @@ export interface Inside {
   /** One outcome per request, in order. What it throws becomes the outcome of all of them. */
   answer(requests: readonly unknown[]): readonly Outcome[];
   close(): void;
+  /** Called now and then, but only after something was answered. */
+  tidy?(): void;
+  readonly tidyMs?: number;
 }
+
+/** Unless the thread has a time of its own. */
+const TIDY_MS = 60_000;
 
 const isBusy = (outcome: Outcome | undefined): boolean =>
   outcome !== undefined &&
@@ -45,6 +51,17 @@ export const answerInThread = (inside: Inside): void => {
   const port = parentPort;
   if (port === null) throw new Error('answerInThread belongs in a worker thread.');
   let closing = false;
+  let tidying: NodeJS.Timeout | undefined;
+
+  /** What fails is tried again after the next requests, and when the thread is closed. */
+  const tidy = (): void => {
+    tidying = undefined;
+    try {
+      inside.tidy?.();
+    } catch {
+      // It only saves space.
+    }
+  };
 
   const send = (answer: Answer): void => port.postMessage(answer);
 
@@ -80,7 +97,11 @@ export const answerInThread = (inside: Inside): void => {
 
   port.on('message', (message: Question | 'close') => {
     answerAll(message);
-    if (!closing) return;
+    if (!closing) {
+      tidying ??= setTimeout(tidy, inside.tidyMs ?? TIDY_MS);
+      return;
+    }
+    clearTimeout(tidying);
     inside.close();
     port.close();
   });

@@ -7,9 +7,11 @@ describe('a writing thread', () => {
   const LONG = 10_000;
   let thread: Thread;
   let naps: Int32Array;
+  let tidied: Int32Array;
   beforeEach(() => {
     naps = new Int32Array(new SharedArrayBuffer(4));
-    thread = startThread(join(__dirname, '..', 'support', 'mortal-thread.js'), { naps });
+    tidied = new Int32Array(new SharedArrayBuffer(4));
+    thread = startThread(join(__dirname, '..', 'support', 'mortal-thread.js'), { naps, tidied });
   });
   afterEach(() => thread.close());
 
@@ -51,6 +53,13 @@ describe('a writing thread', () => {
     expect(await thread.call('count', LONG)).toBe(1);
     expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
     expect(await thread.call({ echo: 'again' }, LONG)).toBe('again');
+  });
+
+  it('tidies up some time after its answers, whatever comes of it', async () => {
+    for (const times of [1, 2]) {
+      expect(await thread.call({ echo: times }, LONG)).toBe(times);
+      await until(() => Atomics.load(tidied, 0) === times);
+    }
   });
 
   it('finishes what it has before it is closed, and takes nothing afterwards', async () => {

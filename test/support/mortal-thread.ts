@@ -10,8 +10,8 @@ type Wish =
   | 'throw'
   | 'die';
 
-/** Counts the naps that were begun, for those outside. */
-const { naps } = workerData as { naps: Int32Array };
+/** Counts the naps that were begun, and how often it tidied up, for those outside. */
+const { naps, tidied } = workerData as { naps: Int32Array; tidied: Int32Array };
 
 let answered = 0;
 
@@ -33,5 +33,10 @@ answerInThread({
       nap(wish.busyMs);
       return { value: 'rested' };
     }),
+  tidy: () => {
+    Atomics.add(tidied, 0, 1);
+    throw new Error('nothing comes of it');
+  },
+  tidyMs: 20,
   close: () => undefined,
 });

@@ -1,5 +1,11 @@
 import type { Collection, Document } from '../../../projections/projector';
-import { inTransaction, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
+import {
+  closeTidily,
+  inTransaction,
+  openForWriting,
+  waitBriefly,
+  type Database,
+} from '../../sqlite/database';
 import { isSuspending, transactionCount } from '../../sqlite/suspension';
 import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader } from './generation-reader';
@@ -191,7 +197,7 @@ const generationWriter = (
       try {
         settle();
       } finally {
-        db.close();
+        closeTidily(db);
         countTransaction(false);
       }
     },

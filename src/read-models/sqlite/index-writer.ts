@@ -1,4 +1,4 @@
-import { inTransaction, migrate, openForWriting, waitBriefly } from '../../sqlite/database';
+import { closeTidily, inTransaction, migrate, openForWriting, waitBriefly } from '../../sqlite/database';
 import type { Pointer } from '../read-models';
 import { isGone } from './lease-holder';
 
@@ -62,6 +62,6 @@ export const openIndexWriter = (path: string): IndexWriter => {
       }),
     release: (what, holder) => void free.run(what, holder),
     ask: (what, note) => void ask.run(what, note),
-    close: () => db.close(),
+    close: () => closeTidily(db),
   };
 };
