@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog, NewEvent, Position } from './event-log/event-log';
-import { sqliteEventLog } from './event-log/sqlite/sqlite-event-log';
+import { sqliteEventLog, type Opening } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
 import { probeWriteLock, watched } from './event-log/writability';
 import { fault } from './fault';
@@ -91,14 +91,21 @@ const eventStoreLog = (
   return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble });
 };
 
+const readModelsIn = (folder: string): string => join(folder, 'read-models');
+
+/** They are made after the log: where there are any, the log has been there. */
+const holdsReadModels = (folder: string): boolean =>
+  statSync(readModelsIn(folder), { throwIfNoEntry: false })?.isDirectory() === true &&
+  readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
+
 const configuredLog = (
   { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
   streams: Streams,
   onTrouble: OnTrouble,
-  onlyReads = false,
+  opening: Opening = holdsReadModels(DATA_DIR) ? 'writes' : 'makes',
 ): Promise<EventLog> =>
   EVENTSTORE_URL === ''
-    ? sqliteEventLog(DATA_DIR, streams, onlyReads)
+    ? sqliteEventLog(DATA_DIR, streams, opening)
     : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble);
 
 /** An address may hold a user and a password. */
@@ -131,7 +138,7 @@ export const openLog = async (
   if (role === 'source' && !existsSync(join(folder, 'events.db')))
     throw fault('copy_refused', `There is no event log in the folder ${folder}.`);
   mustBeUsable(folder, `The folder ${folder}`);
-  return sqliteEventLog(folder, streams);
+  return sqliteEventLog(folder, streams, role === 'source' ? 'reads' : 'makes');
 };
 
 /** What was opened is closed in the opposite order, also when opening the rest fails. */
@@ -153,8 +160,6 @@ const openingAll = async <T>(
     throw error;
   }
 };
-
-const readModelsIn = (folder: string): string => join(folder, 'read-models');
 
 /** `elsewhere`: another thread of this process projects when this app is told to. */
 export const openApp = async (
@@ -214,7 +219,7 @@ export const openProjector = (
   openingAll(async (closing) => {
     const folder = configuration.DATA_DIR;
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await configuredLog(configuration, streams, onTrouble, true));
+    const log = closing(await configuredLog(configuration, streams, onTrouble, 'reads'));
     const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
     const parts = { log, streams, readModels, program: programVersion(), onTrouble, onMoved };
     const projecting = await openProjecting({ ...parts, projectors: projections });
@@ -235,7 +240,7 @@ export const openReplay = (configuration: Configuration, onTrouble: OnTrouble): 
   openingAll(async (closing) => {
     const folder = configuration.DATA_DIR;
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await configuredLog(configuration, streams, onTrouble, true));
+    const log = closing(await configuredLog(configuration, streams, onTrouble, 'reads'));
     const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
     return {
       parts: { log, streams, readModels, program: programVersion(), onTrouble },

@@ -1,5 +1,15 @@
-/** What can become of copying an event log: rows of the table in problems.ts. They never leave through HTTP. */
-export const copyProblems = {
+/** What can be wrong with an event log, or with copying one: rows of the table in problems.ts. They never leave through HTTP. */
+export const logProblems = {
+  log_of_another_prefix: {
+    title: 'The event log has another stream prefix.',
+    meaning:
+      "A log in a data folder belongs to the `STREAM_PREFIX` that it was made with: with another one, its events would count as somebody else's. The sentence names both. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands the option that names the prefix). Nothing was changed.",
+  },
+  log_incomplete: {
+    title: 'The event log is not complete.',
+    meaning:
+      'The folder holds traces of an event log, but not the whole of it: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To begin with an empty log instead, move what is left of it and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+  },
   copy_refused: {
     title: 'This cannot be copied.',
     meaning:

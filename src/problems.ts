@@ -1,5 +1,5 @@
-import { copyProblems } from './copy-problems';
 import type { RefusalCode } from './domain/refusal';
+import { logProblems } from './log-problems';
 
 /**
  * Every error that a caller can meet, by its stable code: over HTTP (those with a status) and at the command line.
@@ -237,7 +237,7 @@ const commandLine = {
     '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
   ),
   file_unreadable: problem(undefined, 'A file cannot be read.', 'Check the name and who may read it.'),
-  ...copyProblems,
+  ...logProblems,
   code_unknown: problem(
     undefined,
     'There is no such error code.',

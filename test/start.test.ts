@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -60,6 +60,25 @@ describe('a first start', () => {
 
   it('is over when it is told to stop', async () => {
     expect(await service.stop()).toBe(0);
+  });
+});
+
+describe('an orderly stop', () => {
+  it('leaves every file complete by itself, so that it can be copied', async () => {
+    const service = await startService();
+    await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'Kept' } });
+    expect(await service.stop()).toBe(0);
+    const files = readdirSync(service.folder, { recursive: true, encoding: 'utf8' });
+    expect(files).toContain('events.db');
+    const waiting = files.filter(
+      (name) => name.endsWith('-wal') && statSync(join(service.folder, name)).size > 0,
+    );
+    expect(waiting).toEqual([]);
+    const copy = freshFolder();
+    copyFileSync(join(service.folder, 'events.db'), join(copy, 'events.db'));
+    const again = await startService({ DATA_DIR: copy });
+    expect((await ask(`${again.url}/tenants/self`, { key: service.key })).json.name).toBe('Kept');
+    await again.stop();
   });
 });
 
@@ -194,10 +213,23 @@ describe('a start that cannot be', () => {
 
   it('says that the read models belong to another log, and what to do', async () => {
     const folder = freshFolder();
-    await operatorAt(folder).json('tenant create --name A');
-    for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `events.db${end}`), { force: true });
+    const elsewhere = freshFolder();
+    for (const one of [folder, elsewhere]) await operatorAt(one).json('tenant create --name A');
+    copyFileSync(join(elsewhere, 'events.db'), join(folder, 'events.db'));
     const ended = await start({ DATA_DIR: folder });
     expectOneSentence(ended, 'another event log', 'Move', '[read_models_of_another_log]');
+  });
+
+  it('says that there are read models and no log, and makes none', async () => {
+    const folder = freshFolder();
+    await operatorAt(folder).json('tenant create --name A');
+    for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `events.db${end}`), { force: true });
+    const before = readdirSync(folder, { recursive: true });
+    for (const ended of [await start({ DATA_DIR: folder }), await operatorAt(folder).run('tenant list')])
+      expectOneSentence(ended, 'read models, but', 'events.db is missing. Restore', '[log_incomplete]');
+    expect(readdirSync(folder, { recursive: true })).toEqual(before);
+    rmSync(join(folder, 'read-models'), { recursive: true });
+    expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
   });
 
   const onDisks = whyNoDisks === '' ? it : it.skip;

@@ -4,7 +4,7 @@ import { readConfiguration, settings, type Configuration } from '../configuratio
 import { copyLog, type CopyStep } from '../event-log/copy';
 import type { Side } from '../event-log/copy-reading';
 import { streamNames } from '../event-log/streams';
-import { messageOf } from '../fault';
+import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { jsonOption, wholeNumber } from './arguments';
 import { printOne, progressLine, say } from './output';
 
@@ -55,13 +55,27 @@ const addressIn =
   (text: string): string =>
     text === 'configured' ? EVENTSTORE_URL || DATA_DIR : text;
 
+/** Here the prefix is named by an option. */
+const withOption =
+  (option: string, prefixed: string) =>
+  (error: unknown): never => {
+    if (codeOf(error) !== 'log_of_another_prefix') throw error;
+    const { found, path } = (error as Fault).more as { found: string; path: string };
+    throw fault(
+      'log_of_another_prefix',
+      `The streams of the event log ${path} have the prefix "${found}", but ${option}, or without it STREAM_PREFIX, is "${prefixed}". Give ${option} "${found}".`,
+    );
+  };
+
 /** Both logs of a copy, closed again whatever happens. */
 const withBoth = async (options: Options, work: (from: Place, to: Place) => Promise<void>): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const open = async (role: 'source' | 'target', wanted: string, prefixed?: string): Promise<Place> => {
     const streams = streamNames(prefixed ?? configuration.STREAM_PREFIX);
     const address = addressIn(configuration)(wanted);
-    return { address, streams, log: await openLog(address, streams, role, onTrouble) };
+    const option = role === 'source' ? '--from-prefix' : '--to-prefix';
+    const log = await openLog(address, streams, role, onTrouble).catch(withOption(option, streams.prefix));
+    return { address, streams, log };
   };
   const from = await open('source', options.from, options.fromPrefix);
   try {

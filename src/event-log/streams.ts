@@ -3,6 +3,8 @@ import type { StreamKind } from '../domain/events';
 /** The names of streams: the only place that knows their pattern. A name is matched whole, never by its beginning. */
 
 export interface Streams {
+  /** What all names of ours begin with. */
+  readonly prefix: string;
   /** Decisions about a tenant, its Applications and their keys. */
   tenant(tenantId: string): string;
   /** Facts that other services report about a tenant. */
@@ -24,6 +26,11 @@ export interface Streams {
 }
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
+
+const OF_A_TENANT = new RegExp(`^(.*)(?:tenant|activity)-${UUID}$`, 's');
+
+/** The prefix of a tenant's stream, or undefined when no prefix makes it one. */
+export const prefixOf = (stream: string): string | undefined => OF_A_TENANT.exec(stream)?.[1];
 
 type Owner = ReturnType<Streams['parse']>;
 
@@ -63,6 +70,7 @@ export const streamNames = (prefix = ''): Streams => {
   };
 
   return {
+    prefix,
     tenant: (tenantId) => `${prefix}tenant-${tenantId}`,
     activity: (tenantId) => `${prefix}activity-${tenantId}`,
     operator: () => `${prefix}operator`,

@@ -23,7 +23,7 @@ const copy = (from: string, to: string, ...more: readonly string[]): Promise<Rep
   run.json<Report>('log copy', '--from', from, '--to', to, ...more);
 
 const rowsOf = (folder: string): readonly unknown[] => {
-  const db = new DatabaseSync(join(folder, 'events.db'));
+  const db = new DatabaseSync(join(folder, 'events.db'), { readOnly: true });
   try {
     return db.prepare('SELECT * FROM events ORDER BY position').all();
   } finally {
@@ -98,6 +98,23 @@ describe('tenant-ledger log copy', () => {
     expect(await ended).toEqual([0, null]);
     expect(countIn(to)).toBe(200);
     await log.close();
+  });
+
+  it('says which prefix a log has, and by which option it is named', async () => {
+    const [from, to] = [await withLog(freshFolder(), 10), freshFolder()];
+    const other = freshFolder();
+    await (await sqliteEventLog(other, streamNames('other-'))).close();
+    const refused = async (...line: readonly string[]) => {
+      const { code, stdout, stderr } = await run.run('log copy', ...line);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      return stderr;
+    };
+    expect(await refused('--from', from, '--to', to, '--from-prefix', 'x-')).toMatch(
+      /have the prefix "", but --from-prefix, or without it STREAM_PREFIX, is "x-"\. .* \[log_of_another_prefix\]\n$/,
+    );
+    expect(await refused('--from', from, '--to', other)).toMatch(/"other-", but --to-prefix, .* is ""\./);
+    expect(await refused('--from', other, '--to', to)).toMatch(/"other-", but --from-prefix, .* is ""\./);
+    expect(countIn(other)).toBe(0);
   });
 
   it('says in a sentence what is wrong with an address, and never a password', async () => {

@@ -1,8 +1,14 @@
 import { workerData } from 'node:worker_threads';
+import { checkpoint } from '../../sqlite/database';
 import { answerInThread } from '../../sqlite/thread-inside';
 import { openAppender, type AppendRequest } from './appender';
+import { mustBeOurLog } from './whole-log';
 
-const appender = openAppender((workerData as { path: string }).path);
+const { path, prefix } = workerData as { path: string; prefix: string };
+
+// This thread may be started again while the server runs: also then a log that is gone is not made anew.
+mustBeOurLog(path, prefix);
+const appender = openAppender(path, prefix);
 
 answerInThread({
   answer: (requests) => {
@@ -12,5 +18,6 @@ answerInThread({
       request === 'ready' ? { value: true } : (outcomes.shift() ?? { value: null }),
     );
   },
+  tidy: () => checkpoint(appender.db),
   close: () => appender.close(),
 });

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { inTransaction, migrate, openForWriting, waitBriefly, type Database } from '../../sqlite/database';
+import {
+  closeTidily,
+  inTransaction,
+  migrate,
+  openForWriting,
+  waitBriefly,
+  type Database,
+} from '../../sqlite/database';
 import type { Outcome } from '../../sqlite/thread-inside';
 import { logFault, type Expected } from '../event-log';
 import { positionOf } from './row';
+import { mustHavePrefix } from './whole-log';
 
 /** An append as it travels to the writing thread: already serialised. */
 export interface AppendRequest {
@@ -41,12 +49,33 @@ export interface Appender {
   close(): void;
 }
 
-export const openAppender = (path: string): Appender => {
-  const db = openForWriting(path, 'FULL');
-  migrate(db, schema, `The event log ${path}`);
+/** Says in the log which one it is, unless it says so already. */
+const introduce = (db: Database, path: string, prefix: string): void => {
+  const said = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
+  if ((said.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
   inTransaction(db, () => {
-    db.prepare(`INSERT OR IGNORE INTO meta VALUES ('identity', ?)`).run(randomUUID());
+    mustHavePrefix(db, path, prefix);
+    const say = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
+    say.run('identity', randomUUID());
+    say.run('prefix', prefix);
   });
+};
+
+/** A writing connection to a log, which is made in the file if that has none. */
+export const openForAppending = (path: string, prefix: string): Database => {
+  const db = openForWriting(path, 'FULL');
+  try {
+    migrate(db, schema, `The event log ${path}`);
+    introduce(db, path, prefix);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+};
+
+export const openAppender = (path: string, prefix = ''): Appender => {
+  const db = openForAppending(path, prefix);
 
   waitBriefly(db);
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
@@ -89,6 +118,6 @@ export const openAppender = (path: string): Appender => {
       const now = Date.now();
       return inTransaction(db, () => requests.map((request) => append(request, now)));
     },
-    close: () => db.close(),
+    close: () => closeTidily(db),
   };
 };

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import { tail } from '../../sqlite/tail';
@@ -15,8 +15,10 @@ import {
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import type { AppendRequest } from './appender';
+import { makeLog } from './make-log';
 import { eventReader } from './reader';
 import { positionOf, rowIdOf } from './row';
+import { findLog, logMissing, mustBeOurLog } from './whole-log';
 
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
@@ -47,23 +49,45 @@ const otherThreads = (path: string, onNews: () => void) => {
   };
 };
 
+/** `reads`: what another has opened, without writing. `writes`: what must be there. `makes`: also where nothing is. */
+export type Opening = 'reads' | 'writes' | 'makes';
+
+const ownCodes: ReadonlySet<string | undefined> = new Set(['log_incomplete', 'log_of_another_prefix']);
+
+const notOpened = (path: string, error: unknown): unknown =>
+  ownCodes.has(codeOf(error))
+    ? error
+    : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
+
+/** Sees what lies there before anything is written. */
+const mustBeThere = (path: string, prefix: string, opening: Opening): void => {
+  if (findLog(path) === 'absent') {
+    if (opening !== 'makes') throw logMissing(path);
+    mkdirSync(dirname(path), { recursive: true });
+    makeLog(path, prefix);
+  }
+  mustBeOurLog(path, prefix);
+};
+
 /**
- * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads what
- * another thread has opened needs no appending thread until it appends.
+ * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads needs
+ * no appending thread until it appends.
  */
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  onlyReads = false,
+  opening: Opening = 'makes',
 ): Promise<EventLog> => {
-  mkdirSync(folder, { recursive: true });
   const path = join(folder, 'events.db');
-  const thread = startThread(join(__dirname, 'appender-thread.js'), { path });
-  const ready = onlyReads ? Promise.resolve() : thread.call('ready', OPEN_MS);
-  await ready.catch(async (error: unknown) => {
+  const { prefix } = streams;
+  const thread = startThread(join(__dirname, 'appender-thread.js'), { path, prefix });
+  try {
+    mustBeThere(path, prefix, opening);
+    if (opening !== 'reads') await thread.call('ready', OPEN_MS);
+  } catch (error) {
     await thread.close();
-    throw logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
-  });
+    throw notOpened(path, error);
+  }
 
   const db = openForReading(path);
   const news = tail(dataVersion(db));

@@ -1,0 +1,202 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { openAppender } from '../../src/event-log/sqlite/appender';
+import { sqliteEventLog, type Opening } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { messageOf } from '../../src/fault';
+import { eventsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { refusedWith } from '../support/waiting';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+const open = async (folder: string, prefix = '', opening: Opening = 'makes') => {
+  const log = await sqliteEventLog(folder, streamNames(prefix), opening);
+  closing.push(() => log.close());
+  return log;
+};
+
+const fileIn = (folder: string): string => join(folder, 'events.db');
+
+const withFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
+  const db = new DatabaseSync(fileIn(folder));
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+};
+
+const keptPrefix = (folder: string): unknown =>
+  withFile(
+    folder,
+    (db) =>
+      (db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as { value: string } | undefined)
+        ?.value,
+  );
+
+/** A folder as an earlier program left it: its log does not say which prefix it has. */
+const earlierLog = async (streams: readonly string[]): Promise<string> => {
+  const folder = freshFolder();
+  const log = await open(folder);
+  for (const stream of streams) await log.append(stream, someEvents(2), 'no_stream');
+  await log.close();
+  withFile(folder, (db) => db.exec(`DELETE FROM meta WHERE name = 'prefix'`));
+  return folder;
+};
+
+describe('the prefix of a SQLite log', () => {
+  const opening = ['makes', 'writes', 'reads'] as const;
+
+  it.each(opening)('is kept with it, and another one is refused by whoever opens it: %s', async (how) => {
+    const folder = freshFolder();
+    await (await open(folder, 'one-')).close();
+    const error = await open(folder, 'two-', how).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'log_of_another_prefix' });
+    expect(messageOf(error)).toContain('have the prefix "one-", but STREAM_PREFIX is "two-"');
+    expect(await refusedWith(open(folder, '', how))).toBe('log_of_another_prefix');
+    await open(folder, 'one-', how);
+  });
+
+  const id = randomUUID();
+  it.each<readonly [string, readonly string[], string, string | undefined]>([
+    ['an empty log', [], 'any-', undefined],
+    ['a log without streams of tenants', ['somebody-elses', 'operator'], 'any-', undefined],
+    ['a log with this prefix', [`a.tenant-${id}`], 'a.', 'b.'],
+    ['a log without prefix', ['foreign', `activity-${id}`], '', 'activity-'],
+    ['a log in which another prefix was used later', [`a-tenant-${id}`, `tenant-${id}`], 'a-', ''],
+    ['a log whose prefix ends like a stream', [`tenant-tenant-${id}`], 'tenant-', ''],
+  ])('is adopted by %s of an earlier program, if it fits', async (_, streams, fits, other) => {
+    const folder = await earlierLog(streams);
+    if (other !== undefined) {
+      for (const how of opening)
+        expect(await refusedWith(open(folder, other, how))).toBe('log_of_another_prefix');
+      expect(keptPrefix(folder)).toBeUndefined();
+    }
+    await open(folder, fits, 'reads');
+    expect(keptPrefix(folder)).toBeUndefined();
+    await open(folder, fits);
+    expect(keptPrefix(folder)).toBe(fits);
+    expect(await refusedWith(open(folder, `${fits}x`))).toBe('log_of_another_prefix');
+  });
+
+  it('is one, when an earlier log is opened with two at once', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const folder = await earlierLog([]);
+      const codes = await Promise.all(
+        ['a-', 'b-', 'a-', 'b-'].map((prefix) => refusedWith(open(folder, prefix))),
+      );
+      expect(codes.filter((code) => code === 'no refusal')).toHaveLength(2);
+      expect(codes[0]).toBe(codes[2]);
+    }
+  });
+});
+
+describe('a place where a SQLite log should be', () => {
+  /** An appender that was killed: everything is in the `-wal` file. */
+  const killed = (): string => {
+    const [folder, from] = [freshFolder(), freshFolder()];
+    const { appendGroup, close } = openAppender(fileIn(from));
+    closing.push(close);
+    const events = [{ id: randomUUID(), type: 'X', data: '{}', metadata: '{}' }];
+    appendGroup([{ stream: `tenant-${randomUUID()}`, expected: 'no_stream', events }]);
+    for (const ending of ['', '-wal']) copyFileSync(`${fileIn(from)}${ending}`, `${fileIn(folder)}${ending}`);
+    return folder;
+  };
+
+  const contents = (folder: string) =>
+    readdirSync(folder)
+      .map((name) => ({ name, bytes: readFileSync(join(folder, name)) }))
+      .filter(({ name, bytes }) => !name.endsWith('-shm') && (bytes.length > 0 || name === 'events.db'))
+      .map(({ name, bytes }) => [name, createHash('sha256').update(bytes).digest('hex')]);
+
+  it('is taken as it is after a kill', async () => {
+    const folder = killed();
+    expect(statSync(fileIn(folder)).size).toBe(4096);
+    const log = await open(folder);
+    expect(await eventsOf(log.readAll())).toHaveLength(1);
+  });
+
+  it.each<readonly [string, (folder: string) => void, string]>([
+    ['a log without its -wal', (folder) => rmSync(`${fileIn(folder)}-wal`), 'has no tables'],
+    ['a log that is gone', (folder) => rmSync(fileIn(folder)), 'is missing, but '],
+    ['a log that was emptied', (folder) => writeFileSync(fileIn(folder), ''), 'is empty'],
+    [
+      'a -wal of another log',
+      (folder) => {
+        const bytes = readFileSync(`${fileIn(folder)}-wal`);
+        bytes.fill(7, 8, 24);
+        writeFileSync(`${fileIn(folder)}-wal`, bytes);
+      },
+      'has no tables',
+    ],
+  ])('is refused, unchanged, when there is %s', async (_, spoil, says) => {
+    const folder = killed();
+    spoil(folder);
+    const before = contents(folder);
+    for (const how of ['makes', 'writes', 'reads'] as const) {
+      const error = await open(folder, '', how).catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ code: 'log_incomplete' });
+      expect(messageOf(error)).toContain(says);
+      expect(messageOf(error)).toContain('estore ');
+    }
+    expect(contents(folder)).toEqual(before);
+  });
+
+  it('is left empty by those who only read or want one that is there', async () => {
+    for (const how of ['writes', 'reads'] as const) {
+      const folder = freshFolder();
+      expect(await refusedWith(open(folder, '', how))).toBe('log_incomplete');
+      expect(readdirSync(folder)).toEqual([]);
+    }
+  });
+
+  it('holds nothing but a whole log once one is made', async () => {
+    const folder = freshFolder();
+    await open(folder);
+    expect(readdirSync(folder).toSorted()).toEqual(['events.db', 'events.db-shm', 'events.db-wal']);
+  });
+});
+
+describe('the file of a SQLite log', () => {
+  it('is complete by itself when the log is closed', async () => {
+    const folder = freshFolder();
+    const log = await open(folder);
+    const stream = `tenant-${randomUUID()}`;
+    await log.append(stream, someEvents(20), 'no_stream');
+    await eventsOf(log.readAll());
+    await log.close();
+    expect(existsSync(`${fileIn(folder)}-wal`) && statSync(`${fileIn(folder)}-wal`).size > 0).toBe(false);
+    const alone = freshFolder();
+    copyFileSync(fileIn(folder), fileIn(alone));
+    expect(await eventsOf((await open(alone)).readStream(stream))).toHaveLength(20);
+  });
+
+  it('does not keep the log from closing while another reads', async () => {
+    const folder = freshFolder();
+    const log = await open(folder);
+    const stream = `tenant-${randomUUID()}`;
+    await log.append(stream, someEvents(1), 'no_stream');
+    const reader = new DatabaseSync(fileIn(folder));
+    closing.push(() => reader.close());
+    reader.exec('BEGIN; SELECT * FROM events');
+    await log.append(stream, someEvents(20), 0);
+    const begun = performance.now();
+    await log.close();
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect(await eventsOf((await open(folder)).readStream(stream))).toHaveLength(21);
+  });
+});

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { EXAMPLE, folderOfRelease010 } from '../support/earlier-folder';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { operatorAt } from '../support/operator';
+import { command, startService } from '../support/service';
+
+/** These are about the log in the folder, wherever the other stories keep theirs. */
+const OWN_LOG = { EVENTSTORE_URL: '' };
+const FACTS = join(__dirname, '..', '..', '..', 'docs', 'facts-example.ndjson');
+
+/** Whatever lies in the folder, but for the `-shm` and empty `-wal` files, which SQLite makes for whoever only looks. */
+const contentsOf = (folder: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => !name.endsWith('-shm') && statSync(join(folder, name)).isFile())
+      .filter((name) => !name.endsWith('-wal') || statSync(join(folder, name)).size > 0)
+      .toSorted()
+      .map((name) => [
+        name,
+        createHash('sha256')
+          .update(readFileSync(join(folder, name)))
+          .digest('hex'),
+      ]),
+  );
+
+const COMMANDS = [
+  'serve',
+  'status',
+  'tenant list',
+  'tenant create --name Another',
+  `tenant show ${EXAMPLE}`,
+  `key list --tenant ${EXAMPLE}`,
+  `logs --tenant ${EXAMPLE}`,
+  `ingest ${FACTS}`,
+  'projections status',
+  'projections verify',
+  'projections rebuild --all',
+];
+
+/** All of them refuse in one sentence, and nothing in the folder changes. */
+const expectRefused = async (
+  folder: string,
+  wrong: string,
+  right: string,
+  commands = ['serve', 'tenant list'],
+): Promise<void> => {
+  const before = contentsOf(folder);
+  for (const line of commands) {
+    const env = { DATA_DIR: folder, PORT: '0', OPS_PORT: '0', ...OWN_LOG, STREAM_PREFIX: wrong };
+    const { code, stdout, stderr } = await command(line.split(' '), env);
+    expect({ line, code, stdout }).toEqual({ line, code: 1, stdout: '' });
+    expect(stderr).toContain(`have the prefix "${right}", but STREAM_PREFIX is "${wrong}". `);
+    expect(stderr).toMatch(/^tenant-ledger: [^\n]* \[log_of_another_prefix\]\n$/);
+  }
+  expect(contentsOf(folder)).toEqual(before);
+};
+
+describe('a folder of one stream prefix', () => {
+  it('is refused under another or none, unchanged, and works on under its own', async () => {
+    const folder = freshFolder();
+    const own = { DATA_DIR: folder, ...OWN_LOG, STREAM_PREFIX: 'acme-' };
+    const operator = operatorAt(folder, own);
+    await operator.json('tenant create --name Example', '--id', EXAMPLE);
+    const { application_id } = await operator.json(
+      `application create --tenant ${EXAMPLE} --name Reader --type management`,
+      '--permission',
+      'tenant:read',
+      '--permission',
+      'log:read',
+      '--permission',
+      'report:read',
+    );
+    const makeKey = () => operator.json(`key create --tenant ${EXAMPLE} --application ${application_id}`);
+    const [revoked, good] = [await makeKey(), await makeKey()];
+    await operator.run(`key revoke --tenant ${EXAMPLE} ${revoked['key_id']}`);
+    await operator.run(`ingest ${FACTS}`);
+    const seen = async () => {
+      const service = await startService(own);
+      const get = async (path: string, key = good['key']) => ask(`${service.url}${path}`, { key: key ?? '' });
+      const rows = await get('/logs?size=100');
+      const usage = await get('/tenants/self/reports/usage');
+      const ofRevoked = await get('/tenants/self', revoked['key']);
+      expect(await service.stop()).toBe(0);
+      const told = rows.json.data.filter(({ operation }: { operation: string }) => operation !== 'deny');
+      return { rows: told, usage: usage.json, revoked: ofRevoked.status };
+    };
+    const before = await seen();
+    expect(before.revoked).toBe(401);
+    expect(before.rows.length).toBeGreaterThan(5);
+
+    await expectRefused(folder, 'other-', 'acme-');
+    await expectRefused(folder, '', 'acme-', COMMANDS);
+
+    expect(await seen()).toEqual(before);
+    expect(await operator.run('projections verify')).toMatchObject({ code: 0 });
+  }, 120_000);
+
+  it('of release 0.1.0 is refused under another, and keeps its own from the first start on', async () => {
+    const folder = folderOfRelease010();
+    await expectRefused(folder, 'other-', '');
+    const operator = operatorAt(folder, { ...OWN_LOG, STREAM_PREFIX: '' });
+    expect(await operator.json('tenant list')).toHaveLength(3);
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    expect(db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get()).toEqual({ value: '' });
+    db.close();
+    await expectRefused(folder, 'other-', '');
+  }, 120_000);
+});
