@@ -1,6 +1,7 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { isoNow } from './clock';
 import { masked } from './domain/key-like';
+import { lineWriter } from './line-writer';
 
 /** What the line about a request says. */
 export const REQUEST = 'request';
@@ -10,15 +11,23 @@ const masking = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(masked(line)),
 });
 
+const STDERR = 2;
+const WARN = 40;
+
+/** In the place of lines that could not be written because nobody read them. */
+const lostLine = (count: number): string =>
+  `${JSON.stringify({ level: WARN, time: isoNow(), lost_lines: count, msg: 'lines of this log were lost here: nobody read them in time' })}\n`;
+
 /** Lines about requests of one turn of the event loop are written together; every other line at once, in its order. */
 const stderrByTurns = (): DestinationStream => {
-  const stderr = masking(pino.destination({ dest: 2, sync: true }));
+  const stderr = masking(lineWriter(STDERR, lostLine));
   let lines = '';
   const flush = (): void => {
     if (lines !== '') stderr.write(lines);
     lines = '';
   };
-  process.on('exit', flush);
+  // Before the writer's own last attempt.
+  process.prependListener('exit', flush);
   const stream = {
     // Asks pino to tell `lastMsg`.
     [pino.symbols.needsMetadataGsym]: true,

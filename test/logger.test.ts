@@ -22,4 +22,18 @@ describe('the logger', () => {
     expect(lines[1]).toContain('thrown key_***');
     expect(stderr).not.toContain(key.slice(4));
   });
+
+  it('has written everything, in order, when the process ends or fails', () => {
+    const module = join(__dirname, '..', 'src', 'logger.js');
+    for (const end of ['process.exit(3)', "throw new Error('at the end')"]) {
+      const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
+        for (let n = 0; n < 2000; n += 1) logger.info({ n, text: 'x'.repeat(200) }, n % 2 ? 'request' : 'other');
+        setImmediate(() => { ${end} });
+        logger.info({ n: 2000 }, 'request');
+      });`;
+      const { stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+      const numbers = [...stderr.matchAll(/"n":([0-9]+)/g)].map(([, n]) => Number(n));
+      expect(numbers).toEqual(Array.from({ length: 2_001 }, (_, n) => n));
+    }
+  });
 });

@@ -1,0 +1,183 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, openSync, read } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { hasHeaderPrefix, isNotTheApi } from '../support/described';
+import { fewAtOnce } from '../support/operator';
+import { until } from '../support/waiting';
+
+const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
+const readFrom = promisify(read);
+
+/** The other end of a server's stderr: nobody reads from it until somebody does. */
+interface Pipe {
+  /** What the server is given. */
+  readonly given: 'pipe' | number;
+  readonly start: (child: ChildProcess) => void;
+  text(): string;
+  close(): void;
+}
+
+/** As process managers and shells make it. */
+const namedPipe = (): Pipe => {
+  const path = join(freshFolder(), 'log');
+  execFileSync('mkfifo', [path]);
+  const reading = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const given = openSync(path, constants.O_WRONLY);
+  let text = '';
+  let closed = false;
+  const buffer = Buffer.alloc(65_536);
+  const readOn = async (): Promise<void> => {
+    const { bytesRead } = await readFrom(reading, buffer, 0, buffer.length, null).catch(() => ({
+      bytesRead: 0,
+    }));
+    text += buffer.toString('utf8', 0, bytesRead);
+    if (!closed) setTimeout(() => void readOn(), bytesRead === 0 ? 5 : 0);
+  };
+  return {
+    given,
+    start: () => void readOn(),
+    text: () => text,
+    close: () => {
+      if (!closed) closeSync(reading);
+      closed = true;
+    },
+  };
+};
+
+/** As Node and journald make it. */
+const socketPair = (): Pipe => {
+  let text = '';
+  let child: ChildProcess | undefined;
+  return {
+    given: 'pipe',
+    start: (started) => {
+      child = started;
+      started.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    },
+    text: () => text,
+    close: () => void child?.stderr?.destroy(),
+  };
+};
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+};
+
+const startWith = async (pipe: Pipe) => {
+  const [port, opsPort] = [await freePort(), await freePort()];
+  const child = spawn(process.execPath, [MAIN, 'serve'], {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      DATA_DIR: freshFolder(),
+      PORT: String(port),
+      OPS_PORT: String(opsPort),
+      RATE_LIMITS: 'off',
+      SHUTDOWN_SECONDS: '1',
+    },
+    stdio: ['ignore', 'pipe', pipe.given],
+  });
+  if (typeof pipe.given === 'number') closeSync(pipe.given);
+  let stdout = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  const url = `http://127.0.0.1:${port}`;
+  const operationsUrl = `http://127.0.0.1:${opsPort}`;
+  hasHeaderPrefix(url, 'SVC');
+  isNotTheApi(operationsUrl);
+  await until(() => /\n\n {2}\S.*\n\n$/s.test(stdout), 20_000, 'ready');
+  return { child, url, operationsUrl, key: /key_[0-9A-Za-z]+/.exec(stdout)?.[0] ?? '' };
+};
+
+type Started = Awaited<ReturnType<typeof startWith>>;
+
+/** Their lines are more than a pipe takes and more than the server keeps. */
+const MANY = 5_000;
+/** More than a pipe takes. */
+const ENOUGH = 1_500;
+const askOften = ({ url, key }: Started, times: number): Promise<unknown> =>
+  fewAtOnce(
+    Array.from({ length: times }, (_, at) => at),
+    async (at) => {
+      const headers = { 'SVC-TRACE-ID': String(at).padStart(128, '.') };
+      const { status } = await ask(`${url}/permissions?application_type=public`, { key, headers });
+      expect(status).toBe(200);
+    },
+    16,
+  );
+
+const isAlive = async ({ operationsUrl }: Started): Promise<boolean> =>
+  (await ask(`${operationsUrl}/livez`)).status === 200;
+
+interface Line {
+  readonly msg: string;
+  readonly lost_lines?: number;
+}
+
+describe.each([
+  ['a pipe', namedPipe],
+  ['a socket', socketPair],
+])('a log that goes into %s', (_, make) => {
+  let running: ChildProcess | undefined;
+  let pipe: Pipe;
+  beforeEach(() => (pipe = make()));
+  afterEach(() => {
+    running?.kill('SIGKILL');
+    pipe.close();
+  });
+
+  it('that nobody reads does not stop the server; what was lost is counted once somebody reads', async () => {
+    const server = await startWith(pipe);
+    running = server.child;
+    await askOften(server, MANY);
+    expect(await isAlive(server)).toBe(true);
+    pipe.start(server.child);
+    await until(() => pipe.text().includes('lost_lines'), 20_000, 'the count of lost lines');
+    // From here on the log is read, and nothing more is lost.
+    await ask(`${server.url}/permissions`, { key: server.key, headers: { 'SVC-TRACE-ID': 'the-last-one' } });
+    await until(() => pipe.text().includes('the-last-one'));
+    const ended = once(server.child, 'exit');
+    server.child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    await until(() => pipe.text().includes('"msg":"stopped"'));
+    const lines = pipe
+      .text()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line);
+    const seen = lines.filter(({ msg }) => msg === 'request').length;
+    const lost = lines.map(({ lost_lines = 0 }) => lost_lines).reduce((sum, one) => sum + one, 0);
+    expect(lost).toBeGreaterThan(0);
+    expect(seen + lost).toBe(MANY + 1);
+  }, 60_000);
+
+  it('that nobody reads does not hinder a stop', async () => {
+    const server = await startWith(pipe);
+    running = server.child;
+    await askOften(server, ENOUGH);
+    const ended = once(server.child, 'exit');
+    server.child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  }, 60_000);
+
+  it('whose reader has gone does not end the server', async () => {
+    const server = await startWith(pipe);
+    running = server.child;
+    pipe.start(server.child);
+    await until(() => pipe.text().includes('"msg":"ready"'));
+    pipe.close();
+    await askOften(server, ENOUGH);
+    expect(await isAlive(server)).toBe(true);
+    const ended = once(server.child, 'exit');
+    server.child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  }, 60_000);
+});
