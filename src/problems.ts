@@ -99,7 +99,7 @@ const http = {
   outcome_unknown: problem(
     503,
     'It is not known whether the change was made.',
-    'The event log did not answer in time: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look.',
+    'The event log did not answer in time, or its disk failed in the middle of the write: the change may have been made. Repeat the request with the same idempotency key, or read the Tenant and look.',
   ),
   read_models_unavailable: problem(
     503,

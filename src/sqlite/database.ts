@@ -1,5 +1,6 @@
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { monotonicMs } from '../clock';
+import { fault, messageOf } from '../fault';
 
 export type Database = DatabaseSyncInstance;
 
@@ -64,16 +65,31 @@ export const closeTidily = (db: Database): void => {
   }
 };
 
-/** Runs work in one transaction that holds the file's write lock from its start. */
+/**
+ * Runs work in one transaction that holds the file's write lock from its start. What the work throws means that nothing
+ * was written. `commit_failed` does not: a commit whose sync failed is undone for this connection and all others that are
+ * open, but the disk may hold it, and then it is there after a crash. The next commit writes over it.
+ */
 export const inTransaction = <T>(db: Database, work: () => T): T => {
   db.exec('BEGIN IMMEDIATE');
+  let isDone = false;
   try {
     const result = work();
+    isDone = true;
     db.exec('COMMIT');
     return result;
   } catch (error) {
+    rollBack(db);
+    throw isDone ? fault('commit_failed', `The commit failed: ${messageOf(error)}`) : error;
+  }
+};
+
+/** SQLite ends a transaction by itself after some errors, and a file that cannot be written may say so again. */
+const rollBack = (db: Database): void => {
+  try {
     if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
+  } catch {
+    // The error that led here says more.
   }
 };
 

@@ -1,10 +1,10 @@
 import { workerData } from 'node:worker_threads';
 import { checkpoint } from '../../sqlite/database';
 import { answerInThread } from '../../sqlite/thread-inside';
-import { openAppender, type AppendRequest } from './appender';
+import { openAppender, type AppenderData, type AppendRequest } from './appender';
 import { mustBeOurLog } from './whole-log';
 
-const { path, prefix } = workerData as { path: string; prefix: string };
+const { path, prefix } = workerData as AppenderData;
 
 // This thread may be started again while the server runs: also then a log that is gone is not made anew.
 mustBeOurLog(path, prefix);

@@ -42,6 +42,12 @@ const schema = [
    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
 ];
 
+/** What the writing thread is started with. */
+export interface AppenderData {
+  readonly path: string;
+  readonly prefix: string;
+}
+
 export interface Appender {
   readonly db: Database;
   /** Appends each request wholly or refuses it; commits them all in one durable transaction. */

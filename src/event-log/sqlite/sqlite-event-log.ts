@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { codeOf, messageOf } from '../../fault';
+import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import { tail } from '../../sqlite/tail';
-import { startThread } from '../../sqlite/thread';
+import { startThread, type Thread } from '../../sqlite/thread';
 import {
   APPEND_MS,
   logFault,
@@ -14,7 +14,7 @@ import {
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
-import type { AppendRequest } from './appender';
+import type { AppenderData, AppendRequest } from './appender';
 import { makeLog } from './make-log';
 import { eventReader } from './reader';
 import { positionOf, rowIdOf } from './row';
@@ -69,6 +69,9 @@ const mustBeThere = (path: string, prefix: string, opening: Opening): void => {
   mustBeOurLog(path, prefix);
 };
 
+const appendingThread = (data: AppenderData): Thread =>
+  startThread(join(__dirname, 'appender-thread.js'), data);
+
 /**
  * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads needs
  * no appending thread until it appends.
@@ -77,10 +80,11 @@ export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
   opening: Opening = 'makes',
+  startAppender = appendingThread,
 ): Promise<EventLog> => {
   const path = join(folder, 'events.db');
   const { prefix } = streams;
-  const thread = startThread(join(__dirname, 'appender-thread.js'), { path, prefix });
+  const thread = startAppender({ path, prefix });
   try {
     mustBeThere(path, prefix, opening);
     if (opening !== 'reads') await thread.call('ready', OPEN_MS);
@@ -100,7 +104,10 @@ export const sqliteEventLog = async (
 
   const attempt = (request: AppendRequest) => (withinMs: number) =>
     thread.call<Appended>(request, withinMs).catch((error: unknown) => {
-      if (codeOf(error) === 'stream_changed' || codeOf(error) === 'no_answer') throw error;
+      const code = codeOf(error);
+      if (code === 'stream_changed' || code === 'no_answer') throw error;
+      // The same ids sent once more are written, or found.
+      if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
       throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
     });
 

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { EventLog } from '../../src/event-log/event-log';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { inTransaction, openForWriting } from '../../src/sqlite/database';
+import { startThread } from '../../src/sqlite/thread';
+import { eventsOf, idsOf, someEvents } from '../support/events';
+import type { FailingAppenderData } from '../support/failing-appender-thread';
+import { freshFolder } from '../support/folders';
+import { refusedWith } from '../support/waiting';
+
+const logs: EventLog[] = [];
+afterEach(async () => {
+  for (const log of logs.splice(0)) await log.close();
+});
+
+const openFailing = async (how: FailingAppenderData['how']) => {
+  const left = new Int32Array(new SharedArrayBuffer(4));
+  const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
+  const log = await sqliteEventLog(freshFolder(), streamNames(), 'makes', (data) =>
+    startThread(file, { ...data, how, left } satisfies FailingAppenderData),
+  );
+  logs.push(log);
+  return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
+};
+
+describe.each(['before', 'rolled back', 'after'] as const)('a commit that fails (its effect: %s)', (how) => {
+  it('is settled by another attempt', async () => {
+    const { log, fail } = await openFailing(how);
+    const stream = `tenant-${randomUUID()}`;
+    await log.append(stream, someEvents(1), 'no_stream');
+    fail(1);
+    const events = someEvents(2);
+    expect(await log.append(stream, events, 0)).toMatchObject({ revision: 2 });
+    expect(idsOf(await eventsOf(log.readStream(stream))).slice(1)).toEqual(idsOf(events));
+    expect(await log.append(stream, someEvents(1), 2)).toMatchObject({ revision: 3 });
+  });
+
+  it('is never said to have changed nothing', async () => {
+    const { log, fail } = await openFailing(how);
+    const streams = [1, 2, 3].map(() => `tenant-${randomUUID()}`);
+    const events = someEvents(1);
+    fail(1_000);
+    const codes = await Promise.all(
+      streams.map((stream) => refusedWith(log.append(stream, events, 'no_stream'))),
+    );
+    expect(codes).toEqual(streams.map(() => 'outcome_unknown'));
+    fail(0);
+    for (const stream of streams) {
+      expect(await log.append(stream, events, 'no_stream')).toMatchObject({ revision: 0 });
+      expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
+    }
+  });
+});
+
+describe('a transaction', () => {
+  const open = () => {
+    const db = openForWriting(':memory:', 'FULL');
+    db.exec('CREATE TABLE t (a UNIQUE)');
+    return db;
+  };
+
+  it('tells work that failed from a commit that did', async () => {
+    const db = open();
+    const insert = (): void => db.exec('INSERT INTO t VALUES (1)');
+    expect(() => inTransaction(db, () => [insert(), insert()])).toThrow(/^UNIQUE/);
+    const exec = db.exec.bind(db);
+    const failing = (sql: string): void => {
+      if (sql === 'COMMIT' || sql === 'ROLLBACK') throw new Error('disk I/O error');
+      exec(sql);
+    };
+    Object.defineProperty(db, 'exec', { value: failing });
+    const failed = await refusedWith(Promise.resolve().then(() => inTransaction(db, insert)));
+    expect(failed).toBe('commit_failed');
+    db.close();
+  });
+});

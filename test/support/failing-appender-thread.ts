@@ -1,0 +1,30 @@
+import { workerData } from 'node:worker_threads';
+import { openAppender, type AppenderData, type AppendRequest } from '../../src/event-log/sqlite/appender';
+import { answerInThread } from '../../src/sqlite/thread-inside';
+
+/** The appending thread of a log on a disk that fails: its commits throw, some after they have taken effect. */
+export interface FailingAppenderData extends AppenderData {
+  readonly how: 'before' | 'rolled back' | 'after';
+  /** How many commits will still fail. */
+  readonly left: Int32Array;
+}
+
+const { path, prefix, how, left } = workerData as FailingAppenderData;
+const appender = openAppender(path, prefix);
+const { db } = appender;
+const exec = db.exec.bind(db);
+
+const failing = (sql: string): void => {
+  if (sql !== 'COMMIT' || Atomics.load(left, 0) === 0) return exec(sql);
+  Atomics.sub(left, 0, 1);
+  if (how === 'rolled back') exec('ROLLBACK');
+  if (how === 'after') exec(sql);
+  throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 1034 });
+};
+Object.defineProperty(db, 'exec', { value: failing });
+
+answerInThread({
+  answer: (requests) =>
+    requests[0] === 'ready' ? [{ value: true }] : appender.appendGroup(requests as AppendRequest[]),
+  close: () => appender.close(),
+});
