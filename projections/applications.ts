@@ -1,5 +1,7 @@
-import { isExpired, type KeyStanding } from '../src/domain/authority';
+import { applicationAfter, keyAfter, noChanges, type AccessChanges } from '../src/domain/access-changes';
+import type { KeyRecord } from '../src/domain/authority';
 import type { ApplicationType } from '../src/domain/permissions';
+import type { Key } from '../src/domain/tenant';
 import { amend, change, type Projector, type Reader } from './projector';
 
 /** The Applications of a tenant and their keys: what a read checks a key against. */
@@ -110,22 +112,35 @@ export const listKeys = async (
     limit: LONGEST_LIST,
   })) as unknown as KeyDocument[];
 
-/** The same answer as the tenant's stream gives (`keyStanding`), from the read model. */
-export const findKeyStanding = async (
+const keyOf = ({
+  id,
+  application_id: applicationId,
+  expires_at: expiresAt,
+  revoked_at,
+}: KeyDocument): Key => ({
+  id,
+  applicationId,
+  revoked: revoked_at !== undefined,
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+});
+
+/**
+ * What the read model says about a key (its `standingOf` is what the tenant's stream says), and what the tenant's stream says since, if that is given. Everything is read
+ * after the call: none of it is older than that.
+ */
+export const findKeyRecord = async (
   reader: Reader,
   tenantId: string,
   digest: string,
-  at: string,
-): Promise<KeyStanding> => {
+  since: AccessChanges = noChanges,
+): Promise<KeyRecord> => {
   const found = await reader.find(tenantId, 'keys', { index: 'by_digest', equal: [digest], limit: 1 });
-  const key = found[0] as KeyDocument | undefined;
-  if (key === undefined) return { status: 'unknown' };
-  const gone = (await reader.get(tenantId, 'access', TENANT)) !== undefined;
-  const of = gone ? {} : { of: { keyId: key.id, applicationId: key.application_id } };
-  if (key.revoked_at !== undefined) return { status: 'revoked', ...of };
-  if (isExpired(key.expires_at, at)) return { status: 'expired', ...of };
-  const application = await findApplication(reader, tenantId, key.application_id);
-  if (application === undefined || application.deleted_at !== undefined)
-    return { status: 'application_deleted', ...of };
-  return { status: gone ? 'tenant_deleted' : 'good', keyId: key.id, application };
+  const document = found[0] as KeyDocument | undefined;
+  const key = keyAfter(document === undefined ? undefined : keyOf(document), digest, since);
+  if (key === undefined) return { key, application: undefined, isTenantDeleted: false };
+  const isTenantDeleted =
+    since.isTenantDeleted || (await reader.get(tenantId, 'access', TENANT)) !== undefined;
+  const application = await findApplication(reader, tenantId, key.applicationId);
+  if (application?.deleted_at !== undefined) return { key, application: undefined, isTenantDeleted };
+  return { key, application: applicationAfter(application, key.applicationId, since), isTenantDeleted };
 };

@@ -180,7 +180,7 @@ export const openApp = async (
         await probeWriteLock(opened, streams.operator());
       };
       const { log, mustBeWritable } = watched(opened, probe);
-      const snapshots = closing(sqliteSnapshots(folder));
+      const snapshots = closing(sqliteSnapshots(folder, await log.identity()));
       const keyUses = closing(sqliteKeyUses(folder));
       const readModels = closing(await sqliteReadModels(readModelsIn(folder)));
       const program = programVersion();

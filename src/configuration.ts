@@ -86,6 +86,13 @@ export const settings = {
     example: '300',
     read: wholeNumber(0, 3_600),
   }),
+  READS_WITHOUT_LOG_SECONDS: setting({
+    meaning:
+      'How long reads go on after the event log last answered. Then they are refused until it is back: keys may have been revoked meanwhile.',
+    fallback: '300',
+    example: '60',
+    read: wholeNumber(0, 31_536_000),
+  }),
   HEADER_PREFIX: setting({
     meaning: 'The first part of the names of our own headers, as in `SVC-API-KEY`.',
     fallback: 'SVC',

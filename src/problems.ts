@@ -93,8 +93,8 @@ const http = {
   ),
   log_unavailable: problem(
     503,
-    'The event log cannot be written now.',
-    'Nothing was changed. Repeat the request after `Retry-After` seconds.',
+    'The event log is out of reach.',
+    'Nothing was changed. Reads are refused only once the log has been away for a while, since keys may have been revoked meanwhile. Repeat the request after `Retry-After` seconds.',
   ),
   outcome_unknown: problem(
     503,
@@ -110,11 +110,6 @@ const http = {
     503,
     'The service is starting.',
     'The read models are not yet up to date with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
-  ),
-  tenant_parked: problem(
-    503,
-    'The read model of this tenant waits.',
-    'An event of this tenant could not be projected, so what the read model says about its keys cannot be trusted. The operator finds the event with `tenant-ledger status`.',
   ),
   tenant_unreadable: problem(
     503,

@@ -53,6 +53,13 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['3601', '-1', '60s'],
   },
+  READS_WITHOUT_LOG_SECONDS: {
+    good: [
+      ['0', 0],
+      ['300', 300],
+    ],
+    bad: ['-1', '1.5', '5m'],
+  },
   SECRET: {
     good: [['x'.repeat(32), 'x'.repeat(32)]],
     bad: ['short', 'x'.repeat(31)],
@@ -190,6 +197,7 @@ describe('the configuration', () => {
       SECRET: '',
       DEMO: true,
       SHUTDOWN_SECONDS: 10,
+      READS_WITHOUT_LOG_SECONDS: 300,
       LOG_LEVEL: 'info',
     };
     expect(readConfiguration({})).toEqual(defaults);

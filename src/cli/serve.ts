@@ -1,3 +1,4 @@
+import { keyCheck } from '../access/key-check';
 import { openApp, programVersion, type App } from '../app';
 import { readConfiguration, type Configuration } from '../configuration';
 import type { Position } from '../event-log/event-log';
@@ -47,7 +48,8 @@ interface ApiWish {
 const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise<Listener> => {
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
-  const { ledger, projecting } = app;
+  const { log, streams, ledger, projecting } = app;
+  const isReady = () => life.wasReady;
   const koa = api({
     headers,
     publicUrl,
@@ -63,7 +65,15 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     ...remembering(projecting.reader),
     reached: projecting.reached,
     isParked: projecting.isParked,
-    isReady: () => life.wasReady,
+    isReady,
+    keys: keyCheck({
+      log,
+      streams,
+      ledger,
+      isReady,
+      applications: () => projecting.reader('applications'),
+      withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
+    }),
     startProgress: () => life.progress,
     isOpen: () => life.phase !== 'stopping',
   });

@@ -1,7 +1,7 @@
 import type { Actor } from './events';
 import { isAssignable, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
-import type { Tenant } from './tenant';
+import type { Key, Tenant } from './tenant';
 
 /** Who asks: somebody with a key (known by its digest, at a time), or the operator at the command line. */
 export type Caller =
@@ -32,17 +32,39 @@ export interface HeldBy {
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
+/** Everything that counts for a key, as one source tells it. */
+export interface KeyRecord {
+  readonly key: Key | undefined;
+  /** Undefined: it is deleted. */
+  readonly application: HeldBy | undefined;
+  readonly isTenantDeleted: boolean;
+}
+
+/** The rule, in one place for all sources. */
+export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStanding => {
+  if (key === undefined) return { status: 'unknown' };
+  const of = isTenantDeleted ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
+  if (key.revoked) return { status: 'revoked', ...of };
+  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
+  if (application === undefined) return { status: 'application_deleted', ...of };
+  return { status: isTenantDeleted ? 'tenant_deleted' : 'good', keyId: key.id, application };
+};
+
 export const keyStanding = (now: Tenant, digest: string, at: string): KeyStanding => {
   if (now.status === 'absent') return { status: 'unknown' };
   const key = now.keys.get(digest);
-  if (key === undefined) return { status: 'unknown' };
-  const of = now.status === 'deleted' ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
-  if (key.revoked) return { status: 'revoked', ...of };
-  if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
-  const application = now.applications.get(key.applicationId);
-  if (application === undefined) return { status: 'application_deleted', ...of };
-  return { status: now.status === 'deleted' ? 'tenant_deleted' : 'good', keyId: key.id, application };
+  const application = now.applications.get(key?.applicationId ?? '');
+  return standingOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
 };
+
+const FINAL: ReadonlySet<KeyStanding['status']> = new Set([
+  'revoked',
+  'application_deleted',
+  'tenant_deleted',
+]);
+
+/** Nothing that happens later changes it: it counts however old the source is that says so. */
+export const isFinal = ({ status }: KeyStanding): boolean => FINAL.has(status);
 
 /** Every reason gives the caller the same answer; the reason is for the operator's log. */
 export const keyRefused = (reason: string, of?: KnownKey) =>
@@ -59,12 +81,14 @@ export const mustBeGood = (
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */
+export const holds = ({ type, permissions }: HeldBy, permission: string): boolean =>
+  isAssignable(permission, type) && permissions.includes(permission);
+
 export const mustHold = (application: HeldBy, permission: string): void => {
-  const assignable = isAssignable(permission, application.type);
-  if (assignable && application.permissions.includes(permission)) return;
+  if (holds(application, permission)) return;
   throw refusal('permission_missing', `This needs the permission ${permission}.`, {
     required_permission: permission,
     application_type: application.type,
-    assignable,
+    assignable: isAssignable(permission, application.type),
   });
 };

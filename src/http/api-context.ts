@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { HeldBy } from '../domain/authority';
 import type { KeyUses } from '../key-uses/key-uses';
 import type { AccessRecord } from '../access/access-record';
+import type { KeyCheck } from '../access/key-check';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './header-names';
@@ -33,6 +34,7 @@ export interface ApiParts extends RouteParts {
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string) => Promise<boolean>;
+  readonly keys: KeyCheck;
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
 }

@@ -1,7 +1,6 @@
 import Router from '@koa/router';
-import { keyStanding, mustHold } from '../domain/authority';
+import { holds, mustHold } from '../domain/authority';
 import { fault } from '../fault';
-import type { Fold } from '../ledger/fold';
 import { answering } from './answering';
 import type { ApiParts, ApiState, Step } from './api-context';
 import { requestBody } from './request-body';
@@ -16,18 +15,16 @@ const knownAs =
 
 type Key = NonNullable<ApiState['key']>;
 
-/** Before a write is refused, the tenant's stream is asked up to its head: the permission may have been given since. */
-const mustHoldToWrite = (
-  { tenantId, digest }: Key,
+/** Before a write is refused, the head of the log is looked at: the permission may have been given since. */
+const mustHoldToWrite = async (
+  { tenantId, digest, application }: Key,
   needed: string,
   { at, deadline }: ApiState,
-  { ledger }: ApiParts,
+  { keys }: ApiParts,
 ): Promise<void> => {
-  const mustHoldIn = (fold: Fold): void => {
-    const standing = keyStanding(fold.tenant, digest, at);
-    if ('application' in standing) mustHold(standing.application, needed);
-  };
-  return ledger.ask(tenantId, mustHoldIn, deadline);
+  if (holds(application, needed)) return;
+  const standing = await keys.atHead({ tenantId, digest, at, deadline });
+  if ('application' in standing) mustHold(standing.application, needed);
 };
 
 const permission =

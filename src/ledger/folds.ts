@@ -2,95 +2,102 @@ import { beforeDeadline } from '../clock';
 import { logFault, type EventLog, type LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, type Fault } from '../fault';
-import { emptyFold, foldOn, weightOf, type Fold } from './fold';
+import { bytesOf, foldingStream, tenantEventOf, type Fold } from './fold';
+import { loadedTenant, readOn, type KnownTenant } from './tenant-loading';
 import type { Snapshots } from './snapshots';
 
 /** The folded tenants of this process: cached by revision, snapshotted now and then. */
 export interface Folds {
+  /** What this process has in memory; perhaps others have written since. Never reads anything. */
+  peek(tenantId: string): Fold | undefined;
   /** What this process knows; perhaps others have written since. */
-  known(tenantId: string, deadline: number): Promise<Fold>;
+  known(tenantId: string, deadline: number): Promise<KnownTenant>;
   /** Read up to the head of the stream. A long read that misses its deadline goes on for those who come later. */
-  atHead(tenantId: string, deadline: number): Promise<Fold>;
+  atHead(tenantId: string, deadline: number): Promise<KnownTenant>;
   /** Takes in what this process has just appended to the given fold. Gives the fold right after that, whatever came since. */
-  advance(tenantId: string, fold: Fold, appended: readonly LoggedEvent[]): Fold;
+  advance(tenantId: string, known: KnownTenant, appended: readonly LoggedEvent[]): Fold;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
   unreadable(): readonly Fault[];
 }
 
-/** The sum of the weights of the folds that are kept, the least recently used dropped first. */
-const MOST_WEIGHT = 200_000;
+/** Of all the folds that are kept, roughly: the least recently used are dropped first. */
+const MOST_BYTES = 64 * 1_048_576;
 
 /** A snapshot is worth its price after so many events, and after more when the fold is large. */
-const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(weightOf(fold) / 4));
+const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
 
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
 
 interface Cached {
-  readonly fold: Fold;
+  readonly known: KnownTenant;
   readonly snapshotAt: number;
-  readonly weight: number;
+  readonly bytes: number;
 }
 
-export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Streams): Folds => {
+export const cachedFolds = (
+  log: EventLog,
+  snapshots: Snapshots,
+  streams: Streams,
+  mostBytes = MOST_BYTES,
+): Folds => {
   const cache = new Map<string, Cached>();
   const broken = new Map<string, Fault>();
-  const loading = new Map<string, Promise<Fold>>();
-  let weight = 0;
+  const loading = new Map<string, Promise<KnownTenant>>();
+  let bytes = 0;
 
   const drop = (tenantId: string): void => {
-    weight -= cache.get(tenantId)?.weight ?? 0;
+    bytes -= cache.get(tenantId)?.bytes ?? 0;
     cache.delete(tenantId);
   };
 
-  const keep = (tenantId: string, fold: Fold, snapshotAt: number): Fold => {
-    const known = cache.get(tenantId);
-    if (known !== undefined && known.fold.revision > fold.revision) return known.fold;
+  /** Puts it last: it was just used. */
+  const put = (tenantId: string, entry: Cached): void => {
     drop(tenantId);
-    if (fold.revision < 0) return fold;
-    const due = fold.revision - snapshotAt >= snapshotEvery(fold);
-    if (due) void snapshots.save(streams.tenant(tenantId), fold);
-    const entry = { fold, snapshotAt: due ? fold.revision : snapshotAt, weight: weightOf(fold) };
     cache.set(tenantId, entry);
-    weight += entry.weight;
+    bytes += entry.bytes;
     for (const oldest of cache.keys()) {
-      if (weight <= MOST_WEIGHT || oldest === tenantId) break;
+      if (bytes <= mostBytes || oldest === tenantId) return;
       drop(oldest);
     }
-    return fold;
   };
 
-  const foldFrom = async (tenantId: string, start: Fold): Promise<Fold> => {
-    let fold = start;
+  /** Gives the later one of this and what is cached. */
+  const keep = (tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
+    const { fold, replies } = known;
+    const before = cache.get(tenantId);
+    if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
+    if (fold.revision < 0) return known;
+    const snapshotAt = loadedAt ?? before?.snapshotAt ?? fold.revision;
+    const isDue = fold.revision - snapshotAt >= snapshotEvery(fold);
+    if (isDue) void snapshots.save(streams.tenant(tenantId), fold);
+    replies.flush();
+    const size = bytesOf(fold) + replies.bytes();
+    put(tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes: size });
+    return known;
+  };
+
+  /** Whatever is known of a stream that cannot be read is not decided on. */
+  const reading = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
     try {
-      for await (const batch of log.readStream(streams.tenant(tenantId), start.revision))
-        fold = foldOn(fold, batch, tenantId, streams);
+      const result = await work();
+      broken.delete(tenantId);
+      return result;
     } catch (error) {
       drop(tenantId);
       if (codeOf(error) === 'tenant_unreadable') broken.set(tenantId, error as Fault);
       throw error;
     }
-    broken.delete(tenantId);
-    return fold;
   };
 
-  /** A snapshot counts only if the log still holds its last event where it says. */
-  const fromSnapshot = async (tenantId: string): Promise<Fold | undefined> => {
-    const stream = streams.tenant(tenantId);
-    const snapshot = await snapshots.load(stream);
-    if (snapshot === undefined) return undefined;
-    for await (const [event] of log.readStream(stream, snapshot.revision - 1))
-      return event?.revision === snapshot.revision && event.id === snapshot.eventId ? snapshot : undefined;
-    return undefined;
-  };
-
-  const loadOnce = async (tenantId: string): Promise<Fold> => {
-    const snapshot = await fromSnapshot(tenantId);
-    const fold = await foldFrom(tenantId, snapshot ?? emptyFold());
-    return keep(tenantId, fold, snapshot?.revision ?? -1);
+  const loadOnce = async (tenantId: string): Promise<KnownTenant> => {
+    const onLost = (): void => drop(tenantId);
+    const parts = { log, snapshots, streams, onLost };
+    const { known, snapshotAt } = await reading(tenantId, () => loadedTenant(tenantId, parts));
+    return keep(tenantId, known, snapshotAt);
   };
 
   /** Whoever comes while a tenant is being loaded waits for the same load. */
-  const load = (tenantId: string): Promise<Fold> => {
+  const load = (tenantId: string): Promise<KnownTenant> => {
     const under = loading.get(tenantId);
     if (under !== undefined) return under;
     const begun = loadOnce(tenantId).finally(() => loading.delete(tenantId));
@@ -98,29 +105,31 @@ export const cachedFolds = (log: EventLog, snapshots: Snapshots, streams: Stream
     return begun;
   };
 
-  const catchUp = async (tenantId: string): Promise<Fold> => {
-    if (!cache.has(tenantId)) await load(tenantId);
-    const entry = cache.get(tenantId);
-    if (entry === undefined) return emptyFold();
-    return keep(tenantId, await foldFrom(tenantId, entry.fold), entry.snapshotAt);
-  };
-
-  const touch = (tenantId: string, entry: Cached): Fold => {
-    cache.delete(tenantId);
-    cache.set(tenantId, entry);
-    return entry.fold;
+  /** A load may have begun earlier: what came since is read after it. It goes on from what it gave, cached or not. */
+  const catchUp = async (tenantId: string): Promise<KnownTenant> => {
+    const known = cache.get(tenantId)?.known ?? (await load(tenantId));
+    const fold = await reading(tenantId, () => readOn(tenantId, known, { log, streams }));
+    return keep(tenantId, { fold, replies: known.replies });
   };
 
   return {
+    peek: (tenantId) => cache.get(tenantId)?.known.fold,
     known: async (tenantId, deadline) => {
       const entry = cache.get(tenantId);
-      return entry === undefined ? beforeDeadline(load(tenantId), deadline, slow) : touch(tenantId, entry);
+      if (entry === undefined) return beforeDeadline(load(tenantId), deadline, slow);
+      put(tenantId, entry);
+      return entry.known;
     },
     atHead: (tenantId, deadline) => beforeDeadline(catchUp(tenantId), deadline, slow),
-    advance: (tenantId, fold, appended) => {
-      const snapshotAt = cache.get(tenantId)?.snapshotAt ?? -1;
-      const advanced = foldOn(fold, appended, tenantId, streams);
-      keep(tenantId, advanced, snapshotAt);
+    advance: (tenantId, { fold, replies }, appended) => {
+      const folding = foldingStream(fold, tenantId);
+      for (const logged of appended) {
+        const event = tenantEventOf(logged, folding.revision(), tenantId, streams);
+        folding.take(logged, event);
+        replies.take(event);
+      }
+      const advanced = folding.fold();
+      keep(tenantId, { fold: advanced, replies });
       return advanced;
     },
     unreadable: () => [...broken.values()],

@@ -4,8 +4,9 @@ import { keyRefused, keyStanding, mustBeGood, mustHold, type Caller, type HeldBy
 import { currentVersion } from '../domain/event-schemas';
 import type { Actor, Idempotency, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
-import { evolve, mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
-import { decode, dataFault } from '../event-log/decode';
+import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
+import { evolve } from '../domain/tenant-folding';
+import { dataFault } from '../event-log/decode';
 import {
   logFault,
   type EventLog,
@@ -15,8 +16,9 @@ import {
 } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, fault, type Fault } from '../fault';
-import { unreadable, type Fold } from './fold';
+import { tenantEventOf, type Fold } from './fold';
 import type { Folds } from './folds';
+import type { KnownTenant } from './tenant-loading';
 import { replyKey, type Reply } from './replies';
 import { streamQueue } from './stream-queue';
 
@@ -49,19 +51,29 @@ export interface Executed {
 export interface Ledger {
   execute(command: Command): Promise<Executed>;
   /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
-  ask<T>(tenantId: string, question: (fold: Fold) => T, deadline: number): Promise<T>;
+  ask<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
   /** The same, asked of the stream's head only: what others have written since counts. */
-  askAtHead<T>(tenantId: string, question: (fold: Fold) => T, deadline: number): Promise<T>;
+  askAtHead<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
+  /** What this process has in memory of a tenant. It may be old, and nothing is read. */
+  known(tenantId: string): Tenant | undefined;
+  /** How an idempotent request of an Application was answered, as of the stream's head. */
+  replyTo(
+    tenantId: string,
+    applicationId: string,
+    request: Pick<Idempotency, 'scope' | 'key'>,
+    deadline: number,
+  ): Promise<Reply | undefined>;
   unreadable(): readonly Fault[];
 }
 
 /** So much of the time is kept back for the answer itself. */
 const ANSWER_MS = 50;
 
-const replyTo = (fold: Fold, command: Command, application: HeldBy): Reply | undefined =>
-  command.idempotency === undefined
+/** The reply to the same request before. It may be later than the fold that is known. */
+const earlierReply = ({ replies }: KnownTenant, { caller, idempotency }: Command): Reply | undefined =>
+  idempotency === undefined || caller.kind === 'operator'
     ? undefined
-    : fold.replies.get(replyKey(application.id, command.idempotency));
+    : replies.find(replyKey(caller.applicationId, idempotency));
 
 interface Authority {
   readonly keyId: string;
@@ -69,14 +81,14 @@ interface Authority {
 }
 
 /** Who does it, or a refusal: key, expiry and permission as they are at the revision that is appended at. */
-const authorised = (fold: Fold, command: Command): Authority | undefined => {
+const authorised = (fold: Fold, command: Command, reply: Reply | undefined): Authority | undefined => {
   const { caller, permission } = command;
   if (caller.kind === 'operator') return undefined;
   const standing = keyStanding(fold.tenant, caller.digest, caller.at);
   const repeats =
     standing.status === 'tenant_deleted' &&
     command.repeatableAfterDeletion === true &&
-    replyTo(fold, command, standing.application)?.keyId === standing.keyId;
+    reply?.keyId === standing.keyId;
   const { keyId, application } = repeats ? standing : mustBeGood(standing);
   if (permission !== undefined) mustHold(application, permission);
   return { keyId, application };
@@ -100,9 +112,8 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const planned = (fold: Fold, command: Command): Plan => {
-  const authority = authorised(fold, command);
-  const reply = authority === undefined ? undefined : replyTo(fold, command, authority.application);
+const planned = (fold: Fold, command: Command, reply: Reply | undefined): Plan => {
+  const authority = authorised(fold, command, reply);
   if (reply !== undefined) {
     if (reply.hash === command.idempotency?.hash) return { kind: 'repeat', reply };
     if (fold.tenant.status === 'deleted') throw keyRefused('tenant_deleted');
@@ -141,7 +152,12 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
   const inTurn = streamQueue();
   const inFlight = new Set<string>();
 
-  const append = async (command: Command, fold: Fold, events: readonly NewEvent[]): Promise<Executed> => {
+  const append = async (
+    command: Command,
+    known: KnownTenant,
+    events: readonly NewEvent[],
+  ): Promise<Executed> => {
+    const { fold } = known;
     const stream = streams.tenant(command.tenantId);
     const left = command.deadline - ANSWER_MS - monotonicMs();
     if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
@@ -154,46 +170,51 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
       position,
       recordedAt: command.at,
     }));
-    return { tenant: folds.advance(command.tenantId, fold, logged).tenant, position };
+    return { tenant: folds.advance(command.tenantId, known, logged).tenant, position };
   };
 
   /** The answer of long ago, made from its own event again. */
   const repeat = async ({ tenantId }: Command, fold: Fold, reply: Reply): Promise<Executed> => {
     for await (const [logged] of log.readStream(streams.tenant(tenantId), reply.revision - 1)) {
       if (logged === undefined) break;
-      const decoded = decode(logged, streams);
-      if (decoded.status !== 'good' || decoded.kind !== 'tenant')
-        throw unreadable(tenantId, logged, 'A remembered answer cannot be made again.');
-      const tenant = fold.tenant.status === 'active' ? evolve(fold.tenant, decoded.event) : fold.tenant;
+      const event = tenantEventOf(logged, reply.revision - 1, tenantId, streams);
+      const tenant = fold.tenant.status === 'active' ? evolve(fold.tenant, event) : fold.tenant;
       return { tenant, position: logged.position };
     }
     throw logFault('log_unavailable', `Revision ${reply.revision} of tenant ${tenantId} is not to be had.`);
   };
 
   /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
-  const planAtHead = async (command: Command, fresh: boolean): Promise<{ plan: Plan; fold: Fold }> => {
-    const fold = await (fresh
+  const planAtHead = async (
+    command: Command,
+    fresh: boolean,
+  ): Promise<{ plan: Plan; known: KnownTenant }> => {
+    const known = await (fresh
       ? folds.atHead(command.tenantId, command.deadline)
       : folds.known(command.tenantId, command.deadline));
     try {
-      const plan = planned(fold, command);
-      return fresh || plan.kind === 'append' ? { plan, fold } : await planAtHead(command, true);
+      const plan = planned(known.fold, command, earlierReply(known, command));
+      return fresh || plan.kind === 'append' ? { plan, known } : await planAtHead(command, true);
     } catch (error) {
       if (fresh || !isRefusal(error)) throw error;
       return planAtHead(command, true);
     }
   };
 
-  const attempt = async (command: Command): Promise<Executed> => {
-    for (let fresh = false; ; fresh = true) {
-      const { plan, fold } = await planAtHead(command, fresh);
-      if (plan.kind === 'repeat') return repeat(command, fold, plan.reply);
+  const tryOnce = async (command: Command, fresh: boolean): Promise<Executed> => {
+    const { plan, known } = await planAtHead(command, fresh);
+    if (plan.kind === 'repeat') return repeat(command, known.fold, plan.reply);
+    return append(command, known, newEvents(plan, command));
+  };
+
+  /** Again from the head of the stream as long as it has changed under the work. */
+  const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
+    for (let fresh = false; ; fresh = true)
       try {
-        return await append(command, fold, newEvents(plan, command));
+        return await work(fresh);
       } catch (error) {
         if (codeOf(error) !== 'stream_changed') throw error;
       }
-    }
   };
 
   const alone = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
@@ -207,22 +228,30 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
   };
 
   const askAtHead: Ledger['askAtHead'] = async (tenantId, question, deadline) =>
-    question(await folds.atHead(tenantId, deadline));
+    question((await folds.atHead(tenantId, deadline)).fold.tenant);
 
   return {
     execute: (command) =>
       alone(command, () =>
-        inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () => attempt(command)),
+        inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
+          untilUnchanged((fresh) => tryOnce(command, fresh)),
+        ),
       ),
     ask: async (tenantId, question, deadline) => {
       try {
-        return question(await folds.known(tenantId, deadline));
+        return question((await folds.known(tenantId, deadline)).fold.tenant);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         return askAtHead(tenantId, question, deadline);
       }
     },
     askAtHead,
+    known: (tenantId) => folds.peek(tenantId)?.tenant,
+    replyTo: (tenantId, applicationId, request, deadline) =>
+      untilUnchanged(async () => {
+        const { replies } = await folds.atHead(tenantId, deadline);
+        return replies.find(replyKey(applicationId, request));
+      }),
     unreadable: () => folds.unreadable(),
   };
 };

@@ -1,7 +1,8 @@
 import { workerData } from 'node:worker_threads';
-import { closeTidily, migrate, openForWriting } from '../sqlite/database';
-import { answerInThread } from '../sqlite/thread-inside';
-import type { SnapshotRow } from './sqlite-snapshots';
+import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
+import { answerInThread, type Outcome } from '../sqlite/thread-inside';
+import { MOST_REPLIES, type KeptMark, type RememberedReply } from './replies';
+import type { AddReplies, SaveFold, SnapshotRequest } from './sqlite-snapshots';
 
 const { path } = workerData as { path: string };
 const db = openForWriting(path, 'NORMAL');
@@ -14,15 +15,101 @@ migrate(
   ],
   `The snapshot file ${path}`,
 );
+// An earlier program knows the file by its version and uses the table above; it may run beside this one.
+db.exec(`
+  CREATE TABLE IF NOT EXISTS folds (
+    id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, log TEXT NOT NULL, version INTEGER NOT NULL,
+    save TEXT NOT NULL, parts INTEGER NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS fold_parts (
+    fold INTEGER NOT NULL, save TEXT NOT NULL, part INTEGER NOT NULL, content TEXT NOT NULL,
+    UNIQUE (fold, save, part)
+  );
+  CREATE TABLE IF NOT EXISTS reply_marks (
+    id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, log TEXT NOT NULL, epoch TEXT NOT NULL,
+    revision INTEGER NOT NULL, event_id TEXT NOT NULL, number INTEGER NOT NULL, last_key TEXT NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS replies (
+    mark INTEGER NOT NULL, key TEXT NOT NULL, hash TEXT NOT NULL, key_id TEXT, revision INTEGER NOT NULL,
+    number INTEGER NOT NULL, PRIMARY KEY (mark, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS replies_by_number ON replies (mark, number);
+`);
+
 /** The latest save wins, also over a higher revision: that may be of a history that is no more. */
-const upsert = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
+const saveHead = db.prepare(
+  `INSERT INTO folds (stream, log, version, save, parts) VALUES (?, ?, ?, ?, ?)
+   ON CONFLICT (stream) DO UPDATE SET log = excluded.log, version = excluded.version, save = excluded.save,
+     parts = excluded.parts
+   RETURNING id`,
+);
+const savePart = db.prepare('INSERT INTO fold_parts VALUES (?, ?, ?, ?)');
+const dropParts = db.prepare('DELETE FROM fold_parts WHERE fold = ? AND save != ?');
+
+const save = ({ stream, log, version, save: name, parts }: SaveFold): true => {
+  const { id } = saveHead.get(stream, log, version, name, parts.length) as { id: number };
+  parts.forEach((content, part) => savePart.run(id, name, part, content));
+  dropParts.run(id, name);
+  return true;
+};
+
+interface MarkRow extends KeptMark {
+  readonly id: number;
+  readonly log: string;
+}
+
+const markOf = db.prepare(
+  `SELECT id, log, epoch, revision, event_id AS eventId, number, last_key AS lastKey FROM reply_marks
+   WHERE stream = ?`,
+);
+const putMark = db.prepare(
+  `INSERT INTO reply_marks (stream, log, epoch, revision, event_id, number, last_key) VALUES (?, ?, ?, ?, ?, ?, ?)
+   ON CONFLICT (stream) DO UPDATE SET log = excluded.log, epoch = excluded.epoch, revision = excluded.revision,
+     event_id = excluded.event_id, number = excluded.number, last_key = excluded.last_key
+   RETURNING id`,
+);
+const dropReplies = db.prepare('DELETE FROM replies WHERE mark = ?');
+const dropOldReplies = db.prepare('DELETE FROM replies WHERE mark = ? AND number <= ?');
+/** The first event that a request caused counts, unless it is too old to be remembered. */
+const putReply = db.prepare(
+  `INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)
+   ON CONFLICT (mark, key) DO UPDATE SET hash = excluded.hash, key_id = excluded.key_id,
+     revision = excluded.revision, number = excluded.number
+   WHERE number <= excluded.number - ${MOST_REPLIES}`,
+);
+
+const keep = (stream: string, log: string, to: KeptMark, replies: readonly RememberedReply[]): KeptMark => {
+  const { epoch, revision, eventId, number, lastKey } = to;
+  const { id } = putMark.get(stream, log, epoch, revision, eventId, number, lastKey) as { id: number };
+  for (const reply of replies)
+    putReply.run(id, reply.key, reply.hash, reply.keyId ?? null, reply.revision, reply.number);
+  dropOldReplies.run(id, number - MOST_REPLIES);
+  return to;
+};
+
+/** Compares and sets: another process may have kept the same meanwhile, or have begun anew. */
+const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null => {
+  const current = markOf.get(stream) as MarkRow | undefined;
+  if (from.revision < 0) {
+    if (current !== undefined && current.epoch !== from.epoch && current.log === log) return null;
+    if (current !== undefined) dropReplies.run(current.id);
+    return keep(stream, log, to, replies);
+  }
+  if (current?.epoch !== from.epoch || current.revision < from.revision) return null;
+  if (current.revision >= to.revision) return current;
+  const missing = replies.filter(({ revision }) => revision > current.revision);
+  return keep(stream, log, to, missing);
+};
+
+const answer = (request: SnapshotRequest): Outcome => {
+  try {
+    return { value: inTransaction(db, () => (request.kind === 'fold' ? save(request) : add(request))) };
+  } catch (error) {
+    return { error };
+  }
+};
 
 answerInThread({
-  answer: (requests) =>
-    requests.map((request) => {
-      const { stream, revision, version, fold } = request as SnapshotRow;
-      upsert.run(stream, revision, version, fold);
-      return { value: true };
-    }),
+  answer: (requests) => requests.map((request) => answer(request as SnapshotRequest)),
   close: () => closeTidily(db),
 });

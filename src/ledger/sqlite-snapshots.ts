@@ -1,53 +1,158 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { letOthersGo } from '../clock';
 import { openForReading, type Database } from '../sqlite/database';
 import { startThread } from '../sqlite/thread';
-import { FOLD_VERSION, foldFromText, foldToText } from './fold';
+import { FOLD_VERSION, type Fold } from './fold';
+import { assembleFold, partsOf } from './fold-parts';
+import type { KeptMark, KeptReplies, RememberedReply } from './replies';
 import type { Snapshots } from './snapshots';
 
-export interface SnapshotRow {
+export interface SaveFold {
+  readonly kind: 'fold';
   readonly stream: string;
-  readonly revision: number;
+  readonly log: string;
   readonly version: number;
-  readonly fold: string;
+  /** Names this save: its parts belong together. */
+  readonly save: string;
+  readonly parts: readonly string[];
 }
+
+export interface AddReplies {
+  readonly kind: 'replies';
+  readonly stream: string;
+  readonly log: string;
+  readonly from: KeptMark;
+  readonly to: KeptMark;
+  readonly replies: readonly RememberedReply[];
+}
+
+export type SnapshotRequest = SaveFold | AddReplies;
 
 const SAVE_MS = 10_000;
 
-/** Snapshots in `snapshots.db`. The writing thread starts with the first save: most short commands never need it. */
-export const sqliteSnapshots = (folder: string): Snapshots => {
+interface HeadRow {
+  readonly id: number;
+  readonly save: string;
+  readonly parts: number;
+}
+
+interface MarkAndReply extends KeptMark {
+  readonly key: string | null;
+  readonly hash: string;
+  readonly keyId: string | null;
+  readonly replyRevision: number;
+  readonly replyNumber: number;
+}
+
+const statementsOf = (db: Database) => ({
+  head: db.prepare('SELECT id, save, parts FROM folds WHERE stream = ? AND log = ? AND version = ?'),
+  part: db.prepare('SELECT content FROM fold_parts WHERE fold = ? AND save = ? AND part = ?'),
+  mark: db.prepare(
+    `SELECT epoch, revision, event_id AS eventId, number, last_key AS lastKey FROM reply_marks
+     WHERE stream = ? AND log = ?`,
+  ),
+  reply: db.prepare(
+    `SELECT m.epoch, m.revision, m.event_id AS eventId, m.number, m.last_key AS lastKey, r.key, r.hash,
+       r.key_id AS keyId, r.revision AS replyRevision, r.number AS replyNumber
+     FROM reply_marks m LEFT JOIN replies r ON r.mark = m.id AND r.key = ? WHERE m.stream = ? AND m.log = ?`,
+  ),
+});
+
+type Statements = ReturnType<typeof statementsOf>;
+
+/**
+ * Snapshots and remembered requests of one log in `snapshots.db`. The writing thread starts with the first save: most
+ * short commands never need it.
+ */
+export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
   const path = join(folder, 'snapshots.db');
   const thread = startThread(join(__dirname, 'sqlite-snapshots-thread.js'), { path });
   const saving = new Set<Promise<unknown>>();
   let db: Database | undefined;
+  let prepared: Statements | undefined;
+  let isSpoilt = false;
 
-  const row = (stream: string): SnapshotRow | undefined => {
-    if (!existsSync(path)) return undefined;
-    db ??= openForReading(path);
-    return db
-      .prepare('SELECT * FROM snapshots WHERE stream = ? AND version = ?')
-      .get(stream, FOLD_VERSION) as SnapshotRow | undefined;
+  /** Undefined: there is no file yet, or one of an earlier program. */
+  const statements = (): Statements | undefined => {
+    try {
+      if (prepared === undefined && existsSync(path)) prepared = statementsOf((db ??= openForReading(path)));
+    } catch {
+      return undefined;
+    }
+    return prepared;
+  };
+
+  /** Undefined: there is nothing that could be read. A file that was spoilt is not asked again. */
+  const reading = <T>(read: (from: Statements) => T): T | undefined => {
+    try {
+      const from = isSpoilt ? undefined : statements();
+      return from === undefined ? undefined : read(from);
+    } catch {
+      isSpoilt = true;
+      return undefined;
+    }
+  };
+
+  const tracked = <T>(work: Promise<T>): Promise<T> => {
+    saving.add(work);
+    return work.finally(() => saving.delete(work));
+  };
+
+  /** Part by part; undefined also when another process saves meanwhile: then it is simply not there. */
+  const loadParts = async (stream: string): Promise<Fold | undefined> => {
+    const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
+    if (head === undefined) return undefined;
+    const assembly = assembleFold();
+    for (let part = 0; part < head.parts; part += 1) {
+      const isRead = reading(({ part: find }) => {
+        const row = find.get(head.id, head.save, part) as { content: string } | undefined;
+        return row !== undefined && assembly.add(row.content);
+      });
+      if (isRead !== true) return undefined;
+      await letOthersGo();
+    }
+    return assembly.fold();
+  };
+
+  const replies: KeptReplies = {
+    mark: (stream) => reading(({ mark }) => mark.get(stream, log) as KeptMark | undefined),
+    find: (stream, key) => {
+      const row = reading(({ reply }) => reply.get(key, stream, log) as MarkAndReply | undefined);
+      if (row === undefined) return {};
+      const { epoch, revision, eventId, number, lastKey, hash, keyId } = row;
+      const mark = { epoch, revision, eventId, number, lastKey };
+      if (row.key === null) return { mark };
+      const reply = { key, hash, revision: row.replyRevision, number: row.replyNumber };
+      return { mark, reply: keyId === null ? reply : { ...reply, keyId } };
+    },
+    add: async (stream, from, to, some) => {
+      if (isSpoilt) throw new Error(`${path} cannot be read.`);
+      const request: AddReplies = { kind: 'replies', stream, log, from, to, replies: some };
+      return (await tracked(thread.call<KeptMark | null>(request, SAVE_MS))) ?? undefined;
+    },
+  };
+
+  const save = async (stream: string, fold: Fold): Promise<void> => {
+    const parts: string[] = [];
+    for (const part of partsOf(fold)) {
+      parts.push(part);
+      await letOthersGo();
+    }
+    const request = { stream, log, version: FOLD_VERSION, save: randomUUID(), parts };
+    await thread.call({ kind: 'fold', ...request } satisfies SaveFold, SAVE_MS).catch(() => undefined);
   };
 
   return {
-    load: async (stream) => {
-      try {
-        const found = row(stream);
-        return found === undefined ? undefined : foldFromText(found.fold);
-      } catch {
-        return undefined;
-      }
-    },
-    save: async (stream, fold) => {
-      const { revision } = fold;
-      const wish: SnapshotRow = { stream, revision, version: FOLD_VERSION, fold: foldToText(fold) };
-      const done = thread.call(wish, SAVE_MS).catch(() => undefined);
-      saving.add(done);
-      await done;
-      saving.delete(done);
-    },
+    load: loadParts,
+    save: (stream, fold) => tracked(save(stream, fold)),
+    replies,
     close: async () => {
-      await Promise.all(saving);
+      while (saving.size > 0) {
+        await Promise.allSettled(saving);
+        await letOthersGo();
+      }
       await thread.close();
       db?.close();
     },

@@ -6,7 +6,8 @@ import type { EventType, TenantEvent } from '../../src/domain/events';
 import { missingLifts, upcast } from '../../src/domain/upcast';
 import { decode, operatorEventOf } from '../../src/event-log/decode';
 import { streamNames } from '../../src/event-log/streams';
-import { FOLD_VERSION, emptyFold, foldOn, foldToText } from '../../src/ledger/fold';
+import { FOLD_VERSION, emptyFold, foldingStream, tenantEventOf } from '../../src/ledger/fold';
+import { partsOf } from '../../src/ledger/fold-parts';
 import { TENANT } from '../support/given';
 import { loggedSample, readSample, sampleFiles, sampleOf } from '../support/samples';
 
@@ -31,10 +32,11 @@ const life = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => or
 
 /** The state after each event of the life, all of them in the given versions. */
 const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] => {
-  let fold = emptyFold();
+  const folding = foldingStream(emptyFold, TENANT);
   return life.map((type, revision) => {
-    fold = foldOn(fold, [loggedSample(sampleOf(type, versionOf(type)), revision)], TENANT, streams);
-    return JSON.parse(foldToText(fold)) as unknown;
+    const logged = loggedSample(sampleOf(type, versionOf(type)), revision);
+    folding.take(logged, tenantEventOf(logged, revision - 1, TENANT, streams));
+    return [...partsOf(folding.fold())].map((part) => JSON.parse(part) as unknown);
   });
 };
 

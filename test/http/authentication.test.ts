@@ -128,15 +128,15 @@ describe('authentication', () => {
       refused(await call('/permissions', { headers: { Authorization: `ApiKey ${service.key}` } }));
     });
 
-    it('a revoked key: at once for writes, within a second for reads', async () => {
+    it('a revoked key: at once for writes, and for reads as soon as this server knows', async () => {
       const { key, keyId, tenantId: tenant, id } = await by.newTenant();
       const other = await by.run('key', 'create', '--tenant', tenant, '--application', id);
       expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
       await by.run('key', 'revoke', keyId, '--tenant', tenant);
       const events = await by.count();
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'C' } }));
+      refused(await call('/tenants/self', { key }));
       refused(await call('/tenants/self', { key, method: 'DELETE' }));
-      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
       refused(await call('/permissions', { key }));
       expect(await by.count()).toBe(events);
       expect((await call('/tenants/self', { key: other['key']! })).json.name).toBe('B');
@@ -161,7 +161,6 @@ describe('authentication', () => {
       expect((await call('/tenants/self', { key })).status).toBe(200);
       await by.run('application', 'delete', id, '--tenant', tenantId);
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
-      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
       refused(await call('/tenants/self', { key }));
     });
 
@@ -170,7 +169,7 @@ describe('authentication', () => {
       expect((await call('/tenants/self', { key })).status).toBe(200);
       await by.run('tenant', 'delete', tenant);
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
-      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
+      refused(await call('/tenants/self', { key }));
       refused(await call('/nowhere', { key }));
     });
 
@@ -186,6 +185,7 @@ describe('authentication', () => {
       expect([400, 404, 405, 415]).toContain((await call(path, { key, method, ...asking })).status);
       await by.run('key', 'revoke', keyId, '--tenant', tenant);
       refused(await call(path, { key, method, ...asking }));
+      await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
     });
 
     it('takes about as long for a key that is unknown, expired, revoked or of a deleted tenant', async () => {

@@ -1,10 +1,12 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { copyFileSync, cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { emptyFold, foldFromText, foldOn, foldToText, weightOf } from '../../src/ledger/fold';
+import { bytesOf, emptyFold, foldingStream, tenantEventOf, type Fold } from '../../src/ledger/fold';
+import { assembleFold, partsOf } from '../../src/ledger/fold-parts';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
+  addKeys,
   byOperator,
   closeLedgers,
   fillStream,
@@ -12,6 +14,7 @@ import {
   openLedger,
   rename,
   streams,
+  textOf,
   type Customer,
   type OpenLedger,
   soon,
@@ -20,13 +23,22 @@ import { changePlan } from '../../src/domain/tenant';
 
 afterEach(closeLedgers);
 
-const foldOf = (one: OpenLedger, { tenantId }: Customer): Promise<string> =>
-  one.ledger.ask(tenantId, foldToText, soon());
+const foldOf = async (one: OpenLedger, { tenantId }: Customer): Promise<string> =>
+  textOf((await one.folds.known(tenantId, soon())).fold);
+
+const atHead = async (one: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
+  (await one.folds.atHead(tenantId, soon())).fold;
 
 /** From nothing, event by event, without cache or snapshot. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
   const events = await eventsOf(log.readStream(streams.tenant(tenantId)));
-  return foldToText(events.reduce((fold, event) => foldOn(fold, [event], tenantId, streams), emptyFold()));
+  let fold = emptyFold;
+  for (const logged of events) {
+    const folding = foldingStream(fold, tenantId);
+    folding.take(logged, tenantEventOf(logged, fold.revision, tenantId, streams));
+    fold = folding.fold();
+  }
+  return textOf(fold);
 };
 
 describe('a folded tenant', () => {
@@ -39,18 +51,26 @@ describe('a folded tenant', () => {
     await one.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
     const plain = await plainFold(one, customer);
     expect(await foldOf(one, customer)).toBe(plain);
-    expect(foldToText(await other.folds.atHead(customer.tenantId, soon()))).toBe(plain);
+    expect(textOf(await atHead(other, customer))).toBe(plain);
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
-  it('comes back from its text', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
-    await fillStream(one.log, customer, 20);
-    const fold = await one.folds.atHead(customer.tenantId, soon());
-    expect(foldFromText(foldToText(fold))).toEqual(fold);
-    expect(weightOf(fold)).toBe(1 + 20 + 1 + 1);
-  });
+  it.each([1, 499, 500, 501, 1_400])(
+    'with %i keys comes back from its parts, which are small',
+    async (keys) => {
+      const one = await openLedger(freshFolder());
+      const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
+      await addKeys(one.log, customer, keys - 1);
+      const fold = await atHead(one, customer);
+      const assembly = assembleFold();
+      for (const part of partsOf(fold)) {
+        expect(part.length).toBeLessThan(150_000);
+        expect(assembly.add(part)).toBe(true);
+      }
+      expect(assembly.fold()).toEqual(fold);
+      expect(bytesOf(fold)).toBe(2_000 + 2_000 + 500 * keys);
+    },
+  );
 
   it('is read once and then known', async () => {
     const folder = freshFolder();
@@ -97,7 +117,7 @@ describe('a snapshot', () => {
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);
     await fillStream(one.log, customer, FILLED);
-    const fold = foldToText(await one.folds.atHead(customer.tenantId, soon()));
+    const fold = textOf(await atHead(one, customer));
     await one.close();
     original = { folder, customer, fold };
   });
@@ -138,36 +158,25 @@ describe('a snapshot', () => {
     expect(fold).toBe(await plainFold(one, customer));
   });
 
+  const changePart = (change_: string) => (folder: string) =>
+    change(folder, `UPDATE fold_parts SET content = ${change_} WHERE part = 0`);
+
   it.each<[string, (folder: string) => void]>([
-    [
-      'names another event',
-      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.eventId', 'another')`),
-    ],
-    [
-      'names another revision',
-      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.revision', 7)`),
-    ],
-    [
-      'is beyond the log',
-      (folder) => change(folder, `UPDATE snapshots SET fold = json_set(fold, '$.revision', 999999)`),
-    ],
-    [
-      'is of another version of the fold',
-      (folder) => change(folder, 'UPDATE snapshots SET version = version + 1'),
-    ],
-    ['is cut off', (folder) => change(folder, 'UPDATE snapshots SET fold = substr(fold, 1, 200)')],
-    [
-      'has lost its tenant',
-      (folder) => change(folder, `UPDATE snapshots SET fold = json_remove(fold, '$.tenant')`),
-    ],
-    [
-      'has lost its replies',
-      (folder) => change(folder, `UPDATE snapshots SET fold = json_remove(fold, '$.replies')`),
-    ],
+    ['names another event', changePart(`json_set(content, '$.eventId', 'another')`)],
+    ['names another revision', changePart(`json_set(content, '$.revision', 7)`)],
+    ['is beyond the log', changePart(`json_set(content, '$.revision', 999999)`)],
+    ['is cut off', changePart('substr(content, 1, 200)')],
+    ['has lost its tenant', changePart(`json_remove(content, '$.tenant')`)],
     ...['', 'null', '42', '{}', 'no JSON'].map((text): [string, (folder: string) => void] => [
       `is the text '${text}'`,
-      (folder) => change(folder, 'UPDATE snapshots SET fold = ?', text),
+      changePart(`'${text}'`),
     ]),
+    ['has lost a part', (folder) => change(folder, 'DELETE FROM fold_parts WHERE part = 1')],
+    [
+      'is of another version of the fold',
+      (folder) => change(folder, 'UPDATE folds SET version = version + 1'),
+    ],
+    ['is of another log', (folder) => change(folder, `UPDATE folds SET log = 'another'`)],
     [
       'lies in a file that is no database',
       (folder) => {

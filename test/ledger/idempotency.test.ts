@@ -2,12 +2,10 @@ import { addKey, revokeKey, setPermissions } from '../../src/domain/applications
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { logFault } from '../../src/event-log/event-log';
-import { MOST_REPLIES, rememberReply, type Replies } from '../../src/ledger/replies';
+import { MOST_REPLIES } from '../../src/ledger/replies';
 import type { Command } from '../../src/ledger/ledger';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { recordedAt } from '../support/given';
-import { created } from '../support/histories';
 import {
   byKey,
   byOperator,
@@ -210,14 +208,6 @@ describe('a race with one idempotency key between two programs', () => {
 });
 
 describe('remembered requests', () => {
-  it('keep the first event that one of them caused', () => {
-    const replies: Replies = new Map();
-    const event = recordedAt(created, 0);
-    for (const revision of [4, 5]) rememberReply(replies, { ...event, revision, ...idempotent('k') });
-    rememberReply(replies, event);
-    expect([...replies.values()]).toEqual([{ hash: 'body', revision: 4 }]);
-  });
-
   it('are the newest 10,000 of a tenant', async () => {
     expect(MOST_REPLIES).toBe(10_000);
     const { one, customer } = await opened();

@@ -109,7 +109,7 @@ describe('a write', () => {
     const { tenant } = await one.ledger.execute(rename(customer, 'Mine'));
     expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
     meanwhile = async () => undefined;
-    expect(await one.ledger.ask(customer.tenantId, (fold) => fold.tenant, soon())).toMatchObject({
+    expect(await one.ledger.ask(customer.tenantId, (now) => now, soon())).toMatchObject({
       name: 'Theirs',
       changedAt: 4,
     });
@@ -265,7 +265,7 @@ describe('a refusal rests on the head of the stream', () => {
     const nameOf = (mustBe?: string) =>
       other.ledger.ask(
         customer.tenantId,
-        ({ tenant }) => {
+        (tenant) => {
           const name = tenant.status === 'active' ? tenant.name : '';
           if (mustBe !== undefined && name !== mustBe) throw keyRefused('not yet');
           return name;

@@ -184,7 +184,7 @@ describe('a bad event', () => {
     const { position } = (await log.head())!;
     const process = await openProcess(log, await openReadModels(log.folder), projections);
     await process.catchUp(position, 10_000);
-    const snapshots = sqliteSnapshots(log.folder);
+    const snapshots = sqliteSnapshots(log.folder, await log.identity());
     closeAfterwards(() => snapshots.close());
     const asked = ledger(log, cachedFolds(log, snapshots, streams), streams);
     const status = await ledgerStatus({ log, ledger: asked, projecting: process });

@@ -29,6 +29,8 @@ export interface Beside {
   tenantId(): Promise<string>;
   /** The command line. */
   run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
+  /** What the operator decides, without waiting for the read models to show it. */
+  write(tenantId: string, decide: Decide): Promise<Position>;
   /** A tenant with a management Application that may do everything to it. */
   newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
   newApplication(
@@ -76,6 +78,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     log: app.log,
     streams: app.streams,
     events,
+    write,
     newApplication,
     run: (...args) => commandJson(args, { DATA_DIR: folder }),
     count: async () => (await events()).filter(({ type }) => type !== 'AccessRefused').length,

@@ -7,6 +7,8 @@ import type { EventLog } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { digestOf, makeKey } from '../../src/ledger/api-key';
+import type { Fold } from '../../src/ledger/fold';
+import { partsOf } from '../../src/ledger/fold-parts';
 import { cachedFolds, type Folds } from '../../src/ledger/folds';
 import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
 import type { Snapshots } from '../../src/ledger/snapshots';
@@ -44,10 +46,11 @@ const opened = new Set<OpenLedger>();
 export const openLedger = async (
   folder: string,
   around: (log: EventLog) => EventLog = (log) => log,
+  mostBytes?: number,
 ): Promise<OpenLedger> => {
   const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
-  const snapshots = sqliteSnapshots(folder);
-  const folds = cachedFolds(log, snapshots, streams);
+  const snapshots = sqliteSnapshots(folder, await log.identity());
+  const folds = cachedFolds(log, snapshots, streams, mostBytes);
   const one: OpenLedger = {
     log,
     snapshots,
@@ -134,6 +137,20 @@ export const fillStream = async (log: EventLog, customer: Customer, count: numbe
     ({ revision } = await log.append(stream, filling.slice(from, from + 1_000), revision, PATIENCE_MS));
 };
 
+/** Gives a customer's Application many more keys, as another process would. */
+export const addKeys = async (log: EventLog, customer: Customer, count: number): Promise<void> => {
+  const { tenantId, applicationId } = customer;
+  const stream = streams.tenant(tenantId);
+  let revision = (await eventsOf(log.readStream(stream))).length - 1;
+  for (let from = 0; from < count; from += 1_000) {
+    const some = Array.from({ length: Math.min(1_000, count - from) }, () => {
+      const data = { keyId: randomUUID(), applicationId, digest: digestOf(randomUUID()) };
+      return anEvent(data, { type: 'KeyAdded', metadata: { version: 1 } });
+    });
+    ({ revision } = await log.append(stream, some, revision, PATIENCE_MS));
+  }
+};
+
 export const byKey = (
   { tenantId, applicationId, digest }: Customer,
   decide: Decide,
@@ -166,6 +183,9 @@ export const idempotent = (
 export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
   precondition: (tenant) => tenant.changedAt === revision,
 });
+
+/** A fold as it is saved. */
+export const textOf = (fold: Fold): string => [...partsOf(fold)].join('\n');
 
 /** A deadline that no test should reach. */
 export const soon = (): number => monotonicMs() + 20_000;

@@ -16,11 +16,8 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   idempotency_in_progress: writes,
   idempotency_key_reused: writes,
   precondition_failed: writes,
-  log_unavailable: writes,
   outcome_unknown: writes,
-  tenant_unreadable: writes,
   read_models_unavailable: reads,
-  tenant_parked: reads,
   starting: reads,
   // A declared route is there, and has its method.
   not_found: never,

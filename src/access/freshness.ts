@@ -1,0 +1,96 @@
+import { beforeDeadline, monotonicMs, threadMs } from '../clock';
+import type { EventLog, Position } from '../event-log/event-log';
+import type { Generation } from '../read-models/read-models';
+import { sharedRuns } from './shared-runs';
+
+/**
+ * Knows whether a read model shows everything that the log held a moment ago. The proof: the log is asked for its head,
+ * and after that the read model is seen to have reached it. So it shows everything up to the time of the question.
+ */
+export interface Freshness {
+  /**
+   * Does the generation show everything that was in the log at this time (on the clock of this thread) or later?
+   * - `behind`: it does not, or this cannot be shown yet.
+   * - `away`: the log does not answer.
+   */
+  shows(generation: Generation, since: number): Promise<Shown>;
+  /** When the log last answered. */
+  answeredAt(): number;
+}
+
+export type Shown = 'shown' | 'behind' | 'away';
+
+/** A log that takes longer than this counts as away. While it is asked nobody else waits for it. */
+const ANSWER_MS = 300;
+
+/** A proof is renewed at this age, while the one before it still counts. */
+const RENEW_AFTER_MS = 150;
+
+/** Also without requests: from when on the log was away must be known. */
+const LOOK_EVERY_MS = 5_000;
+
+interface Goal {
+  readonly at: number;
+  readonly position: Position;
+}
+
+interface Proof {
+  readonly at: number;
+  readonly generation: Generation | undefined;
+}
+
+export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
+  let answeredAt = threadMs();
+  let goal: Goal | undefined;
+  let proof: Proof = { at: -Infinity, generation: undefined };
+
+  const heads = sharedRuns(async (at) => {
+    const head = await log.head();
+    answeredAt = threadMs();
+    goal = { at, position: head?.position ?? '' };
+  });
+
+  const looking = setInterval(() => {
+    if (threadMs() - answeredAt >= LOOK_EVERY_MS) heads.current();
+  }, LOOK_EVERY_MS);
+  looking.unref();
+
+  const isProven = (generation: Generation, since: number): boolean =>
+    proof.generation === generation && proof.at >= since;
+
+  /** The generation is asked after the head was known: what it has reached then it shows from now on. */
+  const prove = async (generation: Generation, since: number): Promise<boolean> => {
+    const reached = goal;
+    if (reached === undefined || reached.at < since) return false;
+    const { applied = '' } = await generation.control();
+    if (applied < reached.position) return false;
+    if (proof.generation !== generation || proof.at < reached.at) proof = { at: reached.at, generation };
+    return true;
+  };
+
+  /** True: the log answered a question that was asked at this time or later. */
+  const askedSince = async (since: number): Promise<boolean> => {
+    const late = (): Error => new Error('The log does not answer.');
+    try {
+      const asked = threadMs() - heads.current().at;
+      await beforeDeadline(heads.since(since), monotonicMs() + ANSWER_MS - asked, late);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  return {
+    shows: async (generation, since) => {
+      if (isProven(generation, since)) {
+        if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
+        return 'shown';
+      }
+      if (await prove(generation, since)) return 'shown';
+      if (goal !== undefined && goal.at >= since) return 'behind';
+      if (!(await askedSince(since))) return 'away';
+      return (await prove(generation, since)) ? 'shown' : 'behind';
+    },
+    answeredAt: () => answeredAt,
+  };
+};

@@ -1,0 +1,42 @@
+import { threadMs } from '../clock';
+
+/** One run of a piece of work that many may wait for. */
+export interface Run<T> {
+  /** When it began, on the clock of this thread. */
+  readonly at: number;
+  readonly done: Promise<T>;
+}
+
+/** Work that is done at most once at a time, for everybody who asks meanwhile. */
+export interface SharedRuns<T> {
+  /** The run that is under way; if there is none, another one is begun. */
+  current(): Run<T>;
+  /** The outcome of a run that began at this time or later. It waits for at most two runs. */
+  since(time: number): Promise<T>;
+  isRunning(): boolean;
+}
+
+export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> => {
+  let run: Run<T> | undefined;
+
+  const current = (): Run<T> => {
+    if (run !== undefined) return run;
+    const at = threadMs();
+    const begun = { at, done: work(at).finally(() => (run = undefined)) };
+    begun.done.catch(() => undefined);
+    run = begun;
+    return begun;
+  };
+
+  return {
+    current,
+    isRunning: () => run !== undefined,
+    since: async (time) => {
+      for (;;) {
+        const { at, done } = current();
+        if (at >= time) return done;
+        await done.catch(() => undefined);
+      }
+    },
+  };
+};

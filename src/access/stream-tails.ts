@@ -1,0 +1,106 @@
+import { changesAfter, noChanges, type AccessChanges } from '../domain/access-changes';
+import type { Recorded, TenantEvent } from '../domain/events';
+import type { EventLog, LoggedEvent } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { tenantEventOf } from '../ledger/fold';
+import { sharedRuns, type SharedRuns } from './shared-runs';
+
+/** What the tenants' own streams say about keys beyond what a read model shows, for as long as it lags. */
+export interface StreamTails {
+  /**
+   * Everything after a revision that was in the tenant's stream at this time (on the clock of this thread) or later.
+   * Fails with `tenant_unreadable` or `log_unavailable`.
+   */
+  read(tenantId: string, after: number, since: number): Promise<Tail>;
+  /** What was read before, however old. */
+  known(tenantId: string): Tail | undefined;
+  /** It is of no more use, unless another one was read meanwhile. */
+  forget(tail: Tail, tenantId: string): void;
+}
+
+export interface Tail {
+  readonly after: number;
+  /** The last revision that is in. */
+  readonly upTo: number;
+  /** When it was asked for. */
+  readonly at: number;
+  readonly changes: AccessChanges;
+  /** How many events are in it. */
+  readonly size: number;
+}
+
+/** Of all tails together, in events: the least recently read are dropped, and read again when they are needed. */
+const MOST_EVENTS = 100_000;
+
+const emptyTail = (after: number, at: number): Tail => ({
+  after,
+  upTo: after,
+  at,
+  changes: noChanges,
+  size: 0,
+});
+
+export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams): StreamTails => {
+  const tails = new Map<string, Tail>();
+  const reading = new Map<string, SharedRuns<Tail>>();
+  let events = 0;
+
+  const drop = (tenantId: string): void => {
+    events -= tails.get(tenantId)?.size ?? 0;
+    tails.delete(tenantId);
+  };
+
+  const keep = (tenantId: string, tail: Tail): Tail => {
+    drop(tenantId);
+    tails.set(tenantId, tail);
+    events += tail.size;
+    for (const oldest of tails.keys()) {
+      if (events <= MOST_EVENTS || oldest === tenantId) break;
+      drop(oldest);
+    }
+    return tail;
+  };
+
+  const takeOn = (tail: Tail, batch: readonly LoggedEvent[], tenantId: string): Tail => {
+    const decoded: Recorded<TenantEvent>[] = [];
+    for (const logged of batch)
+      decoded.push(tenantEventOf(logged, tail.upTo + decoded.length, tenantId, streams));
+    return {
+      ...tail,
+      upTo: tail.upTo + decoded.length,
+      size: tail.size + decoded.length,
+      changes: changesAfter(tail.changes, decoded),
+    };
+  };
+
+  /** Goes on from what was read before; only what came since is read. */
+  const readOn = async (tenantId: string, after: number, at: number): Promise<Tail> => {
+    const known = tails.get(tenantId);
+    const fits = known !== undefined && known.after <= after && after <= known.upTo;
+    let tail = fits ? { ...known, at } : emptyTail(after, at);
+    for await (const batch of log.readStream(streams.tenant(tenantId), tail.upTo))
+      tail = takeOn(tail, batch, tenantId);
+    return keep(tenantId, tail);
+  };
+
+  return {
+    known: (tenantId) => tails.get(tenantId),
+    forget: (tail, tenantId) => {
+      if (tails.get(tenantId) === tail) drop(tenantId);
+    },
+    read: async (tenantId, after, since) => {
+      const known = tails.get(tenantId);
+      if (known !== undefined && known.after <= after && known.at >= since)
+        return known.upTo >= after ? known : emptyTail(after, known.at);
+      // Most who ask meanwhile stand at the same revision.
+      const name = `${tenantId} ${after}`;
+      const runs = reading.get(name) ?? sharedRuns((at) => readOn(tenantId, after, at));
+      reading.set(name, runs);
+      try {
+        return await runs.since(since);
+      } finally {
+        if (!runs.isRunning()) reading.delete(name);
+      }
+    },
+  };
+};

@@ -1,0 +1,86 @@
+import type { HeldBy } from './authority';
+import type { TenantEvent } from './events';
+import type { Key } from './tenant';
+
+/** What a part of a tenant's stream says about its keys and Applications, whatever was before it. */
+export interface AccessChanges {
+  /** The keys that were added, by digest. */
+  readonly keys: ReadonlyMap<string, Key>;
+  /** The ids of keys. */
+  readonly revoked: ReadonlySet<string>;
+  readonly applications: ReadonlyMap<string, HeldBy>;
+  /** By Application, as they were last set. */
+  readonly permissions: ReadonlyMap<string, readonly string[]>;
+  readonly deletedApplications: ReadonlySet<string>;
+  readonly isTenantDeleted: boolean;
+}
+
+export const noChanges: AccessChanges = {
+  keys: new Map(),
+  revoked: new Set(),
+  applications: new Map(),
+  permissions: new Map(),
+  deletedApplications: new Set(),
+  isTenantDeleted: false,
+};
+
+export const changesAfter = (before: AccessChanges, events: readonly TenantEvent[]): AccessChanges => {
+  const keys = new Map(before.keys);
+  const revoked = new Set(before.revoked);
+  const applications = new Map(before.applications);
+  const permissions = new Map(before.permissions);
+  const deletedApplications = new Set(before.deletedApplications);
+  let { isTenantDeleted } = before;
+  for (const event of events)
+    switch (event.type) {
+      case 'ApplicationCreated': {
+        const { applicationId: id, applicationType: type } = event.data;
+        applications.set(id, { id, type, permissions: event.data.permissions });
+        break;
+      }
+      case 'ApplicationPermissionsSet':
+        permissions.set(event.data.applicationId, event.data.permissions);
+        break;
+      case 'ApplicationDeleted':
+        deletedApplications.add(event.data.applicationId);
+        break;
+      case 'KeyAdded': {
+        const { keyId: id, applicationId, digest, expiresAt } = event.data;
+        const expiry = expiresAt === undefined ? {} : { expiresAt };
+        keys.set(digest, { id, applicationId, revoked: false, ...expiry });
+        break;
+      }
+      case 'KeyRevoked':
+        revoked.add(event.data.keyId);
+        break;
+      case 'TenantDeleted':
+        isTenantDeleted = true;
+        break;
+      case 'TenantCreated':
+      case 'TenantUpdated':
+      case 'TenantPlanChanged':
+      case 'ApplicationRenamed':
+        break;
+    }
+  return { keys, revoked, applications, permissions, deletedApplications, isTenantDeleted };
+};
+
+/** A key as it is after the changes, given what was known of it before. What is revoked stays revoked. */
+export const keyAfter = (known: Key | undefined, digest: string, changes: AccessChanges): Key | undefined => {
+  const key = changes.keys.get(digest) ?? known;
+  if (key === undefined) return undefined;
+  const isRevoked = key.revoked || known?.revoked === true || changes.revoked.has(key.id);
+  return isRevoked === key.revoked ? key : { ...key, revoked: isRevoked };
+};
+
+/** The same for an Application; undefined: it is not there, or deleted. */
+export const applicationAfter = (
+  known: HeldBy | undefined,
+  id: string,
+  changes: AccessChanges,
+): HeldBy | undefined => {
+  const application = changes.applications.get(id) ?? known;
+  if (application === undefined || changes.deletedApplications.has(id)) return undefined;
+  const permissions = changes.permissions.get(id);
+  return permissions === undefined ? application : { ...application, permissions };
+};

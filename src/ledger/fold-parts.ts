@@ -1,0 +1,73 @@
+import type { Tenant } from '../domain/tenant';
+import type { Fold } from './fold';
+
+/**
+ * A fold as texts, each of them small: however large a tenant is, making or reading one of them takes a moment only.
+ * The first holds the tenant itself; each of the others some entries of one of its maps, in order.
+ */
+const ENTRIES = 500;
+
+type MapName = 'applications' | 'keys';
+
+interface MapPart {
+  readonly map: MapName;
+  readonly entries: readonly (readonly [string, unknown])[];
+}
+
+const entriesOf = function* (map: MapName, all: ReadonlyMap<string, unknown>): Generator<string> {
+  let entries: [string, unknown][] = [];
+  for (const entry of all) {
+    entries.push(entry);
+    if (entries.length < ENTRIES) continue;
+    yield JSON.stringify({ map, entries } satisfies MapPart);
+    entries = [];
+  }
+  if (entries.length > 0) yield JSON.stringify({ map, entries } satisfies MapPart);
+};
+
+export const partsOf = function* ({ tenant, ...fold }: Fold): Generator<string> {
+  if (tenant.status === 'absent') return yield JSON.stringify({ ...fold, tenant });
+  const { applications, keys, ...rest } = tenant;
+  yield JSON.stringify({ ...fold, tenant: rest });
+  yield* entriesOf('applications', applications);
+  yield* entriesOf('keys', keys);
+};
+
+const isStart = (value: Partial<Fold> | null): value is Fold =>
+  typeof value?.revision === 'number' &&
+  typeof value.eventId === 'string' &&
+  typeof value.tenant?.status === 'string';
+
+/** Puts the parts together again, one after the other. */
+export interface FoldAssembly {
+  /** False: it is not a part of a fold. */
+  add(part: string): boolean;
+  /** Undefined: nothing was added. */
+  fold(): Fold | undefined;
+}
+
+export const assembleFold = (): FoldAssembly => {
+  const maps = { applications: new Map<string, unknown>(), keys: new Map<string, unknown>() };
+  let start: Fold | undefined;
+
+  const addEntries = ({ map, entries }: Partial<MapPart>): boolean => {
+    if (map === undefined || !Object.hasOwn(maps, map) || !Array.isArray(entries)) return false;
+    for (const [name, value] of entries as MapPart['entries']) maps[map].set(name, value);
+    return true;
+  };
+
+  return {
+    add: (part) => {
+      const value = JSON.parse(part) as Partial<Fold & MapPart> | null;
+      if (value === null) return false;
+      if (start !== undefined) return addEntries(value);
+      if (!isStart(value)) return false;
+      start = value;
+      return true;
+    },
+    fold: () => {
+      if (start === undefined || start.tenant.status === 'absent') return start;
+      return { ...start, tenant: { ...start.tenant, ...maps } as unknown as Tenant };
+    },
+  };
+};

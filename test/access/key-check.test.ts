@@ -1,0 +1,368 @@
+import { randomUUID } from 'node:crypto';
+import { keyCheck, type CheckedKey, type KeyCheck } from '../../src/access/key-check';
+import type { App } from '../../src/app';
+import { monotonicMs } from '../../src/clock';
+import {
+  addKey,
+  createApplication,
+  deleteApplication,
+  revokeKey,
+  setPermissions,
+} from '../../src/domain/applications';
+import type { KeyStanding } from '../../src/domain/authority';
+import { createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
+import type { EventLog } from '../../src/event-log/event-log';
+import { digestOf } from '../../src/ledger/api-key';
+import { anEvent } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { OWNER } from '../support/given';
+import { byOperator, soon } from '../support/ledgers';
+import { openAppIn } from '../support/log-under-test';
+import { refusedWith, signal, until } from '../support/waiting';
+
+const apps: App[] = [];
+const openIn = async (folder: string): Promise<App> => {
+  const app = await openAppIn(folder);
+  apps.push(app);
+  return app;
+};
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close();
+});
+
+interface KnownKey {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  readonly digest: string;
+}
+
+const PERMISSIONS = ['tenant:read', 'tenant:update'];
+const newKey = () => ({
+  keyId: randomUUID(),
+  digest: digestOf(randomUUID()),
+  at: '2020-01-01T00:00:00.000Z',
+});
+
+const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): CheckedKey => ({
+  tenantId,
+  digest,
+  at: new Date().toISOString(),
+  deadline: soon(),
+});
+
+/** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
+const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
+  const folder = freshFolder();
+  const [here, elsewhere] = [await openIn(folder), await openIn(folder)];
+  let reads = { heads: 0, streams: 0 };
+  const outer = wish.around?.(here.log) ?? here.log;
+  const log: Pick<EventLog, 'head' | 'readStream'> = {
+    head: () => {
+      reads.heads += 1;
+      return outer.head();
+    },
+    readStream: (...args) => {
+      reads.streams += 1;
+      return outer.readStream(...args);
+    },
+  };
+  const check: KeyCheck = keyCheck({
+    log,
+    streams: here.streams,
+    ledger: here.ledger,
+    applications: () => here.projecting.reader('applications'),
+    isReady: () => true,
+    withoutLogMs: wish.withoutLogMs ?? 60_000,
+  });
+  const project = async (): Promise<void> => {
+    const head = await elsewhere.log.head();
+    if (head !== undefined) await elsewhere.projecting.catchUp(head.position, 10_000);
+  };
+  const write = (app: App, tenantId: string, decide: Decide) =>
+    app.ledger.execute(byOperator(tenantId, decide));
+  const customer = async (): Promise<KnownKey> => {
+    const [tenantId, applicationId, key] = [randomUUID(), randomUUID(), newKey()];
+    await write(
+      elsewhere,
+      tenantId,
+      createTenant({ name: 'A', ownerId: OWNER, includedMonthlyActiveTokens: 0 }),
+    );
+    const application = {
+      applicationId,
+      name: 'B',
+      type: 'management' as const,
+      permissions: PERMISSIONS,
+      key,
+    };
+    await write(elsewhere, tenantId, createApplication(application));
+    return { tenantId, applicationId, ...key };
+  };
+  return {
+    folder,
+    here,
+    elsewhere,
+    check,
+    project,
+    customer,
+    write,
+    reading: (key: KnownKey) => check.forReading(checked(key)),
+    readsSince: () => {
+      const since = reads;
+      reads = { heads: 0, streams: 0 };
+      return since;
+    },
+  };
+};
+
+const other = (key: KnownKey): KnownKey => ({ ...key, digest: digestOf(randomUUID()) });
+const permissionsOf = (standing: KeyStanding) =>
+  'application' in standing ? standing.application.permissions : standing.status;
+
+describe('a key that the read model shows', () => {
+  it('is good, and for 400 ms neither the log nor a stream is asked again', async () => {
+    const { customer, project, reading, readsSince } = await world();
+    const key = await customer();
+    await project();
+    expect(await reading(key)).toMatchObject({ status: 'good', keyId: key.keyId });
+    readsSince();
+    for (let i = 0; i < 100; i += 1) expect((await reading(key)).status).toBe('good');
+    expect(readsSince()).toEqual({ heads: expect.any(Number), streams: 0 });
+  });
+
+  it.each<[string, string, (key: KnownKey) => Decide]>([
+    ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
+    ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
+    ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
+  ])(
+    'and %s elsewhere is refused within a second, although the read model never moves',
+    async (_, status, what) => {
+      const { customer, project, reading, write, elsewhere, check } = await world();
+      const [key, neighbour] = [await customer(), await customer()];
+      await project();
+      expect((await reading(key)).status).toBe('good');
+      await write(elsewhere, key.tenantId, what(key));
+      await until(async () => (await reading(key)).status !== 'good', 1_000);
+      expect((await reading(key)).status).toBe(status);
+      expect((await check.atHead(checked(key))).status).toBe(status);
+      expect((await check.forWriting(checked(key))).status).toBe(status);
+      expect((await reading(neighbour)).status).toBe('good');
+    },
+  );
+
+  it.each<[string, string, (key: KnownKey) => Decide]>([
+    ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
+    ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
+    ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
+  ])('and %s by this process is refused at once', async (_, status, what) => {
+    const { customer, project, reading, write, here } = await world();
+    const key = await customer();
+    await project();
+    expect((await reading(key)).status).toBe('good');
+    await write(here, key.tenantId, what(key));
+    expect((await reading(key)).status).toBe(status);
+  });
+
+  it('and was seen to be revoked in its stream is refused at once, although an older proof still counts', async () => {
+    const { customer, project, reading, write, elsewhere, check } = await world();
+    const key = await customer();
+    await project();
+    expect((await reading(key)).status).toBe('good');
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    expect((await check.atHead(checked(key))).status).toBe('revoked');
+    expect((await reading(key)).status).toBe('revoked');
+    await project();
+    expect((await reading(key)).status).toBe('revoked');
+  });
+
+  it('has the permissions of its Application since, although the read model never moves', async () => {
+    const { customer, project, reading, write, elsewhere, check } = await world();
+    const key = await customer();
+    await project();
+    expect(permissionsOf(await reading(key))).toEqual(PERMISSIONS);
+    await write(elsewhere, key.tenantId, setPermissions(key.applicationId, ['log:read']));
+    await until(async () => (permissionsOf(await reading(key)) as string[])[0] === 'log:read', 1_000);
+    expect(permissionsOf(await check.atHead(checked(key)))).toEqual(['log:read']);
+  });
+
+  it('is refused from the moment that it expires, however long it is remembered', async () => {
+    const { customer, project, check, write, elsewhere } = await world();
+    const key = await customer();
+    const brief = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
+    await write(elsewhere, key.tenantId, addKey(key.applicationId, brief));
+    await project();
+    const at = (moment: string) => check.forReading({ ...checked({ ...key, ...brief }), at: moment });
+    expect((await at('2029-12-31T23:59:59.999Z')).status).toBe('good');
+    expect((await at('2030-01-01T00:00:00.000Z')).status).toBe('expired');
+  });
+});
+
+describe('a key that the read model does not show yet', () => {
+  it('is good at once, for reads and for writes', async () => {
+    const { customer, reading, check, write, elsewhere, project } = await world();
+    const key = await customer();
+    expect((await reading(key)).status).toBe('good');
+    await project();
+    const second = newKey();
+    await write(elsewhere, key.tenantId, addKey(key.applicationId, second));
+    expect((await check.forWriting(checked({ ...key, ...second }))).status).toBe('good');
+    expect((await reading({ ...key, ...second })).status).toBe('good');
+  });
+
+  it('is refused once it is revoked as well', async () => {
+    const { customer, reading, write, elsewhere } = await world();
+    const key = await customer();
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    expect((await reading(key)).status).toBe('revoked');
+  });
+});
+
+describe('a forged key', () => {
+  it('costs no fold, and the reads of many at once are shared', async () => {
+    const { customer, project, check, here, readsSince } = await world();
+    const key = await customer();
+    await project();
+    await check.forReading(checked(key));
+    readsSince();
+    const forged = Array.from({ length: 200 }, () => other(key));
+    for (const asking of [check.forReading, check.forWriting]) {
+      const standings = await Promise.all(forged.map((one) => asking(checked(one))));
+      expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+      const { heads, streams } = readsSince();
+      expect(heads).toBeLessThanOrEqual(20);
+      expect(streams).toBe(0);
+    }
+    expect(here.ledger.known(key.tenantId)).toBeUndefined();
+  });
+
+  it('naming a tenant whose events are not projected yet: the stream is read once for all', async () => {
+    const { customer, check, here, readsSince } = await world();
+    const key = await customer();
+    const forged = Array.from({ length: 100 }, () => other(key));
+    const standings = await Promise.all(forged.map((one) => check.forReading(checked(one))));
+    expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
+    expect(readsSince().streams).toBeLessThanOrEqual(10);
+    expect(here.ledger.known(key.tenantId)).toBeUndefined();
+  });
+});
+
+describe('a tenant whose stream cannot be read', () => {
+  it('is unreadable for reads and writes, and nobody else is', async () => {
+    const { customer, reading, check, elsewhere, project } = await world();
+    const [key, neighbour] = [await customer(), await customer()];
+    await project();
+    const stream = elsewhere.streams.tenant(key.tenantId);
+    await elsewhere.log.append(stream, [anEvent()], 2);
+    for (const parked of [false, true]) {
+      if (parked) await project();
+      expect(await refusedWith(check.atHead(checked(key)))).toBe('tenant_unreadable');
+      await until(async () => (await refusedWith(reading(key))) === 'tenant_unreadable', 1_000);
+      expect((await reading(neighbour)).status).toBe('good');
+    }
+  });
+});
+
+describe('a tenant with many changes beyond the read model', () => {
+  it('has them read once: later checks read only what came since', async () => {
+    const { customer, reading, write, elsewhere, project, check, readsSince } = await world();
+    const key = await customer();
+    await project();
+    for (let i = 0; i < 5; i += 1)
+      await write(elsewhere, key.tenantId, updateTenant({ name: `N${i}`, settings: {} }));
+    expect((await check.atHead(checked(key))).status).toBe('good');
+    readsSince();
+    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('good');
+    expect(readsSince().streams).toBeLessThanOrEqual(1);
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    expect((await check.atHead(checked(key))).status).toBe('revoked');
+  });
+});
+
+describe('while the log does not answer', () => {
+  const away = async (withoutLogMs?: number) => {
+    const silence = signal<never>();
+    let mode: 'there' | 'silent' | 'failing' = 'there';
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      head: async () => {
+        if (mode === 'failing') throw new Error('no connection');
+        return mode === 'silent' ? silence.given : log.head();
+      },
+    });
+    const all = await world({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
+    const key = await all.customer();
+    await all.project();
+    expect((await all.reading(key)).status).toBe('good');
+    return { ...all, key, be: (now: typeof mode) => (mode = now) };
+  };
+  const timed = async <T>(work: () => Promise<T>) => {
+    const begun = monotonicMs();
+    return { value: await work(), ms: monotonicMs() - begun };
+  };
+  const proofIsOver = async (one: Awaited<ReturnType<typeof away>>) => {
+    one.readsSince();
+    await until(async () => {
+      await one.reading(one.key);
+      return one.readsSince().heads > 0;
+    });
+  };
+
+  it.each(['silent', 'failing'] as const)('(%s) reads go on, and at most one waits for it', async (how) => {
+    const one = await away();
+    one.be(how);
+    await proofIsOver(one);
+    const unknown = other(one.key);
+    expect((await one.reading(unknown)).status).toBe('unknown');
+    const { value, ms } = await timed(() =>
+      Promise.all(Array.from({ length: 20 }, () => one.reading(one.key))),
+    );
+    expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
+    expect(ms).toBeLessThan(250);
+    expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
+    expect(await refusedWith(one.check.forWriting(checked(unknown)))).toBe('log_unavailable');
+    expect(await refusedWith(one.check.atHead(checked(one.key)))).toBe('log_unavailable');
+  });
+
+  it.each(['silent', 'failing'] as const)('(%s) for longer than agreed, reads are refused', async (how) => {
+    const one = await away(0);
+    one.be(how);
+    await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
+  });
+
+  it('what was known of a revocation still counts', async () => {
+    const one = await away();
+    await one.write(one.elsewhere, one.key.tenantId, revokeKey(one.key.keyId));
+    expect((await one.check.atHead(checked(one.key))).status).toBe('revoked');
+    one.be('failing');
+    await proofIsOver(one);
+    expect((await one.reading(one.key)).status).toBe('revoked');
+  });
+
+  it('and is back, nothing is missing', async () => {
+    const one = await away(0);
+    one.be('failing');
+    await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
+    one.be('there');
+    expect((await one.reading(one.key)).status).toBe('good');
+  });
+});
+
+describe('without read models', () => {
+  it('writes are checked by folding the tenant', async () => {
+    const { here, customer } = await world();
+    const key = await customer();
+    const check = keyCheck({
+      log: here.log,
+      streams: here.streams,
+      ledger: here.ledger,
+      applications: () => {
+        throw new Error('There is none.');
+      },
+      isReady: () => false,
+      withoutLogMs: 0,
+    });
+    expect((await check.forWriting(checked(key))).status).toBe('good');
+    expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
+    expect((await check.atHead(checked(key))).status).toBe('good');
+  });
+});

@@ -1,0 +1,50 @@
+import { sharedRuns } from '../../src/access/shared-runs';
+import { threadMs } from '../../src/clock';
+import { refusedWith, signal, until } from '../support/waiting';
+
+/** Runs that end when the test says so. */
+const heldRuns = () => {
+  const held: ReturnType<typeof signal<string>>[] = [];
+  const runs = sharedRuns(() => {
+    const run = signal<string>();
+    held.push(run);
+    return run.given;
+  });
+  return { runs, held };
+};
+
+describe('shared runs', () => {
+  it('give one run to all who asked before it began', async () => {
+    const { runs, held } = heldRuns();
+    const time = threadMs();
+    const waiting = [runs.since(time), runs.since(time), runs.since(time)];
+    held[0]!.give('first');
+    expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first']);
+    expect(held).toHaveLength(1);
+    expect(runs.isRunning()).toBe(false);
+  });
+
+  it('give those who ask during a run the next one, together', async () => {
+    const { runs, held } = heldRuns();
+    const early = runs.since(threadMs());
+    const late = [runs.since(threadMs()), runs.since(threadMs())];
+    expect(held).toHaveLength(1);
+    held[0]!.give('first');
+    await until(() => held.length === 2);
+    held[1]!.give('second');
+    expect(await early).toBe('first');
+    expect(await Promise.all(late)).toEqual(['second', 'second']);
+    expect(held).toHaveLength(2);
+  });
+
+  it('hand a failure to those who waited for that run only', async () => {
+    let fails = true;
+    const runs = sharedRuns(async () => {
+      if (fails) throw new Error('once');
+      return 'well';
+    });
+    expect(await refusedWith(runs.since(threadMs()))).toBe('Error: once');
+    fails = false;
+    expect(await runs.since(threadMs())).toBe('well');
+  });
+});

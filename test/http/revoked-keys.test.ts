@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { freshKey } from '../../src/cli/application-commands';
+import { addKey, deleteApplication, revokeKey, setPermissions } from '../../src/domain/applications';
+import { deleteTenant, type Decide } from '../../src/domain/tenant';
+import { beside, type Beside } from '../support/beside';
+import { ask, type Asking } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { fact, reportFacts } from '../support/reported-facts';
+import { startService, type Service } from '../support/service';
+import { stuckReadModel } from '../support/stuck';
+import { until } from '../support/waiting';
+
+type Customer = Awaited<ReturnType<Beside['newTenant']>>;
+
+/** What ends a key, wherever it is done. */
+const endings: readonly [string, (customer: Customer) => Decide][] = [
+  ['is revoked', ({ keyId }) => revokeKey(keyId)],
+  ['loses its Application', ({ id }) => deleteApplication(id)],
+  ['loses its tenant', () => deleteTenant()],
+];
+
+describe('a key, read with at two servers on one folder', () => {
+  let [one, two]: Service[] = [];
+  let by: Beside;
+  const servers = (): readonly Service[] => [one!, two!];
+  const get = async ({ url }: Service, key: string, more: Asking = {}) =>
+    ask(`${url}/tenants/self`, { key, ...more });
+  const allRead = async (key: string): Promise<void> => {
+    for (const server of servers()) expect((await get(server, key)).status).toBe(200);
+  };
+  const bothRefuseWithinASecond = async (key: string, status = 401): Promise<void> => {
+    const end = performance.now() + 1_000;
+    for (const server of servers())
+      await until(
+        async () => (await get(server, key)).status === status,
+        Math.max(0, end - performance.now()),
+        'a refusal',
+      );
+  };
+
+  beforeAll(async () => {
+    one = await startService();
+    two = await startService({ DATA_DIR: one.folder });
+    by = await beside(one);
+  });
+  afterAll(async () => {
+    for (const server of servers()) expect(await server.stop()).toBe(0);
+  });
+
+  describe('while the read model of keys is stuck', () => {
+    const stuckWhile = async (work: () => Promise<void>): Promise<void> => {
+      const stuck = stuckReadModel(one!.folder, 'applications');
+      try {
+        await work();
+      } finally {
+        stuck.goOn();
+      }
+    };
+
+    it.each(endings)('and %s: neither reads a second later, everybody else does', async (_, ending) => {
+      const [customer, neighbour] = [await by.newTenant(), await by.newTenant()];
+      await allRead(customer.key);
+      await stuckWhile(async () => {
+        await by.write(customer.tenantId, ending(customer));
+        await bothRefuseWithinASecond(customer.key);
+        for (const server of servers()) {
+          expectProblem(await get(server, customer.key), { status: 401, code: 'key_refused' });
+          const put = { key: customer.key, method: 'PUT', body: { name: 'B' } };
+          expectProblem(await get(server, customer.key, put), { status: 401, code: 'key_refused' });
+        }
+        await allRead(neighbour.key);
+        await allRead(one!.key);
+      });
+    });
+
+    it('and its tenant is deleted at one: that one refuses at once, the other within a second', async () => {
+      const { key } = await by.newTenant();
+      await allRead(key);
+      await stuckWhile(async () => {
+        const deleted = await get(one!, key, { method: 'DELETE' });
+        expect([deleted.status, deleted.headers.get('svc-read-pending')]).toEqual([204, 'true']);
+        expect((await get(one!, key)).status).toBe(401);
+        await bothRefuseWithinASecond(key);
+      });
+    });
+
+    it('and loses its permission: 403 at both', async () => {
+      const { key, id, tenantId } = await by.newTenant();
+      await allRead(key);
+      await stuckWhile(async () => {
+        await by.write(tenantId, setPermissions(id, ['tenant:update']));
+        await bothRefuseWithinASecond(key, 403);
+        const written = await get(two!, key, { method: 'PUT', body: { name: 'B' } });
+        expect(written.status).toBe(200);
+      });
+    });
+
+    it('and is new: it reads and writes at once', async () => {
+      const { id, tenantId } = await by.newTenant();
+      await stuckWhile(async () => {
+        const { key, wish } = freshKey(tenantId);
+        await by.write(tenantId, addKey(id, wish));
+        await allRead(key);
+      });
+    });
+  });
+
+  it.each(endings)('and %s behind a burst of facts: neither reads a second later', async (_, ending) => {
+    const [customer, neighbour, busy] = [await by.newTenant(), await by.newTenant(), await by.newTenant()];
+    await allRead(customer.key);
+    for (let i = 0; i < 20; i += 1) {
+      const facts = Array.from({ length: 1_000 }, () => fact('TokenCreated', randomUUID()));
+      await reportFacts(one!.folder, busy.tenantId, facts);
+    }
+    await by.write(customer.tenantId, ending(customer));
+    await bothRefuseWithinASecond(customer.key);
+    await allRead(neighbour.key);
+  });
+});

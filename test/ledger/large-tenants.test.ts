@@ -1,0 +1,130 @@
+import { threadMs } from '../../src/clock';
+import { keyStanding } from '../../src/domain/authority';
+import type { EventLog } from '../../src/event-log/event-log';
+import { anEvent } from '../support/events';
+import { freshFolder } from '../support/folders';
+import {
+  addKeys,
+  closeLedgers,
+  makeCustomer,
+  openLedger,
+  rename,
+  soon,
+  streams,
+  type Customer,
+  type OpenLedger,
+} from '../support/ledgers';
+
+afterEach(closeLedgers);
+
+const NOW = new Date().toISOString();
+
+/** Revokes all keys but the first. */
+const revokeMany = async (
+  { log }: OpenLedger,
+  { tenantId, applicationId, keyId }: Customer,
+): Promise<void> => {
+  const stream = streams.tenant(tenantId);
+  const ids: string[] = [];
+  let revision = -1;
+  for await (const batch of log.readStream(stream))
+    for (const event of batch) {
+      ({ revision } = event);
+      if (event.type === 'KeyAdded') ids.push((event.data as { keyId: string }).keyId);
+    }
+  const revoked = ids
+    .filter((id) => id !== keyId)
+    .map((id) => anEvent({ keyId: id, applicationId }, { type: 'KeyRevoked', metadata: { version: 1 } }));
+  for (let from = 0; from < revoked.length; from += 1_000)
+    ({ revision } = await log.append(stream, revoked.slice(from, from + 1_000), revision, 20_000));
+};
+
+/** The longest time that this thread was held while the work was done. */
+const longestHold = async (work: Promise<unknown>): Promise<number> => {
+  let longest = 0;
+  let going = true;
+  const watch = (last: number): void => {
+    const now = threadMs();
+    longest = Math.max(longest, now - last);
+    if (going) setImmediate(watch, now);
+  };
+  setImmediate(watch, threadMs());
+  await work;
+  going = false;
+  return longest;
+};
+
+describe('a tenant with 12,000 keys', () => {
+  it('is folded in a time that grows with them, and others go on meanwhile', async () => {
+    const folder = freshFolder();
+    const writer = await openLedger(folder);
+    const customer = await makeCustomer(writer);
+    await addKeys(writer.log, customer, 12_000);
+    await revokeMany(writer, customer);
+    await writer.close();
+
+    const one = await openLedger(folder);
+    const begun = threadMs();
+    const held = await longestHold(one.ledger.execute(rename(customer, 'First')));
+    // Quadratic, it took 22 s and held the thread for 4; the machine may be busy.
+    expect(threadMs() - begun).toBeLessThan(8_000);
+    expect(held).toBeLessThan(250);
+    const { fold } = await one.folds.known(customer.tenantId, soon());
+    if (fold.tenant.status !== 'active') throw new Error('It was made.');
+    const standings = [...fold.tenant.keys.keys()].map(
+      (digest) => keyStanding(fold.tenant, digest, NOW).status,
+    );
+    expect(standings.filter((status) => status === 'good')).toHaveLength(1);
+    expect(standings.filter((status) => status === 'revoked')).toHaveLength(12_000);
+    await one.close();
+
+    const again = await openLedger(folder);
+    const loaded = again.folds.known(customer.tenantId, soon());
+    expect(await longestHold(loaded)).toBeLessThan(250);
+    expect(again.eventsRead()).toBeLessThanOrEqual(600);
+    expect((await loaded).fold.tenant).toEqual(fold.tenant);
+  });
+});
+
+describe('two tenants of which only one has room in the cache', () => {
+  it('are both read whole, though each drives out the other', async () => {
+    const folder = freshFolder();
+    const writer = await openLedger(folder);
+    const customers = [await makeCustomer(writer), await makeCustomer(writer)];
+    for (const customer of customers) await addKeys(writer.log, customer, 700);
+    await writer.close();
+
+    const one = await openLedger(folder, (log) => log, 1);
+    for (let round = 0; round < 20; round += 1) {
+      const folds = await Promise.all(
+        customers.flatMap(({ tenantId }) => [
+          one.folds.atHead(tenantId, soon()),
+          one.folds.known(tenantId, soon()),
+        ]),
+      );
+      for (const { fold } of folds) expect(fold.revision).toBe(702);
+    }
+    for (const customer of customers) await one.ledger.execute(rename(customer, 'Well'));
+  });
+
+  it('keep the later state, also of one that was driven out while it was read', async () => {
+    const folder = freshFolder();
+    const holding: (() => Promise<void>)[] = [];
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      readStream: async function* (stream, after) {
+        yield* log.readStream(stream, after);
+        await holding.shift()?.();
+      },
+    });
+    const one = await openLedger(folder, around, 1);
+    const [customer, another] = [await makeCustomer(one), await makeCustomer(one)];
+    const other = await openLedger(folder);
+    holding.push(async () => {
+      await one.folds.known(another.tenantId, soon());
+      await other.ledger.execute(rename(customer, 'Meanwhile'));
+    });
+    const { fold } = await one.folds.atHead(customer.tenantId, soon());
+    expect(fold.tenant).toMatchObject({ name: 'Meanwhile' });
+  });
+});

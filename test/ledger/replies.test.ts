@@ -1,0 +1,210 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { copyFileSync, existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApplication } from '../../src/domain/applications';
+import { digestOf } from '../../src/ledger/api-key';
+import { MOST_REPLIES, replyKey } from '../../src/ledger/replies';
+import { eventsOf } from '../support/events';
+import { freshFolder } from '../support/folders';
+import {
+  byKey,
+  closeLedgers,
+  fillStream,
+  idempotent,
+  makeCustomer,
+  openLedger,
+  rename,
+  soon,
+  streams,
+  type Customer,
+  type OpenLedger,
+} from '../support/ledgers';
+import { until } from '../support/waiting';
+
+afterEach(closeLedgers);
+
+const requestOf = (key: string) => ({ key, scope: 'PUT /tenants/self' });
+
+const replyTo = (one: OpenLedger, { tenantId, applicationId }: Customer, key: string) =>
+  one.ledger.replyTo(tenantId, applicationId, requestOf(key), soon());
+
+const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
+  const db = new DatabaseSync(join(folder, 'snapshots.db'), { timeout: 5_000 });
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+};
+
+interface Kept {
+  readonly replies: number;
+  readonly revision: number;
+  readonly number: number;
+}
+
+const NOTHING: Kept = { replies: 0, revision: -1, number: 0 };
+
+const keptIn = (folder: string): Kept => {
+  if (!existsSync(join(folder, 'snapshots.db'))) return NOTHING;
+  const sql = 'SELECT (SELECT count(*) FROM replies) AS replies, revision, number FROM reply_marks';
+  return inFile(folder, (db) => {
+    const isThere = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'replies_by_number'`).get();
+    return ((isThere === undefined ? undefined : db.prepare(sql).get()) ?? NOTHING) as Kept;
+  });
+};
+
+/** A folder with a customer of this many remembered requests, which are kept. */
+const prepared = async (count: number) => {
+  const folder = freshFolder();
+  const one = await openLedger(folder);
+  const customer = await makeCustomer(one);
+  await fillStream(one.log, customer, count);
+  await one.folds.atHead(customer.tenantId, soon());
+  await one.close();
+  return { folder, customer };
+};
+
+describe('remembered requests', () => {
+  it('are kept beside the snapshots: a restarted program finds them without reading the history', async () => {
+    const { folder, customer } = await prepared(1_200);
+    expect(keptIn(folder)).toEqual({ replies: 1_200, revision: 1_202, number: 1_200 });
+    const again = await openLedger(folder);
+    expect(await replyTo(again, customer, 'key-0')).toMatchObject({ hash: 'body', revision: 3 });
+    expect(await replyTo(again, customer, 'key-1199')).toMatchObject({ revision: 1_202 });
+    expect(await replyTo(again, customer, 'key-1200')).toBeUndefined();
+    expect(again.eventsRead()).toBeLessThanOrEqual(2);
+  });
+
+  it('take no room in the memory of a process once they are kept', async () => {
+    const { folder, customer } = await prepared(1_200);
+    const again = await openLedger(folder);
+    const { replies } = await again.folds.known(customer.tenantId, soon());
+    expect([replies.revision(), replies.bytes()]).toEqual([1_202, 0]);
+  });
+
+  it('are exactly the newest 10,000, in memory, kept, and of any age', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one);
+    await fillStream(one.log, customer, MOST_REPLIES + 700);
+    const border = async (program: OpenLedger) => [
+      await replyTo(program, customer, 'key-699'),
+      (await replyTo(program, customer, 'key-700'))?.revision,
+    ];
+    expect(await border(one)).toEqual([undefined, 703]);
+    await until(() => keptIn(folder).revision === MOST_REPLIES + 702);
+    expect(keptIn(folder)).toMatchObject({ replies: MOST_REPLIES, number: MOST_REPLIES + 700 });
+    expect(await border(one)).toEqual([undefined, 703]);
+    const again = await openLedger(folder);
+    expect(await border(again)).toEqual([undefined, 703]);
+    // One that was forgotten may come again, and is then the newest.
+    await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
+    expect(await replyTo(again, customer, 'key-700')).toBeUndefined();
+    expect(await replyTo(one, customer, 'key-699')).toMatchObject({ revision: MOST_REPLIES + 703 });
+  });
+
+  it('count once, however many events a request causes', async () => {
+    const folder = freshFolder();
+    const one = await openLedger(folder);
+    const customer = await makeCustomer(one, { permissions: ['application:create', 'tenant:update'] });
+    const key = {
+      keyId: customer.keyId.replace(/^./, 'f'),
+      digest: digestOf('x'),
+      at: '2020-01-01T00:00:00.000Z',
+    };
+    const application = {
+      applicationId: key.keyId,
+      name: 'Two',
+      type: 'private' as const,
+      permissions: [],
+      key,
+    };
+    const two = idempotent('two', 'body', 'POST /applications');
+    await one.ledger.execute(
+      byKey(customer, createApplication(application), { ...two, permission: 'application:create' }),
+    );
+    await fillStream(one.log, customer, 600);
+    await one.folds.atHead(customer.tenantId, soon());
+    await until(() => keptIn(folder).number === 601);
+    const reply = await one.ledger.replyTo(
+      customer.tenantId,
+      customer.applicationId,
+      two.idempotency,
+      soon(),
+    );
+    expect(reply?.revision).toBe(3);
+  });
+
+  it('are told apart by Application', () => {
+    const request = { key: 'k', scope: 'PUT /tenants/self' };
+    expect(replyKey('a', request)).not.toBe(replyKey('b', request));
+  });
+
+  it('of two programs that write and keep at the same time are all found by both and by a third', async () => {
+    const folder = freshFolder();
+    const [one, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(one);
+    const count = 1_300;
+    for (let n = 0; n < count; n += 2)
+      await Promise.all(
+        [one, other].map((program, i) =>
+          program.ledger.execute(rename(customer, `N${n + i}`, idempotent(`own-${n + i}`))),
+        ),
+      );
+    await until(() => keptIn(folder).revision >= 900);
+    const revisions = new Map<string, number>();
+    for (const { revision, metadata } of await eventsOf(
+      one.log.readStream(streams.tenant(customer.tenantId)),
+    )) {
+      const { idempotency } = metadata as { idempotency?: { key: string } };
+      if (idempotency !== undefined) revisions.set(idempotency.key, revision);
+    }
+    expect(revisions.size).toBe(count);
+    for (const program of [one, other, await openLedger(folder)])
+      for (const [key, revision] of revisions)
+        expect(await replyTo(program, customer, key)).toMatchObject({ revision });
+    const numbers = inFile(folder, (db) => db.prepare('SELECT number FROM replies ORDER BY number').all());
+    expect(numbers.map((row) => row['number'])).toEqual(numbers.map((_, i) => i + 1));
+  });
+
+  it.each<[string, string]>([
+    ['of another log', `UPDATE reply_marks SET log = 'another'`],
+    ['of a history that is no more', `UPDATE reply_marks SET event_id = 'another'`],
+    ['beyond the log', 'UPDATE reply_marks SET revision = revision + 1000'],
+    ['without their table', 'DROP TABLE replies'],
+    ['without any mark', 'DELETE FROM reply_marks'],
+  ])('%s are read from the stream again', async (_, sql) => {
+    const { folder, customer } = await prepared(1_200);
+    inFile(folder, (db) => {
+      db.exec(`UPDATE replies SET revision = 5`);
+      db.exec(sql);
+    });
+    const again = await openLedger(folder);
+    expect(await replyTo(again, customer, 'key-7')).toMatchObject({ revision: 10 });
+    expect(again.eventsRead()).toBeGreaterThan(1_200);
+    await again.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
+    expect(await replyTo(again, customer, 'next')).toMatchObject({ revision: 1_203 });
+  });
+
+  it('that were kept anew by another program are noticed, and read again', async () => {
+    const { folder, customer } = await prepared(1_200);
+    const one = await openLedger(folder);
+    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
+    inFile(folder, (db) => {
+      db.exec(`UPDATE reply_marks SET epoch = 'another'`);
+      db.exec(`UPDATE replies SET revision = 11 WHERE key LIKE '%key-7'`);
+    });
+    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 11 });
+    await one.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
+  });
+
+  it('of another log that lie in the folder are replaced', async () => {
+    const [first, second] = [await prepared(1_200), await prepared(600)];
+    for (const file of readdirSync(first.folder))
+      if (file.startsWith('snapshots.db')) copyFileSync(join(first.folder, file), join(second.folder, file));
+    const one = await openLedger(second.folder);
+    expect(await replyTo(one, second.customer, 'key-599')).toMatchObject({ revision: 602 });
+    expect(await replyTo(one, second.customer, 'key-600')).toBeUndefined();
+  });
+});
