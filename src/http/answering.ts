@@ -1,3 +1,4 @@
+import { monotonicMs } from '../clock';
 import { isUnchanged, etagOf, ifMatch } from './conditions';
 import { headerOf, type ApiContext, type ApiParts, type Step } from './api-context';
 import { idempotencyOf } from './idempotency';
@@ -11,9 +12,6 @@ import { rememberedBy } from './remembered-by';
 import { rawBodyOf } from './request-body';
 import type { Reader } from '../../projections/projector';
 import type { Answer, Asked, Route } from './route';
-
-/** How long a write waits for the read models before it is answered as pending. */
-const SHOWN_WITHIN_MS = 2_000;
 
 const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
   const { key, at, traceId, deadline } = ctx.state;
@@ -38,12 +36,13 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
 };
 
 /**
- * A write is answered when the read models show it. If they cannot, it is durable all the same, and says so; while the
- * service starts no read is answered, so nothing is waited for.
+ * A write is answered when the read models show it. If they do not by the time that an answer is due, it is durable all
+ * the same, and says so; while the service starts no read is answered, so nothing is waited for.
  */
 const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
+  const left = parts.isReady() ? Math.max(0, ctx.state.deadline - monotonicMs()) : 0;
   const shown = await parts
-    .reached(position, parts.isReady() ? SHOWN_WITHIN_MS : 0)
+    .reached(position, left)
     .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');
