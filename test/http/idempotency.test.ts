@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beside, type Beside } from '../support/beside';
@@ -87,6 +87,25 @@ describe('idempotency', () => {
     const mine = await call({ key: other.key, method: 'PUT', body: { name: 'C' }, headers: { [OWN]: 'k' } });
     expect([mine.status, mine.json.modified_by]).toEqual([200, other.id]);
     expect(await by.count()).toBe(before + 2);
+  });
+
+  it('is kept with the event, with method and path without a trailing slash, beside the Application', async () => {
+    await put({ name: 'B' }, { [OWN]: 'kept-1' });
+    await put({ name: 'C' }, { [STANDARD]: 'kept-2' }, '/tenants/self/');
+    await call({ method: 'DELETE', headers: { [OWN]: 'kept-3' } });
+    const own = (await by.events()).filter(({ stream }) => stream.endsWith(`tenant-${tenantId}`)).slice(-3);
+    const sha256 = (body: string) => createHash('sha256').update(body).digest('hex');
+    expect(own.map(({ metadata }) => metadata)).toMatchObject([
+      { idempotency: { key: 'kept-1', scope: 'PUT /tenants/self', hash: sha256('{"name":"B"}') } },
+      { idempotency: { key: 'kept-2', scope: 'PUT /tenants/self', hash: sha256('{"name":"C"}') } },
+      { idempotency: { key: 'kept-3', scope: 'DELETE /tenants/self', hash: sha256('') } },
+    ]);
+    const created = (await by.events()).find(
+      ({ type, stream }) => type === 'ApplicationCreated' && stream.endsWith(tenantId),
+    );
+    const { applicationId } = created!.data as { applicationId: string };
+    for (const { metadata } of own)
+      expect(metadata).toMatchObject({ actor: { type: 'application', id: applicationId } });
   });
 
   it('is each method its own', async () => {
