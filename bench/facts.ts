@@ -18,7 +18,10 @@ const facts = (count: number) =>
   }));
 
 /** Appends so many facts about ten tenants. */
-export const appendFacts = async ({ log, streams }: App, count: number): Promise<void> => {
+export const appendFacts = async (
+  { log, streams }: Pick<App, 'log' | 'streams'>,
+  count: number,
+): Promise<void> => {
   const tenants = Array.from({ length: TENANTS }, () => randomUUID());
   const ends = new Map<string, number>();
   for (let done = 0; done < count; done += BATCH * TENANTS)

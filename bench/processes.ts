@@ -7,8 +7,8 @@ const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 
 type Environment = Readonly<Record<string, string>>;
 
-const start = (args: readonly string[], env: Environment): ChildProcess =>
-  spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env['PATH'] ?? '', ...env } });
+const start = (args: readonly string[], env: Environment, main = MAIN): ChildProcess =>
+  spawn(process.execPath, [main, ...args], { env: { PATH: process.env['PATH'] ?? '', ...env } });
 
 export const runToEnd = async (args: readonly string[], env: Environment): Promise<string> => {
   const child = start(args, env);
@@ -26,9 +26,9 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a server and waits until it says that it is ready. */
-export const startServer = async (env: Environment): Promise<Server> => {
-  const child = start(['serve'], { PORT: '0', OPS_PORT: '0', ...env });
+/** Starts a server, perhaps of another build, and waits until it says that it is ready. */
+export const startServer = async (env: Environment, main = MAIN): Promise<Server> => {
+  const child = start(['serve'], { PORT: '0', OPS_PORT: '0', ...env }, main);
   let told = '';
   const ready = new Promise<{ url: string; operations: string }>((resolve, reject) => {
     child.stderr?.on('data', (chunk: Buffer) => {

@@ -6,7 +6,7 @@ import { projections } from '../projections/projections';
 import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
-import type { EventLog, NewEvent, Position } from './event-log/event-log';
+import type { EventLog, NewEvent } from './event-log/event-log';
 import { sqliteEventLog, type Opening } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
 import { probeWriteLock, watched } from './event-log/writability';
@@ -17,7 +17,13 @@ import { sqliteKeyUses } from './key-uses/sqlite-key-uses';
 import { cachedFolds } from './ledger/folds';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
-import { openProjecting, type Elsewhere, type Projecting } from './projecting/projecting';
+import {
+  openProjecting,
+  type Elsewhere,
+  type Projecting,
+  type ProjectingParts,
+} from './projecting/projecting';
+import type { Assignment } from './projecting-threads';
 import type { ReplayParts } from './projecting/rebuild';
 import type { ReadModels } from './read-models/read-models';
 import { isGone } from './read-models/sqlite/lease-holder';
@@ -212,17 +218,17 @@ export const openApp = async (
 
 /** Projects until it is closed, in this thread, which does nothing else: it writes the read models by itself. */
 export const openProjector = (
-  configuration: Configuration,
-  onTrouble: OnTrouble,
-  onMoved: (generation: string, position: Position) => void,
+  { configuration, projections: names, holder }: Assignment,
+  hear: Pick<Required<ProjectingParts>, 'onTrouble' | 'onMoved' | 'onParked'>,
 ): Promise<{ close(): Promise<void> }> =>
   openingAll(async (closing) => {
     const folder = configuration.DATA_DIR;
     const streams = streamNames(configuration.STREAM_PREFIX);
-    const log = closing(await configuredLog(configuration, streams, onTrouble, 'reads'));
+    const log = closing(await configuredLog(configuration, streams, hear.onTrouble, 'reads'));
     const readModels = closing(await sqliteReadModels(readModelsIn(folder), writerInPlace));
-    const parts = { log, streams, readModels, program: programVersion(), onTrouble, onMoved };
-    const projecting = await openProjecting({ ...parts, projectors: projections });
+    const projectors = projections.filter(({ name }) => names.includes(name));
+    const parts = { log, streams, readModels, projectors, program: programVersion(), holder };
+    const projecting = await openProjecting({ ...parts, ...hear });
     closing({ close: projecting.stop });
     await projecting.start();
     return {};

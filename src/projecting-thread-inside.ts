@@ -1,18 +1,19 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openProjector } from './app';
-import type { Configuration } from './configuration';
 import { codeOf, messageOf } from './fault';
-import type { Told } from './projecting-thread';
+import type { Assignment, Report } from './projecting-threads';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
-const tell = (told: Told): void => port.postMessage(told);
+const report = (one: Report): void => port.postMessage(one);
 
 const onTrouble = (what: string, error: unknown): void =>
-  tell({ tell: 'trouble', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
-const opening = openProjector(workerData as Configuration, onTrouble, (generation, position) =>
-  tell({ tell: 'moved', generation, position }),
-);
+  report({ type: 'trouble', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
+const opening = openProjector(workerData as Assignment, {
+  onTrouble,
+  onMoved: (generation, position) => report({ type: 'moved', generation, position }),
+  onParked: (parked) => report({ type: 'parked', ...parked }),
+});
 
 opening.catch((error: unknown) => {
   onTrouble('Projecting cannot begin and is tried again.', error);

@@ -76,7 +76,9 @@ export const projectionsCommands = (): Command => {
   );
   command
     .command('status')
-    .description('show every generation: position, lag, rate, parked tenants, who projects, running rebuilds')
+    .description(
+      'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked',
+    )
     .addOption(jsonOption())
     .action((options: { json?: boolean }) => atDesk((desk) => projectionsStatus(desk, options)));
   command

@@ -83,6 +83,7 @@ export const projectionsStatus = async (desk: Desk, options: { json?: boolean })
     generations: await generationRows(desk),
     rebuilds: await rebuilds(desk),
   };
+  if (status.generations.some(({ role, parked }) => role === 'live' && parked > 0)) process.exitCode = 1;
   if (options.json === true) return printJson(status);
   printRecord({ head: status.head, projector: status.projector });
   process.stdout.write('\n');

@@ -12,7 +12,8 @@ import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
 import { makeLogger } from '../logger';
-import { projectingThread } from '../projecting-thread';
+import { parkedNotices } from '../parked-notices';
+import { projectingThreads } from '../projecting-threads';
 import { remembering } from '../read-models/remembering';
 import { ledgerStatus, type LedgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
@@ -127,7 +128,10 @@ export const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await makeLogger(configuration.LOG_LEVEL);
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what);
-  const app = await openApp(configuration, onTrouble, projectingThread(configuration, onTrouble));
+  const notices = parkedNotices(logger);
+  const elsewhere = projectingThreads(configuration, onTrouble, notices.parked);
+  const app = await openApp(configuration, onTrouble, elsewhere);
+  notices.watch(app.ledger.unreadable);
   const life: Life = { phase: 'starting', wasReady: false, progress: { events_done: 0, events_total: 0 } };
   const listeners: Listener[] = [];
 
@@ -136,6 +140,7 @@ export const serve = async (): Promise<void> => {
     const withinMs = configuration.SHUTDOWN_SECONDS * 1_000;
     await Promise.all(listeners.map((listener) => listener.close(withinMs)));
     await app.close();
+    notices.close();
   };
 
   const start = async (): Promise<void> => {

@@ -6,11 +6,15 @@ import { printJson, printRecord, printTable } from './output';
 
 export const statusCommand = (): Command =>
   new Command('status')
-    .description('show the event log, how far the read models are, and what is parked')
+    .description(
+      'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable',
+    )
     .addOption(jsonOption())
     .action((options: { json?: boolean }) =>
       atDesk(async ({ app }) => {
         const status = await ledgerStatus(app);
+        const isBlocked = [status.decisions, ...status.projections].some(({ parked }) => parked.length > 0);
+        if (isBlocked) process.exitCode = 1;
         if (options.json === true) return printJson(status);
         printRecord({ log: status.log.identity, head: status.log.head, projector: status.projector });
         const rows = status.projections.map(({ parked, lag_seconds, ...row }) => ({

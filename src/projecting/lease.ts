@@ -16,7 +16,7 @@ export interface Lease {
 const LEASE_MS = 2_500;
 
 /** A name that tells an operator which machine and process it is; the middle part tells one use from another. */
-const holderName = (): string => `${hostname()} ${randomUUID().slice(0, 8)} ${process.pid}`;
+export const holderName = (): string => `${hostname()} ${randomUUID().slice(0, 8)} ${process.pid}`;
 
 export const leaseOn = (
   readModels: ReadModels,
@@ -59,8 +59,8 @@ export const projectingLeases = (
   readModels: ReadModels,
   projectors: readonly Projector[],
   onTrouble: (what: string, error: unknown) => void,
+  me = holderName(),
 ): ProjectingLeases => {
-  const me = holderName();
   const leases = projectors.map(({ name, version }) => ({
     name,
     lease: leaseOn(readModels, projectingLease(name, version), onTrouble, LEASE_MS, me),

@@ -13,6 +13,7 @@ import {
 import { together } from '../together';
 import { liveFeed } from './feed';
 import { PARKED_KEY } from './fold-batch';
+import { parkedReports, type ParkedReport } from './parked-reports';
 import { projectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
@@ -52,6 +53,10 @@ export interface ProjectingParts {
   readonly onTrouble: (what: string, error: unknown) => void;
   /** Called after every commit of this process with what it shows now. */
   readonly onMoved?: Moved;
+  /** Called with who is parked in what this process projects, at first and whenever that has changed. */
+  readonly onParked?: (report: ParkedReport) => void;
+  /** The name under which it holds its leases. */
+  readonly holder?: string;
   /** Projects instead of this thread. */
   readonly elsewhere?: Elsewhere | undefined;
 }
@@ -85,17 +90,19 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const { log, streams, readModels, onTrouble } = parts;
   const tracks = await openTracks(parts.projectors, readModels, log);
   const steps = progress();
-  const leases = projectingLeases(readModels, parts.projectors, onTrouble);
+  const leases = projectingLeases(readModels, parts.projectors, onTrouble, parts.holder);
   const ending = new AbortController();
+  const reports = parkedReports(parts.onParked ?? (() => undefined));
   let running: Promise<unknown> = Promise.resolve();
 
-  const runOf = ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
+  const runOf = async ({ projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
     const name = generationName(generation.id);
     const moved = (position: Position): void => {
       steps.moved(name, position);
       parts.onMoved?.(name, position);
     };
-    return runInto(parts, projector, generation, moved, SHOW_MS);
+    const run = await runInto(parts, projector, generation, moved, SHOW_MS);
+    return { ...run, parkedChanged: () => reports.changed(name) };
   };
 
   const look = async (): Promise<void> => {
@@ -112,12 +119,14 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       onTrouble('The live feed broke and is tried again.', error),
     );
     const runs = projectionRuns({ runOf, feed, onTrouble });
+    reports.begin();
     try {
       let known = await readModels.asked(RETRY);
       for (let held = await leases.hold(); held.size > 0 && !ending.signal.aborted;) {
         const asked = await readModels.asked(RETRY).catch(() => known);
         await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
         known = asked;
+        await reports.look(among(tracks.live(), held));
         await pause(RENEW_MS, ending.signal);
         await look();
         held = await leases.hold();

@@ -42,6 +42,8 @@ export interface ProjectionRun {
   readonly setAside: SetAside;
   /** Called with what is visible now, whenever that has moved. */
   readonly moved: (position: Position) => void;
+  /** Called when another tenant is parked, or one no more, and that is visible. */
+  readonly parkedChanged?: () => void;
   /** While more is at hand, what is new may stay invisible for so long: that makes it cheaper. 0: nothing may. */
   readonly showWithinMs: number;
 }
@@ -129,11 +131,14 @@ const commitAll = async (run: ProjectionRun, start: Control, batches: AsyncItera
   const mayPutOff = puttingOff(run.showWithinMs);
   let { n } = start;
   let unseen: Position | undefined;
+  let isParkedUnseen = false;
   const show = async (): Promise<void> => {
     if (unseen === undefined) return;
     await generation.settle();
     run.moved(unseen);
+    if (isParkedUnseen) run.parkedChanged?.();
     unseen = undefined;
+    isParkedUnseen = false;
   };
   let next = batches.next();
   for (let batch = await next; batch.done !== true; batch = await next) {
@@ -145,6 +150,7 @@ const commitAll = async (run: ProjectionRun, start: Control, batches: AsyncItera
     if (!(await committing)) return false;
     n += 1;
     unseen = to.position;
+    isParkedUnseen ||= writes.some(({ collection }) => collection === PARKED);
     if (!isPutOff || !(await isAtHand(next))) await show();
   }
   await show();
@@ -216,7 +222,10 @@ const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried[
   for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
     const retried = await foldWaiting(run.projector, run.generation, tenant, batch, last, around(run));
     if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
-    if (retried.outcome !== 'more') return retried.outcome;
+    if (retried.outcome !== 'more') {
+      run.parkedChanged?.();
+      return retried.outcome;
+    }
     n += 1;
     tenant = retried.tenant;
   }

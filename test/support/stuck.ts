@@ -1,14 +1,29 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 
-/** Keeps a read model from moving, as a broken disk would, until it is told to go on. */
-export const stuckReadModel = (folder: string, projection: string): { goOn(): void } => {
+interface Hindered {
+  goOn(): void;
+}
+
+const hindered = (folder: string, projection: string, work: string): Hindered => {
   const db = new DatabaseSync(join(folder, 'read-models', `${projection}_v2_1.db`), { timeout: 5_000 });
-  db.exec(`CREATE TRIGGER stuck BEFORE UPDATE ON control BEGIN SELECT RAISE(ABORT, 'stuck'); END`);
+  db.exec(`CREATE TRIGGER hindered BEFORE UPDATE ON control BEGIN SELECT ${work}; END`);
   return {
     goOn: () => {
-      db.exec('DROP TRIGGER stuck');
+      db.exec('DROP TRIGGER hindered');
       db.close();
     },
   };
 };
+
+/** Keeps a read model from moving, as a broken disk would, until it is told to go on. */
+export const stuckReadModel = (folder: string, projection: string): Hindered =>
+  hindered(folder, projection, `RAISE(ABORT, 'stuck')`);
+
+/** Makes every commit of a read model take a second or more of its thread. */
+export const slowReadModel = (folder: string, projection: string): Hindered =>
+  hindered(
+    folder,
+    projection,
+    '(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000000) SELECT x FROM c))',
+  );

@@ -1,0 +1,178 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { openForWriting } from '../../src/sqlite/database';
+import { EXAMPLE, folderOfRelease010, keysOfRelease010 as keys } from '../support/earlier-folder';
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { operatorAt, type Operator } from '../support/operator';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/** It has its own event log, wherever the other stories keep theirs. */
+const OWN_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
+const NAMES = ['tenants', 'applications', 'logs', 'usage'];
+
+/** Takes one event out of the file, as a damaged disk or a hand would. Gives the id of the one after it. */
+const lose = (folder: string, stream: string, revision: number): string => {
+  const db = openForWriting(join(folder, 'events.db'), 'FULL');
+  const { changes } = db
+    .prepare('DELETE FROM events WHERE stream = ? AND revision = ?')
+    .run(stream, revision);
+  expect(changes).toBe(1);
+  const next = db.prepare('SELECT id FROM events WHERE stream = ? AND revision = ?');
+  const { id } = next.get(stream, revision + 1) as { id: string };
+  db.close();
+  return id;
+};
+
+interface Line {
+  readonly level: number;
+  readonly msg: string;
+  readonly tenant_id?: string;
+  readonly projections?: readonly string[];
+}
+
+const WARNING = 40;
+const INFO = 30;
+
+/** What the server has said about this tenant, apart from requests. */
+const linesOf = (service: Service): readonly Line[] =>
+  service
+    .stderr()
+    .split('\n')
+    .filter((text) => text.includes('"tenant_id"'))
+    .map((text) => JSON.parse(text) as Line)
+    .filter(({ tenant_id }) => tenant_id === EXAMPLE);
+
+interface Ready {
+  readonly status: string;
+  readonly projections: readonly {
+    readonly projection: string;
+    readonly parked: readonly {
+      readonly tenant_id: string;
+      readonly event_id: string;
+      readonly reason: string;
+    }[];
+  }[];
+  readonly decisions: { readonly parked: readonly { readonly tenant_id: string; readonly reason: string }[] };
+}
+
+const start = (folder: string): Promise<Service> => startService({ DATA_DIR: folder, ...OWN_LOG });
+
+describe('an event that is missing from a data folder of release 0.1.0', () => {
+  const REASON = `Events are missing from the log: the stream tenant-${EXAMPLE} lacks revision 60 before this event.`;
+  let folder: string;
+  let eventId: string;
+  let service: Service;
+  let operator: Operator;
+
+  const readyz = async () => {
+    const { status, json } = await ask(`${service.operationsUrl}/readyz`);
+    return { status, json: json as Ready };
+  };
+  const rename = (key: string, name: string) =>
+    ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
+
+  beforeAll(async () => {
+    folder = folderOfRelease010();
+    eventId = lose(folder, `tenant-${EXAMPLE}`, 60);
+    service = await start(folder);
+    operator = operatorAt(folder, OWN_LOG);
+  });
+  afterAll(() => service.stop());
+
+  it('is named by /readyz, which is still 200, and by one line of the log', async () => {
+    const { status, json } = await readyz();
+    expect([status, json.status]).toEqual([200, 'ready']);
+    const expected = { tenant_id: EXAMPLE, event_id: eventId, reason: REASON };
+    expect(json.projections.map(({ projection }) => projection)).toEqual(NAMES);
+    for (const { parked } of json.projections) expect(parked).toMatchObject([expected]);
+    expect(json.decisions.parked).toMatchObject([expected]);
+    await until(() => linesOf(service).length >= 2, 5_000);
+    const isAbout = (projections: unknown) => ({ level: WARNING, ...expected, projections });
+    expect(linesOf(service)).toMatchObject([
+      isAbout(expect.arrayContaining(NAMES)),
+      { level: WARNING, ...expected, msg: expect.stringContaining('tenant-ledger status') },
+    ]);
+    expect(linesOf(service)[0]?.msg).toContain('tenant-ledger projections parked');
+  });
+
+  it('is named by status and verify, with exit code 1', async () => {
+    const status = await operator.run('status');
+    expect([status.code, status.stderr]).toEqual([1, '']);
+    expect(status.stdout).toContain(REASON);
+    expect((await operator.run('projections status')).code).toBe(1);
+    const verified = await operator.run('projections verify');
+    expect(verified.code).toBe(1);
+    expect(verified.stderr).toContain(`logs: tenant ${EXAMPLE}, event ${eventId}. ${REASON}`);
+  });
+
+  it('stops the decisions about its tenant, and nobody else', async () => {
+    const refused = await rename(keys.example, 'Not now');
+    expect([refused.status, refused.json.code]).toEqual([503, 'tenant_unreadable']);
+    const made = await operator.run('tenant create --name Another --json');
+    expect(made.code).toBe(0);
+  });
+
+  it('is said once more at the next start, and not at every try', async () => {
+    await service.stop();
+    service = await start(folder);
+    await until(() => linesOf(service).length >= 1, 5_000);
+    expect((await operator.run('projections retry')).code).toBe(0);
+    await readyz();
+    await service.stop();
+    expect(linesOf(service).filter(({ projections }) => projections !== undefined)).toHaveLength(1);
+    service = await start(folder);
+  });
+
+  it('is accepted by set-aside: the read models go on, the decisions do not', async () => {
+    await until(() => linesOf(service).length >= 1, 5_000);
+    const done = await operator.json('projections set-aside', eventId, '--reason', 'Lost with a disk.');
+    expect(done).toEqual({
+      event_id: eventId,
+      tenant_id: EXAMPLE,
+      projections: [],
+      gap_accepted: NAMES,
+      retry: 'asked',
+    });
+    await until(
+      async () => (await readyz()).json.projections.every(({ parked }) => parked.length === 0),
+      5_000,
+    );
+    await until(() => linesOf(service).some(({ level }) => level === INFO), 5_000);
+    expect(linesOf(service).filter(({ level }) => level === INFO)).toMatchObject([
+      { msg: 'A tenant is parked no more.', projections: expect.arrayContaining(NAMES) },
+    ]);
+    const logs = () => ask(`${service.url}/logs?size=1`, { key: keys.example });
+    await until(async () => (await logs()).status === 200, 5_000);
+    expect((await logs()).json.pagination.total_items).toBe(530);
+    expect((await rename(keys.example, 'Not now')).json.code).toBe('tenant_unreadable');
+    expect((await operator.run('projections verify')).code).toBe(0);
+    expect((await operator.run('projections rebuild --all --if-equal')).code).toBe(0);
+  });
+});
+
+describe('an event that goes missing after the read models have it', () => {
+  it('is named by verify: the read models still show it', async () => {
+    const folder = folderOfRelease010();
+    await (await start(folder)).stop();
+    const copy = freshFolder();
+    cpSync(folder, copy, { recursive: true });
+    const operator = operatorAt(copy, OWN_LOG);
+    expect((await operator.run('projections verify')).code).toBe(0);
+    lose(copy, `activity-${EXAMPLE}`, 3);
+    const { code, stderr } = await operator.run('projections verify');
+    expect(code).toBe(1);
+    const reason = `Events are missing from the log: the stream activity-${EXAMPLE} lacks revision 3 before this event.`;
+    for (const name of ['logs', 'usage']) expect(stderr).toMatch(new RegExp(`^${name}: .*${reason}$`, 'm'));
+    rmSync(join(copy, 'read-models'), { recursive: true });
+    const status = await operator.run('projections verify');
+    expect([status.code, status.stderr.includes(reason)]).toEqual([1, true]);
+    const json = JSON.parse((await operator.run('status --json')).stdout) as Ready;
+    const parked = json.projections
+      .filter((one) => one.parked.length > 0)
+      .map(({ projection }) => projection);
+    expect(parked).toEqual(['logs', 'usage']);
+    expect(json.decisions.parked).toEqual([]);
+  });
+});
