@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../clock';
-import { masked } from '../domain/key-like';
+import { looksLikeKey } from '../domain/key-like';
 import { fault } from '../fault';
 import { gatherFields, putFields, setField } from './fields';
 import { securityHeaders } from './security-headers';
@@ -12,7 +12,7 @@ const ANSWER_WITHIN_MS = 1_900;
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** It is logged, kept and sent back: somebody's API key must not be. */
-const isTraceId = (text: string): boolean => TRACE_ID.test(text) && masked(text) === text;
+const isTraceId = (text: string): boolean => TRACE_ID.test(text) && !looksLikeKey(text);
 
 /** The request is here now: the time that its event will bear, and until when it is to be answered. */
 export const arrived = (ctx: ApiContext): void => {

@@ -1,17 +1,74 @@
 import { randomUUID, createHash } from 'node:crypto';
+import { crc32 as zlibCrc32 } from 'node:zlib';
 import * as fc from 'fast-check';
+import { crc32 } from '../../src/domain/key-format';
 import { looksLikeKey, masked } from '../../src/domain/key-like';
+import { nameFault } from '../../src/domain/names';
 import { makeKey } from '../../src/ledger/api-key';
 import { seed, seeded } from '../support/property';
 
 const key = fc.uuid().map(makeKey);
 const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
 
+describe('what is refused as a key', () => {
+  const anything = fc.string({ unit: 'binary', maxLength: 40 });
+
+  it(seeded('is every text with a key in it, wherever it stands'), () => {
+    fc.assert(
+      fc.property(key, anything, anything, (text, before, after) => {
+        expect(looksLikeKey(`${before}${text}${after}`)).toBe(true);
+      }),
+      { seed },
+    );
+  });
+
+  it(seeded('is a key that was cut or mistyped, at the beginning of a word'), () => {
+    const part = fc.stringMatching(/^key_[0-9a-zA-Z]{40,60}$/);
+    fc.assert(
+      fc.property(part, fc.constantFrom('', ' ', '-', '/', '(', 'My '), (text, before) => {
+        expect(looksLikeKey(`${before}${text}`)).toBe(true);
+      }),
+      { seed },
+    );
+  });
+
+  it(seeded('is no name that somebody chose'), () => {
+    const letter = fc.constantFrom('r', 'n', 'A', '7', '_', 'ü', 'キ');
+    const inside = fc.tuple(letter, fc.stringMatching(/^key_[0-9a-zA-Z]{0,80}$/)).map((two) => two.join(''));
+    const short = fc.stringMatching(/^key_[0-9a-zA-Z]{0,39}$/);
+    const word = fc.oneof(inside, short, fc.stringMatching(/^[0-9a-zA-Z]{1,100}$/), fc.string());
+    const name = fc.array(word, { maxLength: 4 }).map((words) => words.join(' '));
+    fc.assert(
+      fc.property(name, (text) => {
+        expect(looksLikeKey(text)).toBe(false);
+      }),
+      { seed, numRuns: 1_000 },
+    );
+  });
+
+  it.each([
+    'Turkey_Istanbul2026Production',
+    'turkey_0123456789abcdefghijABCDEFGHIJ0123456789abcdefghij',
+    'key_refused',
+    'key_0123456789abcdefghijABCDEFGHIJ012345678',
+    'KEY_0123456789abcdefghijABCDEFGHIJ0123456789',
+    'aB3'.repeat(20),
+  ])('is not %s', (text) => {
+    expect(looksLikeKey(text)).toBe(false);
+    expect(nameFault(text)).toBeUndefined();
+  });
+
+  it('has the checksum that everybody knows as CRC-32', () => {
+    for (const text of ['', 'a', '123456789', 'key_', 'x'.repeat(300)])
+      expect(crc32(text)).toBe(zlibCrc32(text));
+    expect(crc32('123456789')).toBe(0xcbf43926);
+  });
+});
+
 describe('what might be a key', () => {
   it(seeded('is every key, wherever it stands'), () => {
     fc.assert(
       fc.property(key, around, around, (text, before, after) => {
-        expect(looksLikeKey(`${before}${text}${after}`)).toBe(true);
         expect(masked(`${before}${text}${after}`)).toBe(`${before}key_***${after}`);
       }),
       { seed },
@@ -26,11 +83,17 @@ describe('what might be a key', () => {
         for (const part of text.match(/.{41}/g) ?? [])
           if (at < 12 || at > 46) expect(masked(`/${changed}/`)).not.toContain(part);
         expect(masked(text.slice(4))).toBe('key_***');
-        expect(looksLikeKey(text.slice(4))).toBe(true);
         expect(masked(text.slice(0, 50))).toBe('key_***');
       }),
       { seed },
     );
+  });
+
+  it('is not a trace id: it was accepted before', () => {
+    const line = JSON.stringify({ trace_id: 'aB3'.repeat(20), path: 'aB3'.repeat(20) });
+    expect(JSON.parse(masked(line))).toEqual({ trace_id: 'aB3'.repeat(20), path: 'key_***' });
+    const told = JSON.stringify({ path: `/"trace_id":"${'aB3'.repeat(20)}"` });
+    expect(masked(told)).not.toContain('aB3aB3');
   });
 
   it(seeded('is the shortest part that would do harm, at any place of a longer text'), () => {

@@ -37,6 +37,8 @@ describe('a key is nowhere but in the line that shows it', () => {
       `${canary}a`,
     ];
   };
+  /** Those that are recognised where a text would be kept; the others may be somebody's name. */
+  const recognised = (): readonly string[] => spoilt().filter((text) => text.startsWith('key_'));
   /** None of these may be found: a whole key, its secret part, or nearly all of it. */
   const secrets = (): readonly string[] => [
     canary,
@@ -72,7 +74,6 @@ describe('a key is nowhere but in the line that shows it', () => {
         await call(path);
       for (const method of ['PUT', 'DELETE', 'POST', 'OPTIONS']) await call(`/${text}`, {}, method, {});
       for (const header of [
-        'SVC-TRACE-ID',
         'If-None-Match',
         'Authorization',
         'BT-API-KEY',
@@ -85,14 +86,11 @@ describe('a key is nowhere but in the line that shows it', () => {
         'Host',
       ])
         await call('/tenants/self', { [header]: text });
-      await call('/tenants/self', { 'SVC-TRACE-ID': text }, 'PUT', { name: 'Traced' });
-      for (const header of ['SVC-IDEMPOTENCY-KEY', 'Idempotency-Key', 'If-Match', 'Content-Type'])
+      for (const header of ['If-Match', 'Content-Type'])
         await call('/tenants/self', { [header]: text }, 'PUT', { name: 'Named' });
       for (const body of [
         text,
         JSON.stringify(text),
-        JSON.stringify({ name: text }),
-        JSON.stringify({ name: `My key is ${text}.` }),
         JSON.stringify({ name: 'A', [text]: text }),
         JSON.stringify({ name: 'A', settings: { [text]: text } }),
         JSON.stringify({ name: 'A', settings: { fingerprint_tokens: text } }),
@@ -101,6 +99,14 @@ describe('a key is nowhere but in the line that shows it', () => {
         await call('/tenants/self', {}, 'PUT', body);
       seen(await ask(`${service.url}/tenants/self`, { key: text }));
       seen(await ask(`${service.url}/tenants/self`, { key: text, method: 'PUT', body: { name: 'B' } }));
+    }
+    for (const text of recognised()) {
+      await call('/tenants/self', { 'SVC-TRACE-ID': text });
+      await call('/nowhere', { 'SVC-TRACE-ID': text });
+      await call('/tenants/self', { 'SVC-TRACE-ID': text }, 'PUT', { name: 'Traced' });
+      for (const header of ['SVC-IDEMPOTENCY-KEY', 'Idempotency-Key'])
+        await call('/tenants/self', { [header]: text }, 'PUT', { name: 'Named' });
+      for (const name of [text, `My key is ${text}.`]) await call('/tenants/self', {}, 'PUT', { name });
     }
     expect(answers.length).toBeGreaterThan(300);
   });

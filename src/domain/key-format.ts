@@ -1,0 +1,35 @@
+/**
+ * The form of an API key: `key_` + the tenant's id (22 characters) + 27 random characters (160 bits) + 6 of checksum
+ * (CRC-32 of all before it), all base62 of fixed width.
+ */
+export const KEY_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+export const KEY_PATTERN = /^key_([0-9A-Za-z]{22})[0-9A-Za-z]{33}$/;
+export const CHECKSUM_LENGTH = 6;
+
+const POLYNOMIAL = 0xedb88320;
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte;
+  for (let bit = 0; bit < 8; bit += 1) rest = rest & 1 ? (rest >>> 1) ^ POLYNOMIAL : rest >>> 1;
+  return rest;
+});
+
+/** CRC-32 of a text of ASCII characters. */
+export const crc32 = (text: string): number => {
+  let crc = -1;
+  for (let at = 0; at < text.length; at += 1)
+    crc = (CRC_TABLE[(crc ^ text.charCodeAt(at)) & 0xff] ?? 0) ^ (crc >>> 8);
+  return (crc ^ -1) >>> 0;
+};
+
+/** So many digits are held exactly by a plain number. */
+export const SHORT_DIGITS = 8;
+
+export const shortFromBase62 = (text: string): number => {
+  let value = 0;
+  for (let at = 0; at < text.length; at += 1) value = value * 62 + KEY_ALPHABET.indexOf(text.charAt(at));
+  return value;
+};
+
+/** Has a text of this form the checksum of a key? A typing error has not. */
+export const hasChecksum = (key: string): boolean =>
+  shortFromBase62(key.slice(-CHECKSUM_LENGTH)) === crc32(key.slice(0, -CHECKSUM_LENGTH));
