@@ -5,6 +5,7 @@ import { lineWriter } from './line-writer';
 
 /** What the line about a request says. */
 export const REQUEST = 'request';
+export const REQUEST_FAILED = 'request failed';
 
 /** The last place before a line is written: nothing that might be a key gets past it. */
 const masking = (destination: DestinationStream): DestinationStream => ({
@@ -41,11 +42,21 @@ const stderrByTurns = (): DestinationStream => {
   return stream;
 };
 
+/** What a person at a terminal wants to see of a request, instead of a list of its members; other lines as they are. */
+export const withoutDetails = (line: string): string => {
+  const entry = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const { level, time, msg, method, route, status, ms, client_address, application_id, reason, err } = entry;
+  if (msg !== REQUEST && msg !== REQUEST_FAILED) return line;
+  const parts = [method, route ?? '(no route)', status, `${Math.round(Number(ms))} ms`, client_address];
+  const known = [application_id, reason].filter((part) => part !== null && part !== undefined);
+  return `${JSON.stringify({ level, time, msg: [...parts, ...known].join(' '), err })}\n`;
+};
+
 /** Lines go to stderr: JSON for programs, readable text on a terminal. Stdout belongs to data. */
 export const makeLogger = async (level: string): Promise<Logger> => {
   const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
   if (!process.stderr.isTTY) return pino(options, stderrByTurns());
   const { default: pretty } = await import('pino-pretty');
   const terminal = pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
-  return pino(options, masking({ write: (line) => void terminal.write(line) }));
+  return pino(options, masking({ write: (line) => void terminal.write(withoutDetails(line)) }));
 };

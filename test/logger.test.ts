@@ -2,6 +2,37 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { makeKey } from '../src/ledger/api-key';
+import { withoutDetails } from '../src/logger';
+
+describe('a request on a terminal', () => {
+  const entry = {
+    level: 30,
+    time: '2026-01-31T12:00:00.000Z',
+    trace_id: 'a',
+    method: 'GET',
+    route: '/tenants/self',
+    status: 200,
+    ms: 3.456,
+    client_address: '127.0.0.1',
+    application_id: 'app',
+    key_id: 'key',
+    msg: 'request',
+  };
+  const shown = (more: object) =>
+    JSON.parse(withoutDetails(`${JSON.stringify({ ...entry, ...more })}\n`)) as object;
+
+  it('is one line', () => {
+    const { level, time } = entry;
+    expect(shown({})).toEqual({ level, time, msg: 'GET /tenants/self 200 3 ms 127.0.0.1 app' });
+    expect(shown({ route: null, status: 401, application_id: null, reason: 'missing' })).toEqual({
+      level,
+      time,
+      msg: 'GET (no route) 401 3 ms 127.0.0.1 missing',
+    });
+    expect(shown({ msg: 'request failed', err: { stack: 'x' } })).toMatchObject({ err: { stack: 'x' } });
+    expect(shown({ msg: 'ready' })).toEqual({ ...entry, msg: 'ready' });
+  });
+});
 
 describe('the logger', () => {
   it('lets no key pass, wherever it stands in a line', () => {

@@ -7,8 +7,7 @@ import { noteRefusedAccess } from './refused-access';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
-const tellsCaller = (code: HttpProblemCode): boolean =>
-  (problems[code].status ?? 500) < 500 && code !== 'key_refused';
+const tellsCaller = (code: HttpProblemCode): boolean => (problems[code].status ?? 500) < 500;
 
 /** What a problem adds to its body. A reason or a revision is not among it. */
 const SHOWN = [
@@ -34,7 +33,16 @@ const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   if (code === 'internal_error') ctx.state.error = error;
 };
 
-const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
+/** The same for every reason: a stranger learns nothing from it, an honest client what to send. */
+const keyDetail = (header: string): string =>
+  `Send a good API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+
+const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts): string | undefined => {
+  if (code === 'key_refused') return keyDetail(headers.apiKey);
+  return tellsCaller(code) ? messageOf(error) : undefined;
+};
+
+const answer = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
   note(ctx, code, error);
@@ -45,12 +53,13 @@ const answer = (ctx: ApiContext, error: unknown, publicUrl: string): void => {
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
   if (typeof allow === 'string') ctx.set('Allow', allow);
   if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
+  const detail = detailOf(code, error, parts);
   const body = problemBody({
     code,
-    ...(tellsCaller(code) ? { detail: messageOf(error) } : {}),
+    ...(detail === undefined ? {} : { detail }),
     instance: ctx.path,
     traceId: ctx.state.traceId,
-    publicUrl,
+    publicUrl: parts.publicUrl,
     more: shown(error),
   });
   // It names what was sent: a path, a field. A key may have been sent there.
@@ -64,5 +73,5 @@ export const errorFrame =
   (ctx, next) =>
     next().catch((error: unknown) => {
       noteRefusedAccess(ctx, error, parts);
-      answer(ctx, error, parts.publicUrl);
+      answer(ctx, error, parts);
     });

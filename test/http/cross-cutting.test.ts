@@ -31,17 +31,19 @@ describe('every request', () => {
   });
 
   describe('trace id', () => {
-    it.each(['a', 'A-b_c.d:1-'.replace('_', '.'), 'x'.repeat(128), '00000000-0000-4000-8000-000000000000'])(
-      '%s is taken as it is',
-      async (trace) => {
-        expect((await call('/permissions', { 'SVC-TRACE-ID': trace })).headers.get('svc-trace-id')).toBe(
-          trace,
-        );
-        const refused = await call('/nowhere', { 'svc-trace-id': trace });
-        expect(refused.headers.get('svc-trace-id')).toBe(trace);
-        expect(refused.json.trace_id).toBe(trace);
-      },
-    );
+    it.each([
+      'a',
+      'A-b_c.d:1-'.replace('_', '.'),
+      'x'.repeat(128),
+      '00000000-0000-4000-8000-000000000000',
+      'aB3'.repeat(20),
+    ])('%s is taken as it is', async (trace) => {
+      expect((await call('/permissions', { 'SVC-TRACE-ID': trace })).headers.get('svc-trace-id')).toBe(trace);
+      const refused = await call('/nowhere', { 'svc-trace-id': trace });
+      expect(refused.headers.get('svc-trace-id')).toBe(trace);
+      expect(refused.json.trace_id).toBe(trace);
+      await until(() => linesOf(trace).length > 0);
+    });
 
     it.each(['', ' ', 'a b', 'x'.repeat(129), 'a,b', '<script>', 'a/b', 'é', '{"a":1}'])(
       '%j is replaced',
@@ -114,7 +116,9 @@ describe('every request', () => {
           route,
           status,
           ms: expect.any(Number),
+          client_address: '127.0.0.1',
           application_id: path.startsWith('/problems') ? null : expect.stringMatching(UUID),
+          key_id: path.startsWith('/problems') ? null : expect.stringMatching(UUID),
           msg: 'request',
         });
         expect(line!['ms']).toBeLessThan(2_000);
@@ -217,6 +221,7 @@ describe('settings', () => {
       type: `${PUBLIC_URL}/problems/key_refused`,
       traceHeader,
     });
+    expect((await call({})).json.detail).toContain('the header ACME-API-KEY');
     const traced = await call({ ...key, 'ACME-TRACE-ID': 'mine', 'SVC-TRACE-ID': 'not-mine' });
     expect(traced.headers.get('acme-trace-id')).toBe('mine');
     expect([...traced.headers.keys()].filter((name) => name.startsWith('svc'))).toEqual([]);

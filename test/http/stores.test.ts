@@ -51,6 +51,13 @@ describe('stores', () => {
       expectProblem(value, { status: 503, code: 'log_unavailable', instance: '/tenants/self' });
       expect(value.headers.get('retry-after')).toBe('1');
       expect(ms).toBeLessThan(2_500);
+      const lines = () =>
+        service
+          .stderr()
+          .split('\n')
+          .filter((line) => line.includes(String(value.json.trace_id)));
+      await until(() => lines().length > 0);
+      expect(lines().map((line) => (JSON.parse(line) as { level: number }).level)).toEqual([40]);
       const read = await timed(() => call());
       expect([read.value.status, read.value.json.name]).toEqual([200, 'Acme']);
       const many = await timed(() => Promise.all(Array.from({ length: 5 }, (_, i) => put(`C${i}`))));
