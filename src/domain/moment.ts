@@ -1,18 +1,32 @@
-const MOMENT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/i;
+const ZONE = String.raw`(Z|[+-]\d{2}(?::?\d{2})?)?`;
+const FRACTION = String.raw`[.,]\d{1,9}`;
+const EXTENDED = new RegExp(
+  String.raw`^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2}(?:${FRACTION})?))?${ZONE})?$`,
+  'i',
+);
+const BASIC = new RegExp(
+  String.raw`^(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(\d{2}(?:${FRACTION})?)?${ZONE})?$`,
+  'i',
+);
+
+/** An offset in the one form that every parser knows. */
+const zoneOf = (zone: string): string =>
+  zone.replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours: string, minutes = '00') => `${hours}:${minutes}`);
 
 /**
- * A moment in ISO 8601, in any of the forms that people write: with `Z`, with an offset, without one (UTC), or a date
- * alone (midnight UTC). Gives the one form that we keep, whose text order is its order, or undefined; so a moment that
- * lies outside the years 0000 to 9999 in UTC is none.
+ * A moment in ISO 8601, in any of the forms that people write: extended (`2026-01-31T12:00:00`) or basic
+ * (`20260131T120000`), with `Z`, with an offset, without one (UTC), or a date alone (midnight UTC); a fraction stands
+ * after a point or a comma. Gives the one form that we keep, whose text order is its order, or undefined; so a moment
+ * that lies outside the years 0000 to 9999 in UTC is none.
  */
 export const parseMoment = (text: string): string | undefined => {
-  const match = MOMENT.exec(text);
+  const match = EXTENDED.exec(text) ?? BASIC.exec(text);
   if (match === null) return undefined;
-  const [, date, time = '00:00', zone = 'Z'] = match;
-  const milliseconds = Date.parse(
-    `${date}T${time}${zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2').toUpperCase()}`,
-  );
-  if (Number.isNaN(milliseconds) || !isRealDate(date ?? '')) return undefined;
+  const [, year, month, day, hour = '00', minute = '00', second = '00', zone = 'Z'] = match;
+  const date = `${year}-${month}-${day}`;
+  const time = `${hour}:${minute}:${second.replace(',', '.')}`;
+  const milliseconds = Date.parse(`${date}T${time}${zoneOf(zone).toUpperCase()}`);
+  if (Number.isNaN(milliseconds) || !isRealDate(date)) return undefined;
   const moment = new Date(milliseconds).toISOString();
   return /^\d{4}-/.test(moment) ? moment : undefined;
 };
@@ -23,7 +37,7 @@ export const parseMoment = (text: string): string | undefined => {
  */
 export const parseBorder = (text: string): string | undefined => {
   const moment = parseMoment(text);
-  if (moment === undefined || !/\.\d{3}\d*[1-9]/.test(text)) return moment;
+  if (moment === undefined || !/[.,]\d{3}\d*[1-9]/.test(text)) return moment;
   return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;
 };
 
