@@ -69,7 +69,7 @@ const http = {
   unsupported_media_type: problem(
     415,
     'The body is not JSON.',
-    'Send JSON in UTF-8, uncompressed or compressed with gzip or deflate, with `Content-Type: application/json`.',
+    'Send JSON in UTF-8, uncompressed or with a `Content-Encoding` of `gzip`, `deflate` or `br`, with `Content-Type: application/json`. Other JSON types, as `application/merge-patch+json`, mean something else and are refused.',
   ),
   idempotency_key_reused: problem(
     422,

@@ -16,8 +16,9 @@ const REPLACEMENT = '\ufffd';
 const unsupported = () =>
   fault('unsupported_media_type', 'The body must be JSON in UTF-8, with Content-Type: application/json.');
 
+/** A type as `application/merge-patch+json` is JSON, too, but promises what this service does not do. */
 const mustBeJson = (ctx: ApiContext): void => {
-  const type = ctx.request.is('json', '+json');
+  const type = ctx.request.is('application/json');
   if (type === null) throw invalid({ body: ['is required'] });
   const charset = /charset=\s*"?([^\s;"]+)/i.exec(ctx.req.headers['content-type'] ?? '')?.[1];
   if (type === false || (charset !== undefined && !/^utf-?8$/i.test(charset))) throw unsupported();
@@ -28,6 +29,12 @@ const tooLarge = (limit: number) => fault('body_too_large', `The body is larger 
 /** Refused before a byte of it is read. The parser below would not: it takes lengths above 2^31 for small ones. */
 const mustBeSmall = (ctx: ApiContext, limit: number): void => {
   if (Number(ctx.req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+};
+
+/** The names of codings have no case; the parser below knows one of each. */
+const codingInLowerCase = ({ req: { headers } }: ApiContext): void => {
+  const coding = headers['content-encoding'];
+  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
 };
 
 const translated = (error: ParserError, limit: number): Error => {
@@ -48,7 +55,6 @@ export const requestBody = ({ bodyLimit }: ApiParts): Step => {
     enableTypes: ['json'],
     jsonLimit: `${bodyLimit}b`,
     strict: false,
-    extendTypes: { json: ['+json'] },
     onerror: (error, ctx) => {
       // What a given-up decompression left unread would block the connection.
       ctx.req.unpipe();
@@ -60,6 +66,7 @@ export const requestBody = ({ bodyLimit }: ApiParts): Step => {
   return async (ctx, next) => {
     mustBeJson(ctx);
     mustBeSmall(ctx, bodyLimit);
+    codingInLowerCase(ctx);
     await parse(ctx, async () => {
       arrived(ctx);
       const rawBody = rawBodyOf(ctx);

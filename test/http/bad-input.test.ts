@@ -223,6 +223,10 @@ describe('bad input', () => {
   describe('415', () => {
     it.each([
       'text/plain',
+      'application/merge-patch+json',
+      'application/json-patch+json',
+      'application/vnd.api+json',
+      'application/problem+json; charset=utf-8',
       'text/json',
       'application/x-www-form-urlencoded',
       'multipart/form-data; boundary=x',
@@ -267,7 +271,8 @@ describe('unusual input that is good', () => {
     ['application/json in capitals', '{"name":"A"}', { 'Content-Type': 'APPLICATION/JSON' }],
     ['a charset', '{"name":"A"}', { 'Content-Type': 'application/json; charset=UTF-8' }],
     ['a quoted charset', '{"name":"A"}', { 'Content-Type': 'application/json;charset="utf8"' }],
-    ['a JSON family type', '{"name":"A"}', { 'Content-Type': 'application/merge-patch+json' }],
+    ['a type with parameters', '{"name":"A"}', { 'Content-Type': 'Application/JSON; charset="utf-8"; v=1' }],
+    ['GZIP', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'GZIP' }],
     ['a byte order mark', '\ufeff{"name":"A"}', { 'Content-Type': 'application/json' }],
     ['gzip', gzipSync('{"name":"A"}'), { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }],
     [
