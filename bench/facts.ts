@@ -5,17 +5,23 @@ import { factTypes } from '../src/domain/facts';
 const TENANTS = 10;
 const BATCH = 100;
 
+/** Of each type. */
+const ENTITIES = 2_000;
+
+/** An id belongs to one type, as it does where ids are made at random. */
+const factOf = (type: string) => ({
+  id: randomUUID(),
+  type,
+  data: {
+    entityId: `${type.slice(0, 4)}-${Math.floor(Math.random() * ENTITIES)}`,
+    entityType: 'webhook',
+    operation: 'sent',
+  },
+  metadata: { version: 1 },
+});
+
 const facts = (count: number) =>
-  Array.from({ length: count }, (_, i) => ({
-    id: randomUUID(),
-    type: factTypes[i % factTypes.length] as string,
-    data: {
-      entityId: `entity-${Math.floor(Math.random() * 10_000)}`,
-      entityType: 'webhook',
-      operation: 'sent',
-    },
-    metadata: { version: 1 },
-  }));
+  Array.from({ length: count }, (_, i) => factOf(factTypes[i % factTypes.length] as string));
 
 /** Appends so many facts about ten tenants. */
 export const appendFacts = async (

@@ -47,10 +47,10 @@ const partsOfTypedEntity = async (
   entityType: string,
 ): Promise<readonly Part[]> => {
   const [head, typed] = (await Promise.all([
-    reader.get(tenantId, 'heads', headOf.entity(entityId)),
+    reader.get(tenantId, 'entities', entityId),
     reader.get(tenantId, 'heads', headOf.typedEntity(entityType, entityId)),
   ])) as readonly [EntityHead | undefined, { count: number } | undefined];
-  const run = head?.first_type === entityType ? head.first_run : 0;
+  const run = head?.type === entityType ? (head.alone ?? head.count) : 0;
   return [
     { line: 'by_entity', equal: [entityId], first: 1, last: run },
     { line: 'by_typed_entity', equal: [entityId, entityType], first: run + 1, last: typed?.count ?? run },
@@ -63,15 +63,19 @@ const partsOf = async (
   tenantId: string,
   { entityType, entityId }: LogFilter,
 ): Promise<readonly Part[]> => {
-  const whole = async (line: string, head: string, ...equal: readonly string[]): Promise<readonly Part[]> => {
-    const found = (await reader.get(tenantId, 'heads', head)) as { count: number } | undefined;
-    return [{ line, equal, first: 1, last: found?.count ?? 0 }];
+  const whole = async (
+    line: string,
+    [collection, key]: readonly [string, string],
+    ...equal: readonly string[]
+  ): Promise<readonly Part[]> => {
+    const head = (await reader.get(tenantId, collection, key)) as { count: number } | undefined;
+    return [{ line, equal, first: 1, last: head?.count ?? 0 }];
   };
   if (entityId !== undefined && entityType !== undefined)
     return partsOfTypedEntity(reader, tenantId, entityId, entityType);
-  if (entityId !== undefined) return whole('by_entity', headOf.entity(entityId), entityId);
-  if (entityType !== undefined) return whole('by_type', headOf.type(entityType), entityType);
-  return whole('by_number', headOf.tenant);
+  if (entityId !== undefined) return whole('by_entity', ['entities', entityId], entityId);
+  if (entityType !== undefined) return whole('by_type', ['heads', headOf.type(entityType)], entityType);
+  return whole('by_number', ['heads', headOf.tenant]);
 };
 
 /** The number of a row in the line that a filter follows. */

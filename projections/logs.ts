@@ -43,9 +43,10 @@ interface TenantHead extends Head {
  * entity: only from the first row of another type on do rows have a number among those of their own type, too.
  */
 export interface EntityHead extends Head {
-  readonly first_type: string;
-  /** So many rows came before the first one of another type. */
-  readonly first_run: number;
+  /** The type of its first row. */
+  readonly type: string;
+  /** So many rows came before the first one of another type. Left out: there is none. */
+  readonly alone?: number;
 }
 
 /** The entity types that occur besides those that every tenant knows, by when they occurred first. */
@@ -55,13 +56,12 @@ interface EntityTypes {
   readonly values: readonly string[];
 }
 
-/** The keys of the heads. */
+/** The keys of the heads. Those of entities are in a collection of their own, by the entity's id. */
 export const headOf = {
   tenant: 'tenant',
   type: (entityType: string): string => `type ${entityType}`,
-  entity: (entityId: string): string => `entity ${entityId}`,
   typedEntity: (entityType: string, entityId: string): string =>
-    `typed ${entityType.length} ${entityType} ${entityId}`,
+    `entity ${entityType.length} ${entityType} ${entityId}`,
   actor: (actorId: string): string => `actor ${actorId}`,
   operation: (operation: string): string => `operation ${operation}`,
 };
@@ -85,14 +85,15 @@ const withType = (now: Document | undefined, entityType: string): Document | und
 
 /** The number of an entity's next row, the one among the rows of its type where that is another one, and the heads. */
 const inEntity = (now: Document | undefined, typedNow: Document | undefined, type: string) => {
-  const head = (now as EntityHead | undefined) ?? { count: 0, first_type: type, first_run: 0 };
-  const count = head.count + 1;
-  if (head.first_run === head.count && head.first_type === type)
-    return { numbers: { entity_number: count }, head: { ...head, count, first_run: count }, typed: typedNow };
-  const before = (typedNow as Head | undefined)?.count ?? (head.first_type === type ? head.first_run : 0);
+  const { count: last, ...head } = (now as EntityHead | undefined) ?? { count: 0, type };
+  const count = last + 1;
+  if (head.alone === undefined && head.type === type)
+    return { numbers: { entity_number: count }, head: { count, type }, typed: typedNow };
+  const alone = head.alone ?? last;
+  const before = (typedNow as Head | undefined)?.count ?? (head.type === type ? alone : 0);
   return {
     numbers: { entity_number: count, typed_entity_number: before + 1 },
-    head: { ...head, count },
+    head: { count, type: head.type, alone },
     typed: { count: before + 1 },
   };
 };
@@ -106,7 +107,7 @@ const logged = (event: Recorded): readonly Change[] => {
     { collection: 'entity_types', key: TYPES },
     { collection: 'heads', key: headOf.tenant },
     { collection: 'heads', key: headOf.type(entityType) },
-    { collection: 'heads', key: headOf.entity(entityId) },
+    { collection: 'entities', key: entityId },
     { collection: 'heads', key: headOf.typedEntity(entityType, entityId) },
     { collection: 'heads', key: headOf.operation(operation) },
     ...(actor === undefined ? [] : [{ collection: 'heads', key: headOf.actor(actor.id) }]),
@@ -175,6 +176,7 @@ export const logs: Projector = {
       },
     },
     { name: 'entity_types', indexes: {} },
+    { name: 'entities', indexes: {} },
     { name: 'heads', indexes: {} },
   ],
   on: Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),

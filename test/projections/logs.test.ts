@@ -407,6 +407,40 @@ describe('a row of the log', () => {
   });
 });
 
+describe('a walk that goes on in another generation', () => {
+  const events = loggedOf(
+    Array.from({ length: 12 }, (_, i) => ({
+      tenantId: TENANT,
+      type: i % 3 === 0 ? 'CardRead' : 'TokenRead',
+      data: { entityId: `e${i % 2}` },
+      recordedMs: START + i,
+      id: idOf(i),
+    })),
+  );
+  const filters: readonly LogFilter[] = [
+    {},
+    { entityType: 'token' },
+    { entityId: 'e1' },
+    { entityId: 'e1', entityType: 'token' },
+  ];
+
+  it.each(filters)('neither misses nor repeats a row where rows have other numbers: %j', async (filter) => {
+    const before = await projected(logs, events);
+    const all = await walkLogs(before, TENANT, filter, 99);
+    for (const missing of events) {
+      const after = await projected(
+        logs,
+        events.filter((event) => event !== missing).map((event, revision) => ({ ...event, revision })),
+      );
+      for (const [i, last] of all.entries())
+        for (const limit of [1, 2, 99]) {
+          const left = idsOf(all.slice(i + 1)).filter((id) => id !== missing.id);
+          expect(idsOf(await walkLogs(after, TENANT, filter, limit, last))).toEqual(left.slice(0, limit));
+        }
+    }
+  });
+});
+
 describe('the entity types of a tenant', () => {
   const seen = (entityType: string): Told => ({
     tenantId: TENANT,
