@@ -10,7 +10,8 @@ import type { Position } from '../event-log/event-log';
  */
 export interface ReadModels {
   /**
-   * Opens a generation and makes it, empty and bound to this log, if it is not there. `inBulk` puts off what only
+   * Opens a generation and makes it, empty and bound to this log, if it is not there; one that is removed is not made
+   * again (`generation_removed`). `inBulk` puts off what only
    * questions need, so that it is filled faster: `finish` makes up for it, and so does the next `open` without it. Until
    * then it can be filled, and asked for its control state, for documents to `load`, and for its parked tenants.
    */
@@ -23,12 +24,27 @@ export interface ReadModels {
   generations(): Promise<readonly GenerationId[]>;
   /** Closes a generation in this process. It must not be used any more. */
   shut(id: GenerationId): Promise<void>;
-  /** Removes a generation for good. Nothing must point at it. */
+  /** Removes a generation for good. Nothing must point at it. Others who have it open can go on reading it. */
   drop(id: GenerationId): Promise<void>;
 
   pointer(projection: string, version: number): Promise<Pointer | undefined>;
-  /** Moves the pointer if it is still where the caller believes; false if it is not. */
+  /**
+   * Moves the pointer if it is still where the caller believes and names nothing that is removed; false, and nothing
+   * changed, otherwise.
+   */
   point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): Promise<boolean>;
+  /** The generations that are not live now, but were within the last so many milliseconds: others may still read them. */
+  liveLately(projection: string, version: number, withinMs: number): Promise<readonly number[]>;
+
+  /**
+   * Decides in one step that a generation goes. False, and nothing changed, while it is live or anybody holds a certain
+   * lease. From then on it is neither previous nor pointed at again, and once it is dropped it is not made again.
+   */
+  markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
+  /** It is to go, or gone. Never true of one that is live. */
+  isRemoved(id: GenerationId): Promise<boolean>;
+  /** A number for a new generation of this projection and version. None is given twice. */
+  nextNumber(projection: string, version: number): Promise<number>;
 
   /**
    * Takes or renews a lease: true if it is now held by `holder`. A lease only saves work, it protects nothing: that is
@@ -65,6 +81,14 @@ export const generationName = ({ projection, version, generation }: GenerationId
 export interface Pointer {
   readonly live: number;
   readonly previous?: number;
+}
+
+/** What keeps a generation from being removed. */
+export interface RemovalRefused {
+  /** Somebody holds this lease. */
+  readonly held: string;
+  /** It is live. If that does not matter, its pointer goes with it. */
+  readonly live: boolean;
 }
 
 export interface Generation extends Reader {

@@ -3,7 +3,15 @@ import { join } from 'node:path';
 import { problems } from '../../src/problems';
 
 /** Faults that never leave the process: each is caught and turned into another one. */
-const INTERNAL = ['no_answer', 'expired', 'not_open', 'stream_changed', 'failed', 'commit_failed'];
+const INTERNAL = [
+  'no_answer',
+  'expired',
+  'not_open',
+  'generation_removed',
+  'stream_changed',
+  'failed',
+  'commit_failed',
+];
 
 const SOURCE = join(__dirname, '..', '..', '..', 'src');
 

@@ -68,10 +68,12 @@ const tenantNumbers = (db: Database) => {
 
 const MOST_NUMBERS = 100_000;
 
-const create = (db: Database, collections: readonly Collection[], log: string): void =>
+/** Who opens what is there does not wait for its writer. */
+const create = (db: Database, collections: readonly Collection[], log: string): void => {
+  const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
+  if (made.get() !== undefined) return;
   inTransaction(db, () => {
-    const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`).get();
-    if (made !== undefined) return;
+    if (made.get() !== undefined) return;
     db.exec(`CREATE TABLE control (
       only INTEGER PRIMARY KEY CHECK (only = 1), n INTEGER NOT NULL, position TEXT, event_id TEXT, log TEXT NOT NULL
     ) STRICT;`);
@@ -79,6 +81,7 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
     db.exec(createTenants);
     for (const collection of collections) db.exec(createHeap(collection));
   });
+};
 
 /**
  * The writing side of one generation's file. One transaction is the commit; it stays open while commits are put off, since

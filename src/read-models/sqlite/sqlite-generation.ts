@@ -60,6 +60,8 @@ export const sqliteGeneration = (
 ): SqliteGeneration => {
   const db = openForReading(path);
   const reader = generationReader(db, collections);
+  // SQLite opens the rest of its files at the first question: from then on they may be removed under it.
+  reader.control();
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
   let isFilling = inBulk;
   let isPutOff = false;

@@ -1,28 +1,25 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
-import { openForReading } from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
   generationName,
   PARKED,
   STREAMS,
-  type Asked,
   type Generation,
   type GenerationId,
   type ReadModels,
 } from '../read-models';
-import { isGone } from './lease-holder';
+import { openIndexReader } from './index-reader';
 import { sqliteGeneration } from './sqlite-generation';
-import { generationPath, indexPath, type WriteRequest } from './writer';
+import { generationPath, generationsIn, indexPath, type WriteRequest } from './writer';
 
 const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
 
 /** The indexes of a large generation take their time. Its keys too, but those who fill wait for them in place. */
 const INDEX_MS = 1_800_000;
-const FILE = /^([a-z_]+)_v([0-9]+)_([0-9]+)\.db$/;
 
 const writingThread = (folder: string): Thread =>
   startThread(join(__dirname, 'writer-thread.js'), { folder });
@@ -46,10 +43,7 @@ export const sqliteReadModels = async (
     throw error;
   });
 
-  const index = openForReading(indexPath(folder));
-  const pointer = index.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
-  const holder = index.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
-  const askings = index.prepare('SELECT times, note FROM askings WHERE what = ?');
+  const index = openIndexReader(indexPath(folder));
   const open = new Map<string, ReturnType<typeof sqliteGeneration>>();
 
   const openGeneration = async (
@@ -59,7 +53,11 @@ export const sqliteReadModels = async (
     inBulk = false,
   ): Promise<Generation> => {
     const collections = [...own, ...[PARKED, STREAMS].map((name) => ({ name, indexes: {} }))];
-    const makeOpen = () => send({ do: 'open', id, collections, log, inBulk });
+    const makeOpen = () =>
+      send({ do: 'open', id, collections, log, inBulk }).catch((error: unknown) => {
+        if ((error as Fault).more['cause'] !== 'generation_removed') throw error;
+        throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+      });
     await makeOpen();
     const known = open.get(generationName(id));
     if (known !== undefined) {
@@ -78,11 +76,6 @@ export const sqliteReadModels = async (
     return generation;
   };
 
-  const heldNow = (what: string): { holder: string; note: string } | undefined => {
-    const held = holder.get(what, Date.now()) as { holder: string; note: string } | undefined;
-    return held === undefined || isGone(held.holder) ? undefined : held;
-  };
-
   const shut = (id: GenerationId): void => {
     open.get(generationName(id))?.close();
     open.delete(generationName(id));
@@ -98,24 +91,19 @@ export const sqliteReadModels = async (
       shut(id);
       await send({ do: 'drop', id });
     },
-    generations: async () =>
-      readdirSync(folder).flatMap((file) => {
-        const match = FILE.exec(file);
-        if (match === null) return [];
-        return [{ projection: match[1] as string, version: Number(match[2]), generation: Number(match[3]) }];
-      }),
-    pointer: async (projection, version) => {
-      const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-      if (row === undefined) return undefined;
-      return { live: row.live, ...(row.previous === null ? {} : { previous: row.previous }) };
-    },
+    generations: async () => generationsIn(folder),
+    pointer: async (projection, version) => index.pointer(projection, version),
     point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
+    liveLately: async (projection, version, withinMs) => index.liveLately(projection, version, withinMs),
+    markRemoved: (id, unless) => send({ do: 'markRemoved', id, unless }),
+    isRemoved: async (id) => index.isRemoved(id),
+    nextNumber: (projection, version) => send({ do: 'nextNumber', projection, version }),
     lease: (what, who, forMs, note = '') => send({ do: 'lease', what, holder: who, forMs, note }),
     release: (what, who) => send({ do: 'release', what, holder: who }),
-    leaseHolder: async (what) => heldNow(what)?.holder,
-    leaseNote: async (what) => heldNow(what)?.note,
+    leaseHolder: async (what) => index.held(what)?.holder,
+    leaseNote: async (what) => index.held(what)?.note,
     ask: (what, note = '') => send({ do: 'ask', what, note }),
-    asked: async (what) => (askings.get(what) as Asked | undefined) ?? { times: 0, note: '' },
+    asked: async (what) => index.asked(what),
     close: async () => {
       for (const generation of open.values()) generation.close();
       index.close();

@@ -1,5 +1,6 @@
-import { rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
 import {
@@ -8,6 +9,7 @@ import {
   type DocumentKey,
   type GenerationId,
   type Pointer,
+  type RemovalRefused,
 } from '../read-models';
 import { openGenerationWriter, type GenerationWriter, type OnWrite, type Writes } from './generation-writer';
 import { openIndexWriter } from './index-writer';
@@ -40,6 +42,8 @@ export type WriteRequest =
       readonly to: Pointer;
       readonly believed: Pointer | undefined;
     }
+  | { readonly do: 'markRemoved'; readonly id: GenerationId; readonly unless: RemovalRefused }
+  | { readonly do: 'nextNumber'; readonly projection: string; readonly version: number }
   | {
       readonly do: 'lease';
       readonly what: string;
@@ -58,6 +62,20 @@ export const indexPath = (folder: string): string => join(folder, 'index.db');
 export const generationPath = (folder: string, id: GenerationId): string =>
   join(folder, `${generationName(id)}.db`);
 
+const FILE = /^([a-z_]+)_v([0-9]+)_([0-9]+)\.db$/;
+
+export const generationsIn = (folder: string): readonly GenerationId[] =>
+  readdirSync(folder).flatMap((file) => {
+    const match = FILE.exec(file);
+    if (match === null) return [];
+    return [{ projection: match[1] as string, version: Number(match[2]), generation: Number(match[3]) }];
+  });
+
+const numbersIn = (folder: string, projection: string, version: number): readonly number[] =>
+  generationsIn(folder)
+    .filter((id) => id.projection === projection && id.version === version)
+    .map((id) => id.generation);
+
 export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
   const index = openIndexWriter(indexPath(folder));
   const generations = new Map<string, GenerationWriter>();
@@ -73,18 +91,24 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
     generations.delete(generationName(id));
   };
 
+  /** What is there is opened and never made: it may be removed at this very moment. */
+  const openGeneration = (request: Extract<WriteRequest, { do: 'open' }>): GenerationWriter => {
+    const { id, collections, log, inBulk } = request;
+    const path = generationPath(folder, id);
+    const openAt = (place: string) => openGenerationWriter(place, collections, log, inBulk, onWrite);
+    if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
+    return index.unlessRemoved(id, () => openAt(path));
+  };
+
   const write = (request: WriteRequest): unknown => {
     switch (request.do) {
       case 'ready':
         return true;
       case 'open': {
-        const path = generationPath(folder, request.id);
         const name = generationName(request.id);
-        const { collections, log, inBulk } = request;
         const known = generations.get(name);
-        if (known === undefined)
-          generations.set(name, openGenerationWriter(path, collections, log, inBulk, onWrite));
-        else if (!inBulk) known.finish();
+        if (known === undefined) generations.set(name, openGeneration(request));
+        else if (!request.inBulk) known.finish();
         return true;
       }
       case 'finish':
@@ -106,6 +130,12 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
         return generation(request.id).settle();
       case 'point':
         return index.point(request.projection, request.version, request.to, request.believed);
+      case 'markRemoved':
+        return index.markRemoved(request.id, request.unless);
+      case 'nextNumber': {
+        const { projection, version } = request;
+        return index.nextNumber(projection, version, numbersIn(folder, projection, version));
+      }
       case 'lease':
         return index.lease(request.what, request.holder, request.forMs, request.note);
       case 'release':

@@ -1,0 +1,77 @@
+import { dataVersion, openForReading } from '../../sqlite/database';
+import type { Asked, GenerationId, Pointer } from '../read-models';
+import { removalOf } from './index-writer';
+import { isGone } from './lease-holder';
+
+/** What one process sees of `index.db`. */
+export interface IndexReader {
+  pointer(projection: string, version: number): Pointer | undefined;
+  liveLately(projection: string, version: number, withinMs: number): readonly number[];
+  isRemoved(id: GenerationId): boolean;
+  held(what: string): Held | undefined;
+  asked(what: string): Asked;
+  close(): void;
+}
+
+interface Held {
+  readonly holder: string;
+  readonly note: string;
+}
+
+interface Known {
+  readonly pointer: Pointer | undefined;
+  readonly left: readonly { readonly generation: number; readonly left_at: number }[];
+}
+
+export const openIndexReader = (path: string): IndexReader => {
+  const db = openForReading(path);
+  const changes = dataVersion(db);
+  const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
+  const left = db.prepare('SELECT generation, left_at FROM switches WHERE projection = ? AND version = ?');
+  const removed = db.prepare(`SELECT 1 FROM askings WHERE what = ? AND NOT EXISTS (
+    SELECT 1 FROM pointers WHERE projection = ? AND version = ? AND live = ?)`);
+  const holder = db.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
+  const askings = db.prepare('SELECT times, note FROM askings WHERE what = ?');
+
+  const read = (projection: string, version: number): Known => {
+    const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
+    // After the pointer: of a switch in between both sides are then known.
+    const rows = left.all(projection, version) as unknown as Known['left'];
+    if (row === undefined) return { pointer: undefined, left: rows };
+    const previous = row.previous === null ? {} : { previous: row.previous };
+    return { pointer: { live: row.live, ...previous }, left: rows };
+  };
+
+  /** Every write looks at the pointers: while the file has not changed, that is one question. */
+  const known = new Map<string, Known>();
+  let seen: number | undefined;
+  const look = (projection: string, version: number): Known => {
+    const now = changes();
+    if (now !== seen) known.clear();
+    seen = now;
+    const name = `${projection} ${version}`;
+    const found = known.get(name) ?? read(projection, version);
+    known.set(name, found);
+    return found;
+  };
+
+  return {
+    pointer: (projection, version) => look(projection, version).pointer,
+    liveLately: (projection, version, withinMs) => {
+      const found = look(projection, version);
+      const now = Date.now();
+      return found.left
+        .filter(({ generation, left_at }) => {
+          return generation !== found.pointer?.live && Math.abs(now - left_at) < withinMs;
+        })
+        .map(({ generation }) => generation);
+    },
+    isRemoved: (id) => removed.get(removalOf(id), id.projection, id.version, id.generation) !== undefined,
+    held: (what) => {
+      const found = holder.get(what, Date.now()) as Held | undefined;
+      return found === undefined || isGone(found.holder) ? undefined : found;
+    },
+    asked: (what) => (askings.get(what) as Asked | undefined) ?? { times: 0, note: '' },
+    close: () => db.close(),
+  };
+};
