@@ -51,6 +51,7 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
   const headers = headerNames(configuration.HEADER_PREFIX);
   const { log, streams, ledger, projecting } = app;
   const isReady = () => life.wasReady;
+  const readers = remembering(projecting.reader);
   const koa = api({
     headers,
     publicUrl,
@@ -63,7 +64,11 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     access: app.access,
     keyUses: app.keyUses,
     cursors: signedCursors(app.secret),
-    ...remembering(projecting.reader),
+    ...readers,
+    upToDate: async () => {
+      await readers.upToDate();
+      await projecting.upToDate();
+    },
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady,

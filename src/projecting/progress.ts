@@ -7,14 +7,22 @@ export interface Progress {
   /** This process has just moved the generation of this name. */
   moved(generation: string, position: Position): void;
   /**
-   * Waits until all of them show everything up to a position. False: not within the time. Which ones is asked again and
-   * again: after a switch nobody may project what was waited for.
+   * Waits until all of them show everything up to a position. False: not within the time. `look` brings up to date which
+   * ones that are. The last look comes after the wait: what has come meanwhile is waited for too.
    */
-  reached(shown: () => readonly Generation[], position: Position, withinMs: number): Promise<boolean>;
+  reached(
+    shown: () => readonly Generation[],
+    position: Position,
+    withinMs: number,
+    look: () => Promise<void>,
+  ): Promise<boolean>;
 }
 
 /** Another process tells nothing: the store is asked. */
 const POLL_MS = 15;
+
+const namesOf = (generations: readonly Generation[]): readonly string[] =>
+  generations.map(({ id }) => generationName(id));
 
 export const progress = (): Progress => {
   const known = new Map<string, Position>();
@@ -51,13 +59,21 @@ export const progress = (): Progress => {
       for (const wake of waiting) wake();
     },
     /** What this process projects it hears of at once; only while it hears nothing does it ask the store. */
-    reached: async (shown, position, withinMs) => {
+    reached: async (shown, position, withinMs, look) => {
       const end = monotonicMs() + withinMs;
       let askedAt = -Infinity;
       for (;;) {
         const asking = monotonicMs() - askedAt >= POLL_MS;
         if (asking) askedAt = monotonicMs();
-        if (await allShow(shown(), position, asking)) return true;
+        const before = namesOf(shown());
+        const isShown = await allShow(shown(), position, asking);
+        if (isShown || asking) await look();
+        const now = namesOf(shown());
+        if (isShown && now.every((name) => before.includes(name))) return true;
+        if (now.join() !== before.join()) {
+          askedAt = -Infinity;
+          continue;
+        }
         const left = end - monotonicMs();
         if (left <= 0) return false;
         await movement(Math.min(POLL_MS, left));

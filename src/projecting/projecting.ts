@@ -30,11 +30,13 @@ export interface Projecting {
   reader(projection: string): Generation;
   /** Projects for ever what no other process projects, and takes over from those that end. */
   start(): Promise<void>;
-  /** Do the live read models show everything up to this position? Waits for it. */
+  /** To be awaited before a question, then `reader` gives what may be read: undefined where nothing is to be awaited. */
+  upToDate(): Promise<void> | undefined;
+  /** Does everything that anybody may read show all up to this position? Waits for it. */
   reached(position: Position, withinMs: number): Promise<boolean>;
   /** For a process that does not go on: waits for whoever projects, and projects by itself if nobody does. */
   catchUp(position: Position, withinMs: number, tell?: (done: Position) => void): Promise<boolean>;
-  /** Is this tenant parked in any live read model? */
+  /** Is this tenant parked in any read model that anybody may read? */
   isParked(tenantId: string): Promise<boolean>;
   /** Who projects now, as far as anybody can say. */
   holder(): Promise<string | undefined>;
@@ -69,6 +71,9 @@ export type Elsewhere = (moved: Moved) => () => Promise<void>;
 /** What the operator may ask of whoever projects. */
 const RETRY = 'retry';
 const RENEW_MS = 250;
+
+/** A switch is noticed so soon: writes wait until what was switched to is projected. */
+const LOOK_MS = 100;
 
 /** Under a flood of events what is projected is shown a few times a second. */
 const SHOW_MS = 150;
@@ -105,11 +110,19 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     return { ...run, parkedChanged: () => reports.changed(name) };
   };
 
-  const look = async (): Promise<void> => {
-    try {
-      await tracks.refresh();
-    } catch (error) {
-      onTrouble('The pointers of the read models cannot be followed.', error);
+  /** Follows the pointers for a while, or until there is something else to project. */
+  const follow = async (forMs: number): Promise<void> => {
+    const names = (): string =>
+      tracks
+        .projected()
+        .map(({ generation }) => generationName(generation.id))
+        .join();
+    const before = names();
+    for (let left = forMs; left > 0 && names() === before && !ending.signal.aborted; left -= LOOK_MS) {
+      await pause(Math.min(LOOK_MS, left), ending.signal);
+      await tracks
+        .refresh()
+        .catch((error) => onTrouble('The pointers of the read models cannot be followed.', error));
     }
   };
 
@@ -127,8 +140,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
         await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
         known = asked;
         await reports.look(among(tracks.live(), held));
-        await pause(RENEW_MS, ending.signal);
-        await look();
+        await follow(RENEW_MS);
         held = await leases.hold();
       }
     } finally {
@@ -144,8 +156,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       } catch (error) {
         onTrouble('Projecting stopped and is tried again.', error);
       }
-      await pause(RENEW_MS / 2, ending.signal);
-      await look();
+      await follow(LOOK_MS);
     }
     await leases.release();
   };
@@ -153,10 +164,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   /** Follows the pointers, while another thread does the rest. */
   const serveElsewhere = async (elsewhere: Elsewhere): Promise<void> => {
     const end = elsewhere(steps.moved);
-    while (!ending.signal.aborted) {
-      await pause(RENEW_MS / 2, ending.signal);
-      await look();
-    }
+    while (!ending.signal.aborted) await follow(LOOK_MS);
     await end();
   };
 
@@ -176,7 +184,9 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
         };
         await project({ ...run, moved }, events);
       };
-      await together(among(tracks.live(), held).map(fill));
+      const shown = tracks.shown();
+      const isShown = ({ generation }: LiveGeneration): boolean => shown.includes(generation);
+      await together(among(tracks.projected().filter(isShown), held).map(fill));
     } finally {
       clearInterval(renewing);
       await leases.release();
@@ -184,7 +194,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   };
 
   const reached = (position: Position, withinMs: number): Promise<boolean> =>
-    steps.reached(tracks.shown, position, withinMs);
+    steps.reached(tracks.shown, position, withinMs, tracks.refresh);
 
   return {
     get live() {
@@ -200,6 +210,8 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running = parts.elsewhere === undefined ? serve() : serveElsewhere(parts.elsewhere);
       running.catch((error: unknown) => onTrouble('Projecting ended.', error));
     },
+    // What cannot be followed is told by who follows it all the time; questions go on with what they have.
+    upToDate: () => tracks.upToDate()?.catch(() => undefined),
     reached,
     catchUp: async (position, withinMs, tell = () => undefined) => {
       const end = monotonicMs() + withinMs;
@@ -207,15 +219,14 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
         if (await reached(position, 0)) return true;
         const held = await leases.hold();
         if (held.size > 0) await projectUpTo(position, held, tell);
-        if (held.size === parts.projectors.length) return true;
+        if (held.size > 0 && (await reached(position, 0))) return true;
         const left = end - monotonicMs();
         if (left <= 0) return false;
         if (await reached(position, Math.min(RENEW_MS, left))) return true;
       }
     },
     isParked: async (tenantId) => {
-      const live = tracks.live().map(({ generation }) => generation);
-      const found = await Promise.all(live.map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
+      const found = await Promise.all(tracks.shown().map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
       return found.some((document) => document !== undefined);
     },
     holder: () => leases.holder(),

@@ -1,123 +1,184 @@
 import type { Projector } from '../../projections/projector';
-import { monotonicMs } from '../clock';
+import { monotonicMs, pause } from '../clock';
 import type { EventLog } from '../event-log/event-log';
-import type { Generation, Pointer, ReadModels } from '../read-models/read-models';
+import { codeOf } from '../fault';
+import type { Generation, ReadModels } from '../read-models/read-models';
 import { mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
+import { oneAtATime } from './one-at-a-time';
 
 /**
- * The generations that matter now, as the pointers say. A switch or a rollback by any process is noticed at the next
- * `refresh`; who asks a question meanwhile gets the generation before, which is projected along.
+ * The generations that matter now, as the pointers say, so that whoever was told that a write is shown sees it in every
+ * process, also while read models are switched:
+ *
+ * - A write is shown when the live generation shows it, and so do those that were live within the last STILL_READ_MS,
+ *   as the store says after the wait for them (`refresh`, `shown`).
+ * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`upToDate`).
+ * - It begins to read another generation once that shows as much as the one before shows at this moment. Until then it
+ *   compares them before each question: whichever is ahead shows all that anybody was told.
+ * - Both are projected meanwhile, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
  */
 export interface Tracks {
   /** One per projector: they answer questions. */
   live(): readonly LiveGeneration[];
-  /** The live ones and those before them: they are projected. */
+  /** The live ones, those before them, and those that others may still read: they are projected. */
   projected(): readonly LiveGeneration[];
-  /** What a write waits for: the live ones and, shortly after a switch, those that others may still read. */
+  /** What a write waits for. */
   shown(): readonly Generation[];
+  /** Looks at the pointers now. Whoever asks meanwhile waits for a look that begins after that. */
   refresh(): Promise<void>;
+  /** To be awaited before a question; undefined where nothing is to be awaited. */
+  upToDate(): Promise<void> | undefined;
 }
 
-const STILL_READ_MS = 2_000;
+export const STILL_READ_MS = 2_000;
+export const STILL_PROJECTED_MS = 4_000;
 
-/** Others may notice a switch later, and wait for what only this process projects. */
-const STILL_PROJECTED_MS = 4_000;
+/** Less than STILL_READ_MS, with time for a question that has begun. */
+const FRESH_MS = 1_000;
 
-/** Questions that have begun may still use it for so long. */
-const SHUT_AFTER_MS = 5_000;
+/** So long a process that slept holds its questions back for the generation that was switched to meanwhile. */
+const AWAKE_MS = 1_000;
+const LOOK_AGAIN_MS = 15;
+
+/** Questions that have begun may use a generation for so long. Each step passes while this process runs. */
+const SHUT_STEP_MS = 1_000;
+const SHUT_STEPS = 5;
 
 interface Track {
   readonly projector: Projector;
+  /** By number; shut when they have not been used for a while. */
+  readonly open: Map<number, Generation>;
+  readonly shutting: Set<Generation>;
   live: Generation;
   /** It is pointed at, but does not yet show all that the live one does: reads must not go back in time. */
   next?: Generation | undefined;
   previous?: Generation | undefined;
-  /** Those that were live before a switch, and when they were left: for a while they count as still read. */
-  left: readonly { readonly generation: Generation; readonly at: number }[];
+  /** Those that were live before a switch, as long as they count as still read, and as long as they are projected. */
+  left: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
+  lookedAt: number;
 }
+
+const present = <T>(all: readonly (T | undefined)[]): readonly T[] => [
+  ...new Set(all.filter((one) => one !== undefined)),
+];
+
+const projectedOf = (track: Track): readonly Generation[] =>
+  present([track.live, track.previous, track.next, ...track.left.projected]);
+
+/** The one that is pointed at is asked first: what it shows then is no less when it is read. */
+const advance = async (track: Track): Promise<void> => {
+  if (track.next === undefined) return;
+  const { applied: ahead = '' } = await track.next.control();
+  const { applied: shown = '' } = await track.live.control();
+  if (ahead < shown) return;
+  track.live = track.next;
+  track.next = undefined;
+};
 
 export const openTracks = async (
   projectors: readonly Projector[],
   readModels: ReadModels,
   log: EventLog,
 ): Promise<Tracks> => {
+  const openedAt = monotonicMs();
   const opened = await openLiveGenerations(projectors, readModels, log);
-  const tracks: Track[] = opened.map(({ projector, generation }) => ({
+  const tracks: readonly Track[] = opened.map(({ projector, generation }) => ({
     projector,
+    open: new Map([[generation.id.generation, generation]]),
+    shutting: new Set(),
     live: generation,
-    left: [],
+    left: { read: [], projected: [] },
+    lookedAt: openedAt,
   }));
 
-  const generationOf = async (
-    { projector, live, previous, next }: Track,
-    number: number,
-  ): Promise<Generation> => {
-    const known = [live, previous, next].find((one) => one?.id.generation === number);
-    if (known !== undefined) return known;
+  const open = async ({ projector, open: known }: Track, number: number): Promise<Generation> => {
     const { name: projection, version, collections } = projector;
     const id = { projection, version, generation: number };
-    const generation = await readModels.open(id, collections, await log.identity());
-    await mustMatchLog(generation, log);
+    const generation = known.get(number) ?? (await readModels.open(id, collections, await log.identity()));
+    if (!known.has(number)) await mustMatchLog(generation, log);
+    known.set(number, generation);
     return generation;
   };
 
-  const shutLater = (gone: Generation): void => {
-    const timer = setTimeout(() => void readModels.shut(gone.id).catch(() => undefined), SHUT_AFTER_MS);
-    timer.unref();
+  /** Nobody can read any more what is removed. */
+  const openIfThere = async (track: Track, number: number): Promise<Generation | undefined> =>
+    open(track, number).catch((error: unknown) => {
+      if (codeOf(error) === 'generation_removed') return undefined;
+      throw error;
+    });
+
+  const leftWithin = async (track: Track, ms: number): Promise<readonly Generation[]> => {
+    const left: (Generation | undefined)[] = [];
+    const { name, version } = track.projector;
+    for (const number of await readModels.liveLately(name, version, ms))
+      left.push(await openIfThere(track, number));
+    return present(left);
   };
 
-  const hasCaughtUp = async (next: Generation, live: Generation): Promise<boolean> =>
-    ((await next.control()).applied ?? '') >= ((await live.control()).applied ?? '');
-
-  const swap = (track: Track, next: Generation): void => {
-    const now = monotonicMs();
-    const lately = track.left.filter(({ at }) => now - at < STILL_PROJECTED_MS);
-    track.left = [...lately, { generation: track.live, at: now }];
-    track.live = next;
-    track.next = undefined;
+  /** What it read before may be long behind, and the other one not there yet: only the log knows what was shown. */
+  const catchUpAfterSleep = async (next: Generation): Promise<void> => {
+    const head = (await log.head())?.position ?? '';
+    const end = monotonicMs() + AWAKE_MS;
+    while (((await next.control()).applied ?? '') < head && monotonicMs() < end) await pause(LOOK_AGAIN_MS);
   };
 
-  const follow = async (track: Track, pointer: Pointer): Promise<void> => {
-    const before = [track.live, track.previous, track.next];
-    const live = await generationOf(track, pointer.live);
-    track.previous = pointer.previous === undefined ? undefined : await generationOf(track, pointer.previous);
-    track.next = live === track.live ? undefined : live;
-    if (track.next !== undefined && (await hasCaughtUp(track.next, track.live))) swap(track, track.next);
-    const after = new Set([track.live, track.previous, track.next]);
-    for (const one of before) if (one !== undefined && !after.has(one)) shutLater(one);
-  };
-
-  const isStale = ({ live, previous }: Track, pointer: Pointer): boolean =>
-    live.id.generation !== pointer.live || previous?.id.generation !== pointer.previous;
-
-  const refresh = async (): Promise<void> => {
-    for (const track of tracks) {
-      const pointer = await readModels.pointer(track.projector.name, track.projector.version);
-      if (pointer !== undefined && isStale(track, pointer)) await follow(track, pointer);
+  const shutUnused = (track: Track): void => {
+    const shut = (generation: Generation, stepsLeft: number): void => {
+      if (stepsLeft > 0) return void setTimeout(() => shut(generation, stepsLeft - 1), SHUT_STEP_MS).unref();
+      track.shutting.delete(generation);
+      if (projectedOf(track).includes(generation)) return;
+      track.open.delete(generation.id.generation);
+      void readModels.shut(generation.id).catch(() => undefined);
+    };
+    const used = projectedOf(track);
+    for (const generation of track.open.values()) {
+      if (used.includes(generation) || track.shutting.has(generation)) continue;
+      track.shutting.add(generation);
+      shut(generation, SHUT_STEPS);
     }
   };
+
+  const follow = async (track: Track): Promise<void> => {
+    const { name, version } = track.projector;
+    const lookedAt = monotonicMs();
+    const hasSlept = lookedAt - track.lookedAt > FRESH_MS;
+    track.lookedAt = lookedAt;
+    const pointer = await readModels.pointer(name, version);
+    if (pointer === undefined) return;
+    const { live: number, previous } = pointer;
+    // Whichever is ahead now shows what anybody was told before the pointer moved on.
+    if (track.next !== undefined && track.next.id.generation !== number) await advance(track);
+    const pointed = await open(track, number);
+    track.next = pointed === track.live ? undefined : pointed;
+    if (hasSlept && track.next !== undefined) await catchUpAfterSleep(track.next);
+    await advance(track);
+    track.previous = previous === undefined ? undefined : await openIfThere(track, previous);
+    track.left = {
+      read: await leftWithin(track, STILL_READ_MS),
+      projected: await leftWithin(track, STILL_PROJECTED_MS),
+    };
+    shutUnused(track);
+  };
+
+  const refresh = oneAtATime(async (): Promise<void> => {
+    const followed = await Promise.allSettled(tracks.map(follow));
+    for (const one of followed) if (one.status === 'rejected') throw one.reason;
+  });
   await refresh();
-
-  const leftWithin = ({ left }: Track, ms: number): readonly Generation[] =>
-    left.filter(({ at }) => monotonicMs() - at < ms).map(({ generation }) => generation);
-
-  const wanted = (track: Track): readonly Generation[] => {
-    const all = [track.live, track.previous, track.next, ...leftWithin(track, STILL_PROJECTED_MS)];
-    return [...new Set(all.filter((one) => one !== undefined))];
-  };
-
-  const shown = (track: Track): readonly Generation[] => {
-    const ahead = track.next === undefined ? [] : [track.next];
-    return [track.live].concat(ahead, leftWithin(track, STILL_READ_MS));
-  };
 
   return {
     live: () => tracks.map(({ projector, live }) => ({ projector, generation: live })),
     projected: () =>
       tracks.flatMap((track) =>
-        wanted(track).map((generation) => ({ projector: track.projector, generation })),
+        projectedOf(track).map((generation) => ({ projector: track.projector, generation })),
       ),
-    shown: () => tracks.flatMap((track) => shown(track)),
+    shown: () => tracks.flatMap(({ live, next, left }) => present([live, next, ...left.read])),
     refresh,
+    upToDate: () => {
+      const now = monotonicMs();
+      const isUpToDate = ({ next, lookedAt }: Track): boolean =>
+        next === undefined && now - lookedAt <= FRESH_MS;
+      return tracks.every(isUpToDate) ? undefined : refresh();
+    },
   };
 };

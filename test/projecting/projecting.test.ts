@@ -253,6 +253,7 @@ describe('catching up', () => {
 });
 
 describe('progress', () => {
+  const nothing = async (): Promise<void> => undefined;
   const generationAt = (position: () => string | undefined, generation = 1): Generation =>
     ({
       id: { projection: 'lines', version: 1, generation },
@@ -264,7 +265,7 @@ describe('progress', () => {
     const steps = progress();
     const generations = at.map((_, i) => generationAt(() => at[i], i));
     let done: boolean | undefined;
-    const waiting = steps.reached(() => generations, '3', LONG).then((reached) => (done = reached));
+    const waiting = steps.reached(() => generations, '3', LONG, nothing).then((reached) => (done = reached));
     at[1] = '2';
     steps.moved(generationName((generations[1] as Generation).id), '2');
     await turn();
@@ -276,14 +277,14 @@ describe('progress', () => {
 
   it('notices what another process has moved', async () => {
     let at: string | undefined;
-    const waiting = progress().reached(() => [generationAt(() => at)], '2', LONG);
+    const waiting = progress().reached(() => [generationAt(() => at)], '2', LONG, nothing);
     await turn();
     at = '2';
     expect(await waiting).toBe(true);
   });
 
   it('needs nothing when there is nothing to wait for', async () => {
-    expect(await progress().reached(() => [generationAt(() => '5')], '4', 0)).toBe(true);
-    expect(await progress().reached(() => [], '4', 0)).toBe(true);
+    expect(await progress().reached(() => [generationAt(() => '5')], '4', 0, nothing)).toBe(true);
+    expect(await progress().reached(() => [], '4', 0, nothing)).toBe(true);
   });
 });

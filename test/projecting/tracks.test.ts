@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { monotonicMs } from '../../src/clock';
+import type { LiveGeneration } from '../../src/projecting/live-generations';
 import type { Projecting } from '../../src/projecting/projecting';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rollback } from '../../src/projecting/rebuild';
-import { openTracks } from '../../src/projecting/tracks';
+import { openTracks, STILL_READ_MS, type Tracks } from '../../src/projecting/tracks';
 import { generationName } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { lineCollections, plainLines } from './lines';
-import { lines, randomFrom, replaying, someTenants, type Replaying } from './replay';
+import { lines, projectInto, randomFrom, replaying, someTenants, type Replaying } from './replay';
 import { created, documentsOf, openLog, openProcess, openReadModels, turn, until, updated } from './world';
 
 const LONG = 10_000;
@@ -74,6 +76,133 @@ describe('the tracks', () => {
     const projected = namesOf(tracks.projected());
     for (const one of tracks.shown()) expect(projected).toContain(generationName(one.id));
     expect(projected).toContain('lines_v1_2');
+  });
+});
+
+describe('a switch', () => {
+  /** Two generations, both at the head; the second is live. */
+  const withTwo = async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    await world.catchUp();
+    await world.rebuild();
+    const numbered = async (generation: number): Promise<LiveGeneration> => {
+      const id = { projection: 'lines', version: 1, generation };
+      return {
+        projector: lines,
+        generation: await world.readModels.open(id, lines.collections, await world.log.identity()),
+      };
+    };
+    /** Brings some generations to the head, and no others. */
+    const project = async (...numbers: readonly number[]): Promise<void> => {
+      for (const number of numbers) await projectInto(world, await numbered(number));
+    };
+    const point = async (live: number, previous: number): Promise<void> => {
+      const before = await world.readModels.pointer('lines', 1);
+      expect(await world.readModels.point('lines', 1, { live, previous }, before)).toBe(true);
+    };
+    const write = () => world.tell(tenantId, updated('again'));
+    return { world, project, point, write };
+  };
+  const elsewhere = async (world: Replaying) =>
+    openTracks([lines], await openReadModels(world.folder), world.log);
+  const appliedIn = async (tracks: Tracks): Promise<string> =>
+    (await tracks.live()[0]?.generation.control())?.applied ?? '';
+  const passed = (ms: number): Promise<void> => {
+    const end = monotonicMs() + ms;
+    return until(() => monotonicMs() > end);
+  };
+
+  it('that comes while a write waits is waited for too', async () => {
+    const { world, project, point, write } = await withTwo();
+    const writer = await process(world);
+    await point(1, 2);
+    const position = await write();
+    await project(2);
+    expect(await writer.reached(position, 0)).toBe(false);
+    await project(1);
+    expect(await writer.reached(position, 0)).toBe(true);
+  });
+
+  it('that came just before a process was opened: it waits for what others may still read', async () => {
+    const { world, project, point, write } = await withTwo();
+    await point(1, 2);
+    await point(2, 1);
+    const writer = await process(world);
+    const position = await write();
+    await project(2);
+    expect(await writer.reached(position, 0)).toBe(false);
+    await project(1);
+    expect(await writer.reached(position, 0)).toBe(true);
+  });
+
+  it('that is long ago keeps nobody waiting', async () => {
+    const { world, project, write } = await withTwo();
+    const writer = await process(world);
+    await until(async () => (await world.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
+    const position = await write();
+    await project(2);
+    expect(await writer.reached(position, 0)).toBe(true);
+  });
+
+  it('is looked for before a question by who has not looked for a while, and only then', async () => {
+    const { world, point } = await withTwo();
+    const tracks = await elsewhere(world);
+    expect(tracks.upToDate()).toBeUndefined();
+    await point(1, 2);
+    await passed(1_100);
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    await tracks.upToDate();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(tracks.upToDate()).toBeUndefined();
+  });
+
+  it('is followed question by question until the new one shows as much', async () => {
+    const { world, project, point, write } = await withTwo();
+    const tracks = await elsewhere(world);
+    await write();
+    await project(2);
+    await point(1, 2);
+    await tracks.refresh();
+    await tracks.upToDate();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    await project(1);
+    await tracks.upToDate();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+  });
+
+  it('and another one before the first is followed: the one that is ahead is read', async () => {
+    const { world, project, point, write } = await withTwo();
+    await world.rebuild();
+    const tracks = await elsewhere(world);
+    await write();
+    await project(3);
+    await point(2, 3);
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_3']);
+    const position = await write();
+    await project(2);
+    await point(1, 2);
+    await tracks.refresh();
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    expect(await appliedIn(tracks)).toBe(position);
+  });
+
+  it('while a process slept, and another one: it reads what shows all that the log had then', async () => {
+    const { world, project, point, write } = await withTwo();
+    await world.rebuild();
+    const tracks = await elsewhere(world);
+    await point(2, 3);
+    const position = await write();
+    await project(2);
+    await point(1, 2);
+    await passed(1_100);
+    const asked = tracks.upToDate();
+    await turn();
+    await project(1);
+    await asked;
+    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(await appliedIn(tracks)).toBe(position);
   });
 });
 

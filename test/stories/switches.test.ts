@@ -1,0 +1,120 @@
+import { projections } from '../../projections/projections';
+import type { Projector } from '../../projections/projector';
+import type { App } from '../../src/app';
+import { prune, unusedGenerations } from '../../src/projecting/prune';
+import { rebuild, rollback } from '../../src/projecting/rebuild';
+import { beside } from '../support/beside';
+import { crowdAt, type Crowd } from '../support/crowd';
+import { openAppIn } from '../support/log-under-test';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/** More of them for a longer campaign. */
+const SWITCHES = Number(process.env['SWITCHES'] ?? '24');
+const LANES = 2;
+const READS_BETWEEN = 12;
+
+/** Then rebuilds follow, and enough of them for what is removed to be closed everywhere. */
+const PRUNED_AFTER = 11;
+
+/** Both are read by whoever has written. */
+const switched = ['tenants', 'logs'].map((name) => projections.find((one) => one.name === name) as Projector);
+
+interface Seen {
+  reads: number;
+  pending: number;
+  readonly stale: string[];
+  readonly failed: string[];
+}
+
+/** One client with a tenant of its own, which writes on one server and reads on the other at once. */
+const lane = async (servers: readonly Crowd[], key: string, seen: Seen, isDone: () => boolean) => {
+  const rows = async (server: Crowd): Promise<number> =>
+    (await server.ask('/logs?size=1', { key })).json.pagination.total_items;
+  const before = await rows(servers[0] as Crowd);
+  for (let i = 0; !isDone(); i += 1) {
+    const [writer, reader] = [servers[i % 2] as Crowd, servers[(i + 1) % 2] as Crowd];
+    const name = `Name ${i}`;
+    const put = await writer.ask('/tenants/self', { method: 'PUT', key, body: { name } });
+    if (put.status !== 200) {
+      seen.failed.push(`PUT ${put.status} ${put.text}`);
+      continue;
+    }
+    const [tenant, logs] = await Promise.all([
+      reader.ask('/tenants/self', { key }),
+      reader.ask('/logs?size=1', { key }),
+    ]);
+    for (const answer of [tenant, logs])
+      if (answer.status !== 200) seen.failed.push(`GET ${answer.status} ${answer.text}`);
+    seen.reads += 2;
+    if (put.headers.has('svc-read-pending')) {
+      seen.pending += 1;
+      continue;
+    }
+    if (tenant.json.name !== name) seen.stale.push(`tenants: ${tenant.json.name} instead of ${name}`);
+    const total = logs.json.pagination.total_items as number;
+    if (total !== before + i + 1) seen.stale.push(`logs: ${total} rows instead of ${before + i + 1}`);
+  }
+};
+
+describe('two servers on one folder, while the read models are switched', () => {
+  let services: readonly Service[];
+  let crowds: readonly Crowd[];
+  let app: App;
+  beforeAll(async () => {
+    const first = await startService();
+    services = [first, await startService({ DATA_DIR: first.folder })];
+    crowds = services.map(({ url }) => crowdAt(url));
+    app = await openAppIn(first.folder);
+  });
+  afterAll(async () => {
+    for (const crowd of crowds) crowd.close();
+    await app.close();
+    for (const service of services) expect(await service.stop()).toBe(0);
+  });
+
+  const rebuilt = (projector: Projector) =>
+    rebuild(app.replay, projector, { ifEqual: true, acceptParked: false, tell: () => undefined });
+
+  it(
+    'show every acknowledged write at once, whichever of them is asked',
+    async () => {
+      const by = await beside(services[0] as Service);
+      const keys: string[] = [];
+      for (let i = 0; i < LANES; i += 1) {
+        const { tenantId } = await by.newTenant();
+        const { key } = await by.newApplication(
+          tenantId,
+          'management',
+          'tenant:read',
+          'tenant:update',
+          'log:read',
+        );
+        keys.push(key);
+      }
+      for (const projector of switched) await rebuilt(projector);
+      const seen: Seen = { reads: 0, pending: 0, stale: [], failed: [] };
+      let done = false;
+      const lanes = keys.map((key) => lane(crowds, key, seen, () => done));
+      const { readModels } = app.replay;
+      const switching = async (): Promise<void> => {
+        for (let i = 0; i < SWITCHES; i += 1) {
+          const projector = switched[i % switched.length] as Projector;
+          if (i % 6 < 4) await rebuilt(projector);
+          else await rollback(readModels, projector);
+          if (i === PRUNED_AFTER)
+            expect(
+              await prune(readModels, projections, await unusedGenerations(readModels, projections)),
+            ).not.toEqual([]);
+          const enough = seen.reads + READS_BETWEEN;
+          await until(() => seen.reads >= enough);
+        }
+      };
+      await switching().finally(() => (done = true));
+      await Promise.all(lanes);
+      expect(seen.reads).toBeGreaterThan(SWITCHES * READS_BETWEEN);
+      expect({ stale: seen.stale, failed: seen.failed }).toEqual({ stale: [], failed: [] });
+    },
+    Math.max(60_000, SWITCHES * 1_000),
+  );
+});
