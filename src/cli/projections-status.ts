@@ -1,8 +1,16 @@
 import { projections } from '../../projections/projections';
+import type { Projector } from '../../projections/projector';
 import { pause } from '../clock';
+import { codeOf } from '../fault';
 import type { RebuildStep } from '../projecting/rebuild';
+import { rebuildLease } from '../projecting/lease';
 import { parkedTenants } from '../projecting/projection-run';
-import { generationName, type Generation, type GenerationId } from '../read-models/read-models';
+import {
+  generationName,
+  type Generation,
+  type GenerationId,
+  type ReadModels,
+} from '../read-models/read-models';
 import { lagBehind } from '../status';
 import type { Desk } from './desk';
 import { printJson, printRecord, printTable } from './output';
@@ -28,6 +36,18 @@ const parkedIn = async (generation: Generation) => {
 const positionOf = async (generation: Generation): Promise<string | undefined> =>
   (await generation.control()).applied;
 
+/** It may be pruned at this moment. */
+const openIfThere = (
+  readModels: ReadModels,
+  id: GenerationId,
+  { collections }: Projector,
+  log: string,
+): Promise<Generation | undefined> =>
+  readModels.open(id, collections, log, true).catch((error: unknown) => {
+    if (codeOf(error) === 'generation_removed') return undefined;
+    throw error;
+  });
+
 const generationRows = async (desk: Desk) => {
   const { log, readModels } = desk.app.replay;
   const mine = (await readModels.generations()).flatMap((id) => {
@@ -36,12 +56,11 @@ const generationRows = async (desk: Desk) => {
     );
     return projector === undefined ? [] : [{ id, projector }];
   });
-  const opened = await Promise.all(
-    mine.map(async ({ id, projector }) => {
-      const generation = await readModels.open(id, projector.collections, await log.identity(), true);
-      return { id, generation, before: await positionOf(generation) };
-    }),
-  );
+  const opened = [];
+  for (const { id, projector } of mine) {
+    const generation = await openIfThere(readModels, id, projector, await log.identity());
+    if (generation !== undefined) opened.push({ id, generation, before: await positionOf(generation) });
+  }
   await pause(SAMPLE_MS);
   const head = (await log.head())?.position;
   return Promise.all(
@@ -64,8 +83,8 @@ const rebuilds = async ({ app }: Desk) => {
   const { readModels } = app.replay;
   const rows = [];
   for (const { name } of projections) {
-    const holder = await readModels.leaseHolder(`rebuild ${name}`);
-    const note = await readModels.leaseNote(`rebuild ${name}`);
+    const holder = await readModels.leaseHolder(rebuildLease(name));
+    const note = await readModels.leaseNote(rebuildLease(name));
     if (holder !== undefined)
       rows.push({
         projection: name,

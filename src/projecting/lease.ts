@@ -55,6 +55,8 @@ export interface ProjectingLeases {
 export const projectingLease = (projection: string, version: number): string =>
   `projecting ${projection}_v${version}`;
 
+export const rebuildLease = (projection: string): string => `rebuild ${projection}`;
+
 export const projectingLeases = (
   readModels: ReadModels,
   projectors: readonly Projector[],

@@ -31,6 +31,17 @@ export const mustMatchLog = async (generation: Generation, log: EventLog): Promi
   );
 };
 
+/** Without a pointer it is the first one; should that be removed, as those of an older version may be, the next. */
+const firstNumber = async (
+  readModels: ReadModels,
+  projection: string,
+  version: number,
+  generation = 1,
+): Promise<number> =>
+  (await readModels.isRemoved({ projection, version, generation }))
+    ? firstNumber(readModels, projection, version, generation + 1)
+    : generation;
+
 const openLive = async (
   projector: Projector,
   readModels: ReadModels,
@@ -38,7 +49,7 @@ const openLive = async (
 ): Promise<LiveGeneration> => {
   const { name: projection, version, collections } = projector;
   const pointer = await readModels.pointer(projection, version);
-  const number = pointer?.live ?? 1;
+  const number = pointer?.live ?? (await firstNumber(readModels, projection, version));
   const id = { projection, version, generation: number };
   const generation = await readModels.open(id, collections, await log.identity());
   await mustMatchLog(generation, log);

@@ -1,53 +1,71 @@
 import type { Projector } from '../../projections/projector';
-import { generationName, type GenerationId, type ReadModels } from '../read-models/read-models';
-import { projectingLease } from './lease';
-
-/** What prune has begun to remove is never filled again, should it be killed in between. */
-export const isBeingRemoved = async (readModels: ReadModels, id: GenerationId): Promise<boolean> =>
-  (await readModels.asked(`remove ${generationName(id)}`)).times > 0;
+import { pause } from '../clock';
+import {
+  generationName,
+  type GenerationId,
+  type ReadModels,
+  type RemovalRefused,
+} from '../read-models/read-models';
+import { projectingLease, rebuildLease } from './lease';
+import { STILL_PROJECTED_MS } from './tracks';
 
 /**
- * The generations that nothing needs: those before the live ones, what killed rebuilds have left, and versions older
- * than this program's that no older program projects. A newer version belongs to a newer program and is left alone.
+ * What keeps a generation of a projection that this program knows. Of an older version everything goes that no older
+ * program projects. A newer one belongs to a newer program and is left alone.
  */
+const keeping = (id: GenerationId, projectors: readonly Projector[]): RemovalRefused | undefined => {
+  const projector = projectors.find(({ name }) => name === id.projection);
+  if (projector === undefined || id.version > projector.version) return undefined;
+  return id.version < projector.version
+    ? { held: projectingLease(id.projection, id.version), live: false }
+    : { held: rebuildLease(id.projection), live: true };
+};
+
+/** The generations that nothing needs now: those before the live ones, what killed rebuilds have left, older versions. */
 export const unusedGenerations = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
 ): Promise<readonly GenerationId[]> => {
   const isUnused = async (id: GenerationId): Promise<boolean> => {
-    const projector = projectors.find(({ name }) => name === id.projection);
-    if (projector === undefined || id.version > projector.version) return false;
-    if (id.version < projector.version)
-      return (await readModels.leaseHolder(projectingLease(id.projection, id.version))) === undefined;
+    const unless = keeping(id, projectors);
+    if (unless === undefined || (await readModels.leaseHolder(unless.held)) !== undefined) return false;
+    if (!unless.live) return true;
     const pointer = await readModels.pointer(id.projection, id.version);
-    if (pointer === undefined || pointer.live === id.generation) return false;
-    return (await readModels.leaseHolder(`rebuild ${id.projection}`)) === undefined;
+    return pointer !== undefined && pointer.live !== id.generation;
   };
   const unused: GenerationId[] = [];
   for (const id of await readModels.generations()) if (await isUnused(id)) unused.push(id);
   return unused;
 };
 
-/** Nothing points at it any more; false if somebody has switched meanwhile. */
-const unpoint = async (readModels: ReadModels, { projection, version, generation }: GenerationId) => {
-  const pointer = await readModels.pointer(projection, version);
-  if (pointer?.live === generation) return false;
-  if (pointer?.previous !== generation) return true;
-  return readModels.point(projection, version, { live: pointer.live }, pointer);
+const LOOK_MS = 100;
+
+/** Other processes may not have noticed yet that it is live no more: writes wait for it until they have. */
+const untilUnread = async (
+  readModels: ReadModels,
+  { projection, version, generation }: GenerationId,
+  withinMs: number,
+): Promise<void> => {
+  const isRead = async (): Promise<boolean> =>
+    (await readModels.liveLately(projection, version, withinMs)).includes(generation);
+  while (await isRead()) await pause(LOOK_MS);
 };
 
-/** Removes what was found unused and still is: much may happen while an operator makes up their mind. */
+/**
+ * Removes what was found unused and still is: much may happen while an operator makes up their mind. The store decides
+ * about each one in one step: then nothing can be switched or rolled back to it any more.
+ */
 export const prune = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
   found: readonly GenerationId[],
+  readForMs = STILL_PROJECTED_MS,
 ): Promise<readonly string[]> => {
-  const names = new Set(found.map(generationName));
   const removed: string[] = [];
-  for (const id of await unusedGenerations(readModels, projectors)) {
-    if (!names.has(generationName(id))) continue;
-    await readModels.ask(`remove ${generationName(id)}`);
-    if (!(await unpoint(readModels, id))) continue;
+  for (const id of found) {
+    const unless = keeping(id, projectors);
+    if (unless === undefined || !(await readModels.markRemoved(id, unless))) continue;
+    await untilUnread(readModels, id, readForMs);
     await readModels.drop(id);
     removed.push(generationName(id));
   }

@@ -1,7 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog } from '../event-log/event-log';
 import { generationName, type ReadModels } from '../read-models/read-models';
-import { isBeingRemoved } from './prune';
+import { rebuildLease } from './lease';
 
 /** The number of the generation that a killed rebuild has left, to go on with. */
 export const leftByRebuild = async (
@@ -14,7 +14,7 @@ export const leftByRebuild = async (
   const pointer = await readModels.pointer(name, version);
   const last = Math.max(0, pointer?.live ?? 0, pointer?.previous ?? 0);
   for (const id of all.toSorted((a, b) => b.generation - a.generation))
-    if (id.generation > last && !(await isBeingRemoved(readModels, id))) return id.generation;
+    if (id.generation > last && !(await readModels.isRemoved(id))) return id.generation;
   return undefined;
 };
 
@@ -51,6 +51,6 @@ export const planRebuild = async (
     events: head === undefined ? 0 : await log.distance(after, head.position),
     goes_on_with: left === undefined ? null : nameOf(left),
     live: pointer === undefined ? null : nameOf(pointer.live),
-    rebuilt_by: (await readModels.leaseHolder(`rebuild ${name}`)) ?? null,
+    rebuilt_by: (await readModels.leaseHolder(rebuildLease(name))) ?? null,
   };
 };

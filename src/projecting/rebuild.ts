@@ -10,11 +10,10 @@ import {
   type ReadModels,
 } from '../read-models/read-models';
 import { compare, type Comparison } from './compare';
-import { leaseOn } from './lease';
+import { leaseOn, rebuildLease } from './lease';
 import { mustMatchLog } from './live-generations';
 import { meeting } from './meeting';
 import { sharedPages, type Pages } from './pages';
-import { isBeingRemoved } from './prune';
 import { parkedTenants, project, retryDue } from './projection-run';
 import { leftByRebuild } from './rebuild-plan';
 import { runInto } from './run-into';
@@ -61,19 +60,12 @@ const LEASE_MS = 120_000;
 /** Writers may never stop: what is left then is projected after the switch, before anybody reads it. */
 const NEARLY_ALL = 1_000;
 
-/** A number is never given twice: somebody may still have the files of a removed generation open. */
-const freshNumber = async (readModels: ReadModels, { name, version }: Projector): Promise<number> => {
-  const given = `numbers ${name}_v${version}`;
-  await readModels.ask(given);
-  const numbers = (await readModels.generations())
-    .filter((id) => id.projection === name && id.version === version)
-    .map((id) => id.generation);
-  return Math.max((await readModels.asked(given)).times, ...numbers) + 1;
-};
-
-/** The number of a generation that a killed rebuild has left, to go on with, or a fresh one. */
+/**
+ * The number of a generation that a killed rebuild has left, to go on with, or a fresh one. Nobody can remove it while
+ * the lease on the rebuild is held.
+ */
 const numberToFill = async (readModels: ReadModels, projector: Projector): Promise<number> =>
-  (await leftByRebuild(readModels, projector)) ?? freshNumber(readModels, projector);
+  (await leftByRebuild(readModels, projector)) ?? readModels.nextNumber(projector.name, projector.version);
 
 const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
   const generation = await numberToFill(readModels, projector);
@@ -111,7 +103,7 @@ export const rebuild = async (
 ): Promise<Rebuilt> => {
   const { log, readModels, pages = sharedPages(log, parts.streams) } = parts;
   const { name, version, collections } = projector;
-  const lease = leaseOn(readModels, `rebuild ${name}`, parts.onTrouble, LEASE_MS);
+  const lease = leaseOn(readModels, rebuildLease(name), parts.onTrouble, LEASE_MS);
   let note = '';
   if (!(await lease.hold(note)))
     throw refusal(
@@ -119,6 +111,16 @@ export const rebuild = async (
       `${name} is being rebuilt by ${(await lease.holder()) ?? 'another process'}.`,
     );
   const renewing = setInterval(() => void lease.hold(note), RENEW_MS);
+  const release = async (): Promise<void> => {
+    clearInterval(renewing);
+    await lease.release();
+  };
+
+  /** Without the lease, so that it stays if another rebuild goes on with it, or has switched to it. */
+  const discard = async ({ id }: Generation): Promise<void> => {
+    await release();
+    if (await readModels.markRemoved(id, { held: rebuildLease(name), live: true })) await readModels.drop(id);
+  };
 
   const tell = (step: RebuildStep): void => {
     note = JSON.stringify(step);
@@ -194,7 +196,7 @@ export const rebuild = async (
     try {
       mayBeSwitchedTo(comparison, onlyHere);
     } catch (error) {
-      await readModels.drop(generation.id);
+      await discard(generation);
       throw error;
     }
     tell({ step: 'switching' });
@@ -203,7 +205,6 @@ export const rebuild = async (
       live: generation.id.generation,
       ...(live === undefined ? {} : { previous: live.id.generation }),
     };
-    if (await isBeingRemoved(readModels, generation.id)) throw switchedMeanwhile(name);
     if (!(await readModels.point(name, version, next, pointer))) throw switchedMeanwhile(name);
     const { to } = await generation.control();
     return {
@@ -214,8 +215,7 @@ export const rebuild = async (
       parked: onlyHere.length,
     };
   } finally {
-    clearInterval(renewing);
-    await lease.release();
+    await release();
   }
 };
 
@@ -246,7 +246,7 @@ export const rollback = async (readModels: ReadModels, { name, version }: Projec
   if (pointer?.previous === undefined)
     throw refusal('nothing_to_roll_back_to', `${name} has no previous generation.`);
   const back = { live: pointer.previous, previous: pointer.live };
-  if (await isBeingRemoved(readModels, { projection: name, version, generation: back.live }))
+  if (await readModels.isRemoved({ projection: name, version, generation: back.live }))
     throw refusal('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
   if (!(await readModels.point(name, version, back, pointer))) throw switchedMeanwhile(name);
   return generationName({ projection: name, version, generation: back.live });

@@ -1,14 +1,17 @@
 import { projectingLease } from '../../src/projecting/lease';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rollback } from '../../src/projecting/rebuild';
-import { generationName } from '../../src/read-models/read-models';
+import { generationName, type GenerationId, type ReadModels } from '../../src/read-models/read-models';
 import { lineCollections, plainLines } from './lines';
+import { signal } from '../support/waiting';
 import { lines, numbersIn, replaying, someTenants, type Replaying } from './replay';
 import { documentsOf } from './world';
 
 const unusedIn = async ({ readModels }: Replaying) => unusedGenerations(readModels, [lines]);
 const namesIn = async (world: Replaying) => (await unusedIn(world)).map(generationName).toSorted();
-const pruneAll = async (world: Replaying) => prune(world.readModels, [lines], await unusedIn(world));
+const pruneFound = (readModels: ReadModels, found: readonly GenerationId[], known = lines) =>
+  prune(readModels, [known], found, 0);
+const pruneAll = async (world: Replaying) => pruneFound(world.readModels, await unusedIn(world));
 
 const open = async (
   { readModels, log }: Replaying,
@@ -80,7 +83,7 @@ describe('prune', () => {
     const world = await withTwo();
     await rollback(world.readModels, lines);
     const killed = { ...world.readModels, drop: () => Promise.reject(new Error('killed')) };
-    await expect(prune(killed, [lines], await unusedIn(world))).rejects.toThrow('killed');
+    await expect(pruneFound(killed, await unusedIn(world))).rejects.toThrow('killed');
     expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1 });
     expect(await numbersIn(world.readModels)).toEqual([1, 2]);
     expect((await world.rebuild()).generation).toBe('lines_v1_3');
@@ -91,7 +94,7 @@ describe('prune', () => {
     const world = await withTwo();
     const unused = await unusedIn(world);
     await rollback(world.readModels, lines);
-    expect(await prune(world.readModels, [lines], unused)).toEqual([]);
+    expect(await pruneFound(world.readModels, unused)).toEqual([]);
     expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 2 });
     expect(await numbersIn(world.readModels)).toEqual([1, 2]);
     const { generation } = await world.live();
@@ -103,45 +106,108 @@ describe('prune', () => {
     await open(world, 'lines', 1, 3);
     const unused = await unusedIn(world);
     await world.readModels.lease('rebuild lines', 'somebody', 60_000);
-    expect(await prune(world.readModels, [lines], unused)).toEqual([]);
+    expect(await pruneFound(world.readModels, unused)).toEqual([]);
     expect(await numbersIn(world.readModels)).toEqual([1, 2, 3]);
   });
 
-  it('is not overtaken by a rollback to what it removes', async () => {
+  it('decides in one step: a rollback comes before it or is refused', async () => {
     const world = await withTwo();
-    const killed = { ...world.readModels, point: () => Promise.reject(new Error('killed')) };
-    await expect(prune(killed, [lines], await unusedIn(world))).rejects.toThrow('killed');
+    const killed = { ...world.readModels, drop: () => Promise.reject(new Error('killed')) };
+    await expect(pruneFound(killed, await unusedIn(world))).rejects.toThrow('killed');
+    await expect(rollback(world.readModels, lines)).rejects.toMatchObject({
+      code: 'nothing_to_roll_back_to',
+    });
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 2 });
+  });
+
+  /** Something happens at the very last moment before the store is asked to decide. */
+  const justBefore = (world: Replaying, happens: () => Promise<unknown>): ReadModels => ({
+    ...world.readModels,
+    markRemoved: async (...parts) => {
+      await happens();
+      return world.readModels.markRemoved(...parts);
+    },
+  });
+
+  it('leaves what became live just before it was to be removed, unmarked', async () => {
+    const world = await withTwo();
+    const racing = justBefore(world, () => rollback(world.readModels, lines));
+    expect(await pruneFound(racing, await unusedIn(world))).toEqual([]);
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 2 });
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+    expect(await rollback(world.readModels, lines)).toBe('lines_v1_2');
+    expect(await rollback(world.readModels, lines)).toBe('lines_v1_1');
+  });
+
+  it('leaves a leftover that a rebuild has just taken up, and the rebuild goes on with it', async () => {
+    const world = await withTwo();
+    await open(world, 'lines', 1, 3);
+    const unused = (await unusedIn(world)).filter(({ generation }) => generation === 3);
+    const taken = signal();
+    const rebuilding = world.rebuild(lines, {
+      tell: ({ step }) => {
+        if (step === 'indexing') taken.give();
+      },
+    });
+    await taken.given;
+    expect(await pruneFound(world.readModels, unused)).toEqual([]);
+    expect((await rebuilding).generation).toBe('lines_v1_3');
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 3, previous: 2 });
+    const { generation } = await world.live();
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+  });
+
+  it('keeps a rebuild from taking up a leftover that it removes, or from switching to it', async () => {
+    const world = await withTwo();
+    await open(world, 'lines', 1, 3);
+    const killed = { ...world.readModels, drop: () => Promise.reject(new Error('killed')) };
+    const unused = (await unusedIn(world)).filter(({ generation }) => generation === 3);
+    await expect(pruneFound(killed, unused)).rejects.toThrow('killed');
+    const pointer = await world.readModels.pointer('lines', 1);
+    expect(await world.readModels.point('lines', 1, { live: 3, previous: 2 }, pointer)).toBe(false);
+    expect((await world.rebuild()).generation).toBe('lines_v1_4');
+  });
+
+  it('removes all of an older version that no older program projects, and that begins anew then', async () => {
+    const world = await withTwo();
+    const newer = { ...lines, version: 2 };
+    await world.rebuild(newer);
+    const unused = await unusedGenerations(world.readModels, [newer]);
+    const removed = await pruneFound(world.readModels, unused, newer);
+    expect([...removed].toSorted()).toEqual(['lines_v1_1', 'lines_v1_2']);
+    expect((await world.readModels.generations()).map(generationName)).toEqual(['lines_v2_2']);
+    expect(await world.readModels.pointer('lines', 1)).toBeUndefined();
+    const older = await world.catchUp(lines);
+    expect(older.generation.id.generation).toBe(3);
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 3 });
+    expect(await documentsOf(older.generation, lineCollections)).toEqual(plainLines(world.history));
+    expect((await world.rebuild(lines)).generation).toBe('lines_v1_4');
+  });
+
+  it('does not take the mark that an older program left on what is live for a removal', async () => {
+    const world = await withTwo();
+    await world.readModels.ask('remove lines_v1_2');
+    expect(await world.readModels.isRemoved({ projection: 'lines', version: 1, generation: 2 })).toBe(false);
+    expect((await world.catchUp()).generation.id.generation).toBe(2);
+    expect(await rollback(world.readModels, lines)).toBe('lines_v1_1');
+    expect(await rollback(world.readModels, lines)).toBe('lines_v1_2');
+    await world.readModels.ask('remove lines_v1_1');
     await expect(rollback(world.readModels, lines)).rejects.toMatchObject({
       code: 'nothing_to_roll_back_to',
     });
   });
 
-  it('leaves what became live just before it was to be removed', async () => {
+  it('waits until nobody reads any more what was live a moment ago', async () => {
     const world = await withTwo();
-    const unused = await unusedIn(world);
-    const racing = {
+    const dropped = signal<readonly number[]>();
+    const readModels: ReadModels = {
       ...world.readModels,
-      ask: async (...parts: Parameters<typeof world.readModels.ask>) => {
-        await rollback(world.readModels, lines);
-        return world.readModels.ask(...parts);
+      drop: async (id) => {
+        dropped.give(await world.readModels.liveLately('lines', 1, 2_000));
+        await world.readModels.drop(id);
       },
     };
-    expect(await prune(racing, [lines], unused)).toEqual([]);
-    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 1, previous: 2 });
-    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
-  });
-
-  it('leaves what is switched to at the last moment', async () => {
-    const world = await withTwo();
-    const unused = await unusedIn(world);
-    const racing = {
-      ...world.readModels,
-      point: async (...parts: Parameters<typeof world.readModels.point>) => {
-        await world.readModels.point('lines', 1, { live: 1, previous: 2 }, { live: 2, previous: 1 });
-        return world.readModels.point(...parts);
-      },
-    };
-    expect(await prune(racing, [lines], unused)).toEqual([]);
-    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+    expect(await prune(readModels, [lines], await unusedIn(world))).toEqual(['lines_v1_1']);
+    expect(await dropped.given).toEqual([]);
   });
 });
