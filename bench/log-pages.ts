@@ -24,8 +24,9 @@ const SIZE = 8;
 const PAGES = [1, 100, 5_000, 50_000];
 const ROUNDS = 400;
 const BATCH = 2_000;
-/** Half of the facts are about one token: its rows are enough for the far pages, too. */
-const BUSY_ENTITY = 'tok_busy';
+/** Half of the facts are about one entity, under two types in turn: its rows are enough for the far pages, too. */
+const BUSY_ENTITY = 'busy';
+const BUSY_TYPES = ['TokenUsed', 'CardUsed'];
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const tenantId = randomUUID();
 const operator = randomUUID();
@@ -50,7 +51,10 @@ const makeTenant = async (app: App): Promise<string> => {
 
 const factOf = (number: number) => ({
   id: randomUUID(),
-  type: number % 2 === 0 ? 'TokenUsed' : (factTypes[number % factTypes.length] as string),
+  type:
+    number % 2 === 0
+      ? (BUSY_TYPES[(number / 2) % 2] as string)
+      : (factTypes[number % factTypes.length] as string),
   data: {
     entityId: number % 2 === 0 ? BUSY_ENTITY : `e${number % 1_000}`,
     entityType: 'webhook',
@@ -177,6 +181,8 @@ const main = async (): Promise<void> => {
   await printTimes(app, 'entity_type', { entityType: 'token' });
   await printTimes(app, 'dates', await mostDates(app));
   await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
+  await printTimes(app, 'id and type', { entityId: BUSY_ENTITY, entityType: 'card' });
+  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await mostDates(app)) });
   await app.close();
   await firstAnswer(key);
   rmSync(folder, { recursive: true, force: true });

@@ -44,7 +44,9 @@ readModelsContract('SQLite', async () => {
       name: string;
     }[];
     db.close();
-    return ['notes_by_shelf', 'notes_by_colour', 'notes_on_shelf'].every((name) => rows.some((row) => row.name === name));
+    return ['notes_by_shelf', 'notes_by_colour', 'notes_on_shelf'].every((name) =>
+      rows.some((row) => row.name === name),
+    );
   };
   return { readModels: await open(), reopen: open, ...injection, isIndexed };
 });
