@@ -34,6 +34,11 @@ describe('a data folder that release 0.1.0 has left', () => {
     const { status, json } = await get(`/logs?size=1&start=${keys.cursor}`);
     expect(status).toBe(200);
     expect(json.data[0]).toMatchObject({ entity_type: 'tenant', message: 'Tenant updated' });
+    const ofEntity = await get(`/logs?size=1&entity_id=${EXAMPLE}&start=${keys.cursorOfEntity}`);
+    expect(ofEntity.json).toMatchObject({
+      pagination: { total_items: 521 },
+      data: [{ id: '2a37972c-12f6-47a8-8d32-7ef04ff4410a' }],
+    });
   });
 
   it('refuses its revoked keys and those of its deleted tenant', async () => {
