@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EventLog, NewEvent } from '../src/event-log/event-log';
+import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../src/event-log/streams';
+import { digestOf, makeKey } from '../src/ledger/api-key';
+import { startServer, type Server } from './processes';
+
+/**
+ * What do large tenants cost, and whom? 22 tenants with 10,000 remembered requests each: writes to them, reads of another
+ * tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and the reads of
+ * another tenant meanwhile. `npm run bench:keys [MAIN]`, where MAIN is the main file of another build of the program.
+ */
+const MAIN = process.argv[2];
+const TENANTS = 22;
+const REQUESTS = 10_000;
+const KEYS = 12_000;
+const ROUNDS = 12;
+
+interface Customer {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly key: string;
+}
+
+const streams = streamNames();
+const event = (type: string, data: NewEvent['data'], more: NewEvent['metadata'] = {}): NewEvent => ({
+  id: randomUUID(),
+  type,
+  data,
+  metadata: { version: 1, ...more },
+});
+
+const keyAdded = (applicationId: string, key: string): NewEvent =>
+  event('KeyAdded', { keyId: randomUUID(), applicationId, digest: digestOf(key) });
+
+const appendAll = async (log: EventLog, tenantId: string, events: readonly NewEvent[]): Promise<void> => {
+  let revision: 'no_stream' | number = 'no_stream';
+  for (let from = 0; from < events.length; from += 1_000) {
+    const some = events.slice(from, from + 1_000);
+    ({ revision } = await log.append(streams.tenant(tenantId), some, revision, 20_000));
+  }
+};
+
+const makeCustomer = async (
+  log: EventLog,
+  more: (customer: Customer) => readonly NewEvent[],
+): Promise<Customer> => {
+  const tenantId = randomUUID();
+  const customer = { tenantId, applicationId: randomUUID(), key: makeKey(tenantId) };
+  const { applicationId, key } = customer;
+  const settings = { fingerprintTokens: false, deduplicateTokens: false };
+  const permissions = ['tenant:read', 'tenant:update'];
+  const application = { applicationId, name: 'Bench', applicationType: 'management', permissions };
+  await appendAll(log, tenantId, [
+    event('TenantCreated', {
+      name: 'Bench',
+      ownerId: randomUUID(),
+      settings,
+      includedMonthlyActiveTokens: 0,
+    }),
+    event('ApplicationCreated', application),
+    keyAdded(applicationId, key),
+    ...more(customer),
+  ]);
+  return customer;
+};
+
+const requests = ({ applicationId }: Customer): readonly NewEvent[] =>
+  Array.from({ length: REQUESTS }, (_, n) =>
+    event(
+      'TenantUpdated',
+      { name: `Name ${n}`, settings: { fingerprintTokens: false, deduplicateTokens: false } },
+      {
+        actor: { type: 'application', id: applicationId },
+        idempotency: { key: randomUUID(), scope: 'PUT /tenants/self', hash: digestOf(String(n)) },
+      },
+    ),
+  );
+
+const manyKeys = ({ applicationId }: Customer): readonly NewEvent[] =>
+  Array.from({ length: KEYS }, () => keyAdded(applicationId, randomUUID()));
+
+type Asking = (key: string, put?: boolean) => Promise<number>;
+
+/** Milliseconds for a whole answer, which must have this status. */
+const askingOf =
+  ({ url }: Server, expected: number): Asking =>
+  async (key, put = false) => {
+    const began = performance.now();
+    const answered = await fetch(`${url}/tenants/self`, {
+      method: put ? 'PUT' : 'GET',
+      headers: {
+        'SVC-API-KEY': key,
+        ...(put ? { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() } : {}),
+      },
+      ...(put ? { body: '{"name":"B"}' } : {}),
+    });
+    await answered.text();
+    if (answered.status !== expected) throw new Error(`${answered.status} instead of ${expected}`);
+    return performance.now() - began;
+  };
+
+const told = (times: readonly number[]): string => {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (share: number): string =>
+    (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN).toFixed(1);
+  return `median ${at(0.5)} ms, p99 ${at(0.99)}, longest ${at(1)}`;
+};
+
+/** Asks again and again while the work is done. */
+const meanwhile = async (
+  ask: () => Promise<number>,
+  work: () => Promise<unknown>,
+): Promise<readonly number[]> => {
+  const times: number[] = [];
+  let going = true;
+  const asking = (async () => {
+    while (going) times.push(await ask());
+  })();
+  await work();
+  going = false;
+  await asking;
+  return times;
+};
+
+const serving = async (folder: string, work: (server: Server) => Promise<void>): Promise<void> => {
+  const env = { DATA_DIR: folder, RATE_LIMITS: 'off', LOG_LEVEL: 'info', DEMO: 'false' };
+  const server = await startServer(env, MAIN);
+  try {
+    await work(server);
+  } finally {
+    await server.stop();
+  }
+};
+
+const inRounds = async (customers: readonly Customer[], work: (customer: Customer) => Promise<number>) => {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const customer of customers) times.push(await work(customer));
+  return times;
+};
+
+const main = async (): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+  const [many, keys] = [join(root, 'many'), join(root, 'keys')];
+  try {
+    const log = await sqliteEventLog(many, streams);
+    const bystander = await makeCustomer(log, () => []);
+    const customers: Customer[] = [];
+    for (let n = 0; n < TENANTS; n += 1) customers.push(await makeCustomer(log, requests));
+    await log.close();
+    await serving(many, async (server) => {
+      const [good, refused] = [askingOf(server, 200), askingOf(server, 401)];
+      const read = () => good(bystander.key);
+      for (const { key } of customers) await good(key, true);
+      let writes: readonly number[] = [];
+      const reads = await meanwhile(read, async () => {
+        writes = await inRounds(customers, ({ key }) => good(key, true));
+      });
+      console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${told(writes)}`);
+      console.log(`  reads of another tenant meanwhile: ${told(reads)}`);
+      for (const put of [true, false]) {
+        let forged: readonly number[] = [];
+        const others = await meanwhile(read, async () => {
+          forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put));
+        });
+        console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${told(forged)}`);
+        console.log(`  reads of another tenant meanwhile: ${told(others)}`);
+      }
+    });
+
+    const second = await sqliteEventLog(keys, streams);
+    const neighbour = await makeCustomer(second, () => []);
+    const large = await makeCustomer(second, manyKeys);
+    await second.close();
+    await serving(keys, async (server) => {
+      const good = askingOf(server, 200);
+      await good(neighbour.key);
+      const began = performance.now();
+      let tries = 0;
+      const reads = await meanwhile(
+        () => good(neighbour.key),
+        async () => {
+          for (;;)
+            try {
+              tries += 1;
+              return await good(large.key, true);
+            } catch {
+              if (performance.now() - began > 60_000) throw new Error('It never came.');
+            }
+        },
+      );
+      const first = (performance.now() - began).toFixed(0);
+      console.log(`${KEYS} keys, no snapshot: the first write after ${first} ms and ${tries} tries`);
+      console.log(`  reads of another tenant meanwhile: ${told(reads)}`);
+    });
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+};
+
+void main();
