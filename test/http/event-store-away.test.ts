@@ -82,6 +82,25 @@ describe('a server whose event log is in an event store', () => {
   });
 });
 
+describe('a server that may read without its log for a second', () => {
+  it('does so, then refuses reads until the log is back', async () => {
+    const store = await startStandIn();
+    const service = await startService({ EVENTSTORE_URL: store.url, READS_WITHOUT_LOG_SECONDS: '1' });
+    const read = () => ask(`${service.url}/tenants/self`, { key: service.key });
+    expect((await read()).status).toBe(200);
+    await store.kill();
+    expect((await read()).status).toBe(200);
+    await until(async () => (await read()).status === 503, 5_000, 'a refusal');
+    const refused = await read();
+    expect(refused.json.code).toBe('log_unavailable');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    await store.restart();
+    await until(async () => (await read()).status === 200, 10_000, 'an answer');
+    expect(await service.stop()).toBe(0);
+    await store.stop();
+  });
+});
+
 describe('the embedded profile', () => {
   it('never loads the client of the event store', () => {
     const app = JSON.stringify(require.resolve('../../src/app'));
