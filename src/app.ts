@@ -138,11 +138,11 @@ export const openLog = async (
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
     throw fault(
-      'copy_refused',
+      'log_not_found',
       `${withoutSecrets(address)} is no address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
     );
   if (role === 'source' && !existsSync(join(folder, 'events.db')))
-    throw fault('copy_refused', `There is no event log in the folder ${folder}.`);
+    throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
   mustBeUsable(folder, `The folder ${folder}`);
   return sqliteEventLog(folder, streams, role === 'source' ? 'reads' : 'makes');
 };

@@ -10,10 +10,15 @@ export const logProblems = {
     meaning:
       'The folder holds traces of an event log, but not the whole of it: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To begin with an empty log instead, move what is left of it and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
   },
+  log_not_found: {
+    title: 'There is no event log at this address.',
+    meaning:
+      'Name a data folder that holds an event log by its path or as `sqlite:PATH`, an event store as `esdb://HOST:PORT`, or `configured` for the log that the environment names.',
+  },
   copy_refused: {
     title: 'This cannot be copied.',
     meaning:
-      'The sentence says why: an address that names no event log, an empty source, the same log twice, or an event that the target could not keep as it is. What was copied before is safe.',
+      'The sentence says why: an empty source, the same log twice, or an event that the target could not keep as it is. What was copied before is safe.',
   },
   copy_differs: {
     title: 'The target is not a copy of this source.',

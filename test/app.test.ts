@@ -46,7 +46,7 @@ describe('an event log by its address', () => {
   it('must be there to be copied from, and is not made by looking', async () => {
     const nowhere = join(freshFolder(), 'nowhere');
     await expect(openLog(nowhere, streamNames(), 'source', quiet)).rejects.toMatchObject({
-      code: 'copy_refused',
+      code: 'log_not_found',
       message: `There is no event log in the folder ${nowhere}.`,
     });
     expect(existsSync(nowhere)).toBe(false);
@@ -59,7 +59,7 @@ describe('an event log by its address', () => {
         (reason: unknown) => reason as Error,
       );
       expect(error).toMatchObject({
-        code: 'copy_refused',
+        code: 'log_not_found',
         message: expect.stringContaining('is no address of an event log'),
       });
       expect((error as Error).message).not.toContain('hunter2');

@@ -1,11 +1,10 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { openLog, withoutSecrets } from '../app';
-import { readConfiguration, settings, type Configuration } from '../configuration';
+import { Command, Option } from 'commander';
+import { withoutSecrets } from '../app';
+import { readConfiguration } from '../configuration';
 import { copyLog, type CopyStep } from '../event-log/copy';
-import type { Side } from '../event-log/copy-reading';
-import { streamNames } from '../event-log/streams';
-import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { jsonOption, wholeNumber } from './arguments';
+import { ADDRESSES, openPlace, prefixOption, stepText, type Place } from './log-places';
+import { verifyCommand } from './log-verify';
 import { printOne, progressLine, say } from './output';
 
 interface Options {
@@ -17,69 +16,31 @@ interface Options {
   readonly json?: boolean;
 }
 
-interface Place extends Side {
-  readonly address: string;
-}
-
 /** Long enough to notice a log that is being written, short enough to wait for. */
 const QUIET_MS = 1_000;
 const FOLLOWED_QUIET_SECONDS = 5;
-
-const prefix = (text: string): string => {
-  if (settings.STREAM_PREFIX.read(text) === undefined)
-    throw new InvalidArgumentError('It has at most 64 letters, digits, dots, underscores and hyphens.');
-  return text;
-};
-
-const stepText = () => {
-  let first: (CopyStep & { readonly at: number }) | undefined;
-  return (step: CopyStep): string => {
-    if (first?.step !== step.step) first = { ...step, at: Date.now() };
-    const rate = (1_000 * (step.done - first.done)) / Math.max(1, Date.now() - first.at);
-    const share = Math.min(100, Math.floor((100 * step.done) / Math.max(1, step.total)));
-    const left = rate < 1 ? '' : `, ${Math.ceil(Math.max(0, step.total - step.done) / rate)} s left`;
-    return `${step.step} ${share}% (${step.done} of ${step.total} events, ${Math.round(rate)}/s${left})`;
-  };
-};
 
 const patience = (seconds: Options['followUntilQuiet']): { quietMs: number; follow: boolean } => {
   if (seconds === undefined) return { quietMs: QUIET_MS, follow: false };
   return { quietMs: 1_000 * (seconds === true ? FOLLOWED_QUIET_SECONDS : seconds), follow: true };
 };
 
-const onTrouble = (what: string, error: unknown): void => say(`${what} ${messageOf(error)}`);
-
-/** The arguments of a command are seen by others on the machine: a password is better kept in the environment. */
-const addressIn =
-  ({ EVENTSTORE_URL, DATA_DIR }: Configuration) =>
-  (text: string): string =>
-    text === 'configured' ? EVENTSTORE_URL || DATA_DIR : text;
-
-/** Here the prefix is named by an option. */
-const withOption =
-  (option: string, prefixed: string) =>
-  (error: unknown): never => {
-    if (codeOf(error) !== 'log_of_another_prefix') throw error;
-    const { found, path } = (error as Fault).more as { found: string; path: string };
-    throw fault(
-      'log_of_another_prefix',
-      `The streams of the event log ${path} have the prefix "${found}", but ${option}, or without it STREAM_PREFIX, is "${prefixed}". Give ${option} "${found}".`,
-    );
-  };
-
 /** Both logs of a copy, closed again whatever happens. */
 const withBoth = async (options: Options, work: (from: Place, to: Place) => Promise<void>): Promise<void> => {
   const configuration = readConfiguration(process.env);
-  const open = async (role: 'source' | 'target', wanted: string, prefixed?: string): Promise<Place> => {
-    const streams = streamNames(prefixed ?? configuration.STREAM_PREFIX);
-    const address = addressIn(configuration)(wanted);
-    const option = role === 'source' ? '--from-prefix' : '--to-prefix';
-    const log = await openLog(address, streams, role, onTrouble).catch(withOption(option, streams.prefix));
-    return { address, streams, log };
-  };
-  const from = await open('source', options.from, options.fromPrefix);
+  const from = await openPlace(configuration, {
+    role: 'source',
+    address: options.from,
+    prefix: options.fromPrefix,
+    option: '--from-prefix',
+  });
   try {
-    const to = await open('target', options.to, options.toPrefix);
+    const to = await openPlace(configuration, {
+      role: 'target',
+      address: options.to,
+      prefix: options.toPrefix,
+      option: '--to-prefix',
+    });
     try {
       await work(from, to);
     } finally {
@@ -119,16 +80,8 @@ const copyCommand = (): Command =>
     .description('copy an event log into another one, and verify it')
     .requiredOption('--from <address>', 'the log that is copied')
     .requiredOption('--to <address>', 'the log that it is copied to: empty, or an unfinished copy')
-    .addOption(
-      new Option('--from-prefix <prefix>', 'the stream prefix there (default: STREAM_PREFIX)').argParser(
-        prefix,
-      ),
-    )
-    .addOption(
-      new Option('--to-prefix <prefix>', 'the stream prefix there (default: STREAM_PREFIX)').argParser(
-        prefix,
-      ),
-    )
+    .addOption(prefixOption('--from-prefix'))
+    .addOption(prefixOption('--to-prefix'))
     .addOption(
       new Option(
         '--follow-until-quiet [seconds]',
@@ -139,12 +92,14 @@ const copyCommand = (): Command =>
     .addHelpText(
       'after',
       `
-An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
-configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR).
+${ADDRESSES}
 Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. It can be
 killed and run again at any time. At its end both logs have been compared event by event: unequal is exit code 1.`,
     )
     .action(copy);
 
 export const logCommands = (): Command =>
-  new Command('log').description('work on the event log itself').addCommand(copyCommand());
+  new Command('log')
+    .description('work on the event log itself')
+    .addCommand(copyCommand())
+    .addCommand(verifyCommand());

@@ -1,6 +1,7 @@
 import { fault, type Fault } from '../fault';
-import { differenceOf, type Own, type Reading } from './copy-reading';
+import type { Reading } from './copy-reading';
 import type { Position } from './event-log';
+import { differenceOf, type Own } from './own-events';
 
 const nameOf = ({ event }: Own): string =>
   `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;

@@ -1,86 +1,48 @@
-import { createHash } from 'node:crypto';
-import { fault } from '../fault';
-import type { EventLog, LoggedEvent, NewEvent, Position } from './event-log';
-import type { Streams } from './streams';
-
-/** One of the two logs of a copy. */
-export interface Side {
-  readonly log: EventLog;
-  readonly streams: Streams;
-}
-
-/** An event of ours, with what must be equal on both sides as text. */
-export interface Own {
-  readonly event: LoggedEvent;
-  /** The stream's name without the prefix, which may differ. */
-  readonly role: string;
-  readonly text: Readonly<Record<Member, string>>;
-}
-
-const members = ['stream', 'revision', 'id', 'type', 'data', 'metadata', 'recordedAt'] as const;
-type Member = (typeof members)[number];
-
-const memberNames: Readonly<Record<Member, string>> = {
-  stream: 'stream',
-  revision: 'revision',
-  id: 'id',
-  type: 'type',
-  data: 'data',
-  metadata: 'metadata',
-  recordedAt: 'recorded time',
-};
-
-/** JSON never begins like the first two, so nothing is mistaken for something else. */
-const textOf = (value: unknown): string => {
-  if (Buffer.isBuffer(value)) return `bytes ${value.toString('base64')}`;
-  return JSON.stringify(value) ?? 'nothing';
-};
-
-const ownOf = (event: LoggedEvent, role: string): Own => ({
-  event,
-  role,
-  text: {
-    stream: JSON.stringify(role),
-    revision: String(event.revision),
-    id: JSON.stringify(event.id),
-    type: JSON.stringify(event.type),
-    data: textOf(event.data),
-    // Those who write facts may leave it out; a log that cannot keep its absence keeps an empty object.
-    metadata: textOf(event.metadata ?? {}),
-    recordedAt: event.recordedAt,
-  },
-});
-
-/** Undefined when they are equal. */
-export const differenceOf = (one: Own, other: Own): string | undefined => {
-  const found = members.filter((member) => one.text[member] !== other.text[member]);
-  return found.length === 0 ? undefined : found.map((member) => memberNames[member]).join(', ');
-};
+import { fault, type Fault } from '../fault';
+import type { NewEvent, Position } from './event-log';
+import { gapBefore } from './gap';
+import { ownOf, runningDigest, type Own, type Side } from './own-events';
 
 /** How far one side was read and found equal. */
 export interface Reading {
-  /** What lies behind what was taken, up to a position. */
+  /** What lies behind what was taken, up to a position. Of a source, it throws where events are missing. */
   events(upTo?: Position): AsyncGenerator<Own, undefined>;
   take(own: Own): void;
-  after(): Position | undefined;
   count(): number;
   foreign(): number;
   digest(): string;
 }
 
-export const reading = ({ log, streams }: Side, from?: Position): Reading => {
-  const hash = createHash('sha256');
-  let after = from;
+/** What cannot be copied, by its name. */
+const notCopied = ({ event: { id, type, revision, stream } }: Own, reason: string): Fault =>
+  fault(
+    'copy_refused',
+    `The event ${id} (${type}, revision ${revision} of ${stream}) cannot be copied: ${reason}`,
+  );
+
+export const reading = ({ log, streams }: Side, role: 'source' | 'target'): Reading => {
+  const digest = runningDigest();
+  /** The last revision of each stream in what was taken. */
+  const revisions = new Map<string, number>();
+  let after: Position | undefined;
   let count = 0;
   let foreign = 0;
   let lastForeign = '';
 
+  const checked = (own: Own, reached: Map<string, number>): Own => {
+    const gap = gapBefore(own.event, reached.get(own.role) ?? -1);
+    if (role === 'source' && gap !== undefined) throw notCopied(own, gap);
+    reached.set(own.role, own.event.revision);
+    return own;
+  };
+
   async function* events(upTo?: Position): AsyncGenerator<Own, undefined> {
+    const reached = new Map(revisions);
     for await (const batch of log.readAll({ after }))
       for (const event of batch) {
         if (upTo !== undefined && event.position > upTo) return;
-        const role = streams.roleOf(event.stream);
-        if (role !== undefined) yield ownOf(event, role);
+        const name = streams.roleOf(event.stream);
+        if (name !== undefined) yield checked(ownOf(event, name), reached);
         else if (event.position > lastForeign) {
           // The same stretch may be read twice.
           lastForeign = event.position;
@@ -91,15 +53,15 @@ export const reading = ({ log, streams }: Side, from?: Position): Reading => {
 
   return {
     events,
-    take: ({ event, text }) => {
-      hash.update(`${members.map((member) => text[member]).join('\n')}\n`);
-      after = event.position;
+    take: (own) => {
+      digest.add(own);
+      revisions.set(own.role, own.event.revision);
+      after = own.event.position;
       count += 1;
     },
-    after: () => after,
     count: () => count,
     foreign: () => foreign,
-    digest: () => hash.copy().digest('hex'),
+    digest: digest.soFar,
   };
 };
 
@@ -125,13 +87,9 @@ const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | 
 };
 
 export const newEventOf = (own: Own): NewEvent => {
-  const { id, type, data, metadata = {}, recordedAt, revision, stream } = own.event;
+  const { id, type, data, metadata = {}, recordedAt } = own.event;
   const reason = reasonAgainst(own);
-  if (reason !== undefined)
-    throw fault(
-      'copy_refused',
-      `The event ${id} (${type}, revision ${revision} of ${stream}) cannot be copied: ${reason}.`,
-    );
+  if (reason !== undefined) throw notCopied(own, `${reason}.`);
   return {
     id,
     type,

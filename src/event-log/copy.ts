@@ -1,8 +1,9 @@
 import { monotonicMs, pause } from '../clock';
 import { codeOf, fault, messageOf } from '../fault';
 import { compare, noCopy } from './copy-comparing';
-import { newEventOf, reading, type Own, type Side } from './copy-reading';
+import { newEventOf, reading, type Reading } from './copy-reading';
 import { LARGEST_APPEND, type NewEvent, type Position } from './event-log';
+import type { Own, Side } from './own-events';
 
 /**
  * Copies one event log into another, between any two adapters.
@@ -79,7 +80,7 @@ const appendRun = async ({ log, streams }: Side, { role, first, events }: Run): 
     if (codeOf(error) !== 'stream_changed') throw error;
     throw fault(
       'copy_differs',
-      `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target. Either something else writes there, or the source does not hold the beginning of that stream.`,
+      `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target: something else writes there.`,
     );
   }
 };
@@ -124,11 +125,12 @@ const firstHead = async (source: Side, { quietMs, follow }: CopyWish): Promise<P
 
 /** Appends to the target what the source has after the place up to which they are equal. */
 const copyRest = async (
-  [from, to]: readonly [Side, Side],
-  { after, upTo }: { readonly after: Position | undefined; readonly upTo: Position },
+  source: Reading,
+  to: Side,
+  upTo: Position,
   tell: (events: number) => void,
 ): Promise<void> => {
-  for await (const run of runsOf(reading(from, after).events(upTo))) {
+  for await (const run of runsOf(source.events(upTo))) {
     await appendRun(to, run);
     tell(run.events.length);
   }
@@ -155,7 +157,7 @@ const patiently = async <T>(work: () => Promise<T>, progress: () => number = () 
 
 export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Copied> => {
   await patiently(() => mustDiffer(from, to));
-  const [source, target] = [reading(from), reading(to)];
+  const [source, target] = [reading(from, 'source'), reading(to, 'target')];
   let upTo = await patiently(() => firstHead(from, wish));
   let found: number | undefined;
   let appended = 0;
@@ -172,7 +174,7 @@ export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Cop
     const total = await from.log.distance(undefined, upTo);
     if ((await compareOn(total)) === 'complete') return;
     let done = source.count();
-    await copyRest([from, to], { after: source.after(), upTo }, (events) => {
+    await copyRest(source, to, upTo, (events) => {
       appended += events;
       done += events;
       wish.tell({ step: 'copying', done, total });

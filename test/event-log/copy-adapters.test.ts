@@ -2,10 +2,11 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog } from '../../src/event-log/copy';
-import type { Side } from '../../src/event-log/copy-reading';
+import type { Side } from '../../src/event-log/own-events';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
+import { verifyLog } from '../../src/event-log/verify-log';
 import { crowd } from '../support/crowds';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { anEvent } from '../support/events';
@@ -84,6 +85,20 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
     expect([there.events, there.copied, back.copied]).toEqual([160, 160, 160]);
     expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
     expect(rowsIn(last)).toEqual(rowsIn(first));
+    const verified = await Promise.all(
+      [from, between, to].map((side) => verifyLog(side, { earlier: undefined, tell: () => undefined })),
+    );
+    expect(new Set(verified.map(({ digest }) => digest))).toEqual(new Set([there.digest.source]));
+    const twice = verified.map(
+      ({ findings }) => findings.filter(({ kind }) => kind === 'duplicate_id').length,
+    );
+    expect(twice).toEqual([1, 1, 1]);
+    for (const side of [from, between, to])
+      for (const earlier of verified)
+        expect(await verifyLog(side, { earlier, tell: () => undefined })).toMatchObject({
+          earlier: 'unchanged',
+          events: 160,
+        });
   });
 
   it('is taken up where it was left, and refused where the event store holds something else', async () => {

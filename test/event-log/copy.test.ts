@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
-import type { Side } from '../../src/event-log/copy-reading';
+import type { Side } from '../../src/event-log/own-events';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -277,9 +277,28 @@ describe('a copy of an event log', () => {
       await from.log.append(stream, [anEvent(), anEvent()], 'no_stream');
       from.file.exec('DELETE FROM events WHERE revision = 0');
       await expect(copy(from, to)).rejects.toMatchObject({
-        code: 'copy_differs',
-        message: expect.stringContaining(`cannot have revision 1 in the stream ${stream}`),
+        code: 'copy_refused',
+        message: expect.stringContaining(`the stream ${stream} lacks revision 0 before this event.`),
       });
+    });
+
+    it('where events are missing in the source, wherever the copy was left', async () => {
+      const from = await open();
+      const stream = from.streams.activity(randomUUID());
+      await fill(from, 10);
+      await from.log.append(stream, [anEvent(), anEvent(), anEvent(), anEvent()], 'no_stream');
+      const to = await open();
+      await copy(from, to);
+      from.file.exec(`DELETE FROM events WHERE stream = '${stream}' AND revision IN (1, 2)`);
+      for (const kept of [12, 11, 5, 0]) {
+        to.file.exec(`DELETE FROM events WHERE position > ${kept}`);
+        await expect(copy(from, to)).rejects.toMatchObject({
+          code: 'copy_refused',
+          message: expect.stringMatching(
+            /^The event \S+ \(SomethingHappened, revision 3 of \S+\) cannot be copied: Events are missing from the log: the stream \S+ lacks revisions 1 to 2 before this event\.$/,
+          ),
+        });
+      }
     });
   });
 

@@ -1,0 +1,112 @@
+import { Command } from 'commander';
+import { readFileSync } from 'node:fs';
+import { withoutSecrets } from '../app';
+import { readConfiguration } from '../configuration';
+import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
+import { fault, messageOf } from '../fault';
+import { jsonOption } from './arguments';
+import { ADDRESSES, openPlace, prefixOption, stepText, type Place } from './log-places';
+import { printJson, printRecord, printTable, progressLine, say } from './output';
+
+interface Options {
+  readonly prefix?: string;
+  readonly against?: string;
+  readonly json?: boolean;
+}
+
+const isHistory = (value: unknown): value is EarlierHistory => {
+  const { events, digest } = (value ?? {}) as { events?: unknown; digest?: unknown };
+  return Number.isSafeInteger(events) && typeof digest === 'string' && /^[0-9a-f]{64}$/.test(digest);
+};
+
+/** Looked at before anything else: who mistypes a name does not wait for the walk. */
+const earlierIn = (file: string): EarlierHistory => {
+  let found: unknown;
+  try {
+    found = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw fault('file_unreadable', `The file ${file} cannot be read: ${messageOf(error)}`);
+  }
+  if (isHistory(found)) return found;
+  throw fault(
+    'file_unreadable',
+    `The file ${file} is no output of tenant-ledger log verify --json: it has no events and digest.`,
+  );
+};
+
+const outcomes = {
+  unchanged: (earlier: EarlierHistory) =>
+    `The history of that output, ${earlier.events} events, is still the beginning of this log.`,
+  changed: (earlier: EarlierHistory) =>
+    `The history of that output is not the beginning of this log: something in its first ${earlier.events} events was changed, removed or put in between.`,
+  cut: (earlier: EarlierHistory, { events }: VerifiedLog) =>
+    `The history of that output is not the beginning of this log: that had ${earlier.events} events, and this log has only ${events}. It was cut, or is another one.`,
+};
+
+const report = (
+  { address }: Place,
+  { identity, events, streams, foreign, lastPosition, digest, found, earlier }: VerifiedLog,
+) => ({
+  log: withoutSecrets(address),
+  identity,
+  events,
+  streams,
+  foreign_events: foreign,
+  last_position: lastPosition ?? null,
+  digest,
+  findings_total: found,
+  ...(earlier === undefined ? {} : { earlier_history: earlier }),
+});
+
+const print = (place: Place, verified: VerifiedLog, earlier: EarlierHistory | undefined, json = false) => {
+  const all = report(place, verified);
+  const { findings, found } = verified;
+  if (json) return printJson({ ...all, findings });
+  printRecord(all);
+  if (found > 0)
+    printTable(
+      findings.map((finding) => ({ ...finding })),
+      '',
+    );
+  if (found > findings.length) say(`${found - findings.length} more findings are not listed.`);
+  if (earlier !== undefined && verified.earlier !== undefined)
+    say(outcomes[verified.earlier](earlier, verified));
+};
+
+const verify = async (address: string, options: Options): Promise<void> => {
+  const earlier = options.against === undefined ? undefined : earlierIn(options.against);
+  const named = { role: 'source', address, prefix: options.prefix, option: '--prefix' } as const;
+  const place = await openPlace(readConfiguration(process.env), named);
+  const line = progressLine('Verifying:');
+  const text = stepText();
+  const tell = (done: number, total: number): void => line.tell(text({ step: 'reading', done, total }));
+  try {
+    const verified = await verifyLog(place, { earlier, tell }).finally(line.end);
+    print(place, verified, earlier, options.json);
+    const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
+    if (!isSound) process.exitCode = 1;
+  } finally {
+    await place.log.close();
+  }
+};
+
+export const verifyCommand = (): Command =>
+  new Command('verify')
+    .description('read a whole event log, and say what in it is not as it should be')
+    .argument('[address]', 'the log', 'configured')
+    .addOption(prefixOption('--prefix'))
+    .option(
+      '--against <file>',
+      'an earlier output (--json): is that history still the beginning of this log?',
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+${ADDRESSES}
+Checked: the revisions of each stream go up from 0 without a gap, positions rise, every event of ours can be read, no
+event id comes twice within a tenant. Printed: the log's identity, the number of events and a SHA-256 digest over all of
+them, the same that log copy prints. Keep the output: --against finds what was changed in place or cut since then, also
+in a copy of the log. Anything found is exit code 1. Nothing is written.`,
+    )
+    .action(verify);

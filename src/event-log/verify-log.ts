@@ -1,0 +1,189 @@
+import { decode, operatorEventOf } from './decode';
+import type { EventLog, LoggedEvent, Position } from './event-log';
+import { gapBefore } from './gap';
+import { idFilter } from './id-filter';
+import { ownOf, runningDigest, type Side } from './own-events';
+import type { Streams } from './streams';
+
+/** Reads a whole log and says what in it is not as it should be. */
+
+export type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
+
+export interface Finding {
+  readonly kind: FindingKind;
+  readonly stream: string;
+  readonly revision: number;
+  readonly event_id: string;
+  readonly detail: string;
+}
+
+/** What an earlier verification of this log, or of the log that it is a copy of, has found. */
+export interface EarlierHistory {
+  readonly events: number;
+  readonly digest: string;
+}
+
+export interface VerifiedLog {
+  readonly identity: string;
+  /** In streams of ours. */
+  readonly events: number;
+  readonly streams: number;
+  /** Events in streams that are none of ours. */
+  readonly foreign: number;
+  readonly lastPosition: Position | undefined;
+  readonly digest: string;
+  readonly found: number;
+  /** The first of them. */
+  readonly findings: readonly Finding[];
+  /** Is the earlier history still the beginning of this log? Cut: there are fewer events now. */
+  readonly earlier?: 'unchanged' | 'changed' | 'cut';
+}
+
+export interface Verification {
+  readonly earlier?: EarlierHistory | undefined;
+  tell(done: number, total: number): void;
+}
+
+const MOST_LISTED = 100;
+
+const findingsOf = () => {
+  const listed: Finding[] = [];
+  let found = 0;
+  return {
+    listed,
+    found: () => found,
+    add: (kind: FindingKind, { stream, revision, id }: LoggedEvent, detail: string): void => {
+      found += 1;
+      if (listed.length < MOST_LISTED) listed.push({ kind, stream, revision, event_id: id, detail });
+    },
+  };
+};
+type Findings = ReturnType<typeof findingsOf>;
+
+const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
+  const decoded = decode(event, streams);
+  if (decoded.status === 'bad') return decoded.reason;
+  if (decoded.status === 'good' || operatorEventOf(event) !== undefined) return undefined;
+  return `This ${event.type} of the operator cannot be read.`;
+};
+
+/** Where an id must not come twice: in both streams of a tenant, or in one that belongs to none. */
+const scopeOf = (stream: string, streams: Streams): string => streams.parse(stream)?.tenantId ?? stream;
+
+const eventsIn = (scope: string, { log, streams }: Side): ReturnType<EventLog['readStream']> =>
+  streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
+
+/** The filter only suspects: those events are compared for real. */
+const findDuplicates = async (
+  scope: string,
+  suspects: ReadonlySet<string>,
+  side: Side,
+  upTo: Position,
+  findings: Findings,
+): Promise<void> => {
+  const first = new Map<string, LoggedEvent>();
+  const compare = (event: LoggedEvent): void => {
+    const other = first.get(event.id);
+    if (other === undefined) return void first.set(event.id, event);
+    const detail = `The same event id is also that of revision ${other.revision} of ${other.stream}.`;
+    findings.add('duplicate_id', event, detail);
+  };
+  for await (const batch of eventsIn(scope, side))
+    batch.filter(({ id, position }) => suspects.has(id) && position <= upTo).forEach(compare);
+};
+
+/** Everything about an event that can be said from those before it. */
+const checking = ({ streams }: Side, expected: number, findings: Findings) => {
+  const revisions = new Map<string, number>();
+  const isSeen = idFilter(expected);
+  const suspects = new Map<string, Set<string>>();
+  let last: Position = '';
+
+  const suspect = (scope: string, id: string): void => {
+    const ids = suspects.get(scope) ?? new Set();
+    suspects.set(scope, ids.add(id));
+  };
+
+  return {
+    streams: () => revisions.size,
+    suspects,
+    check: (event: LoggedEvent): void => {
+      const { stream, revision, position, id } = event;
+      if (position <= last)
+        findings.add('order', event, `Its position ${position} does not come after ${last}.`);
+      last = position;
+      const gap = gapBefore(event, revisions.get(stream) ?? -1);
+      if (gap !== undefined) findings.add('gap', event, gap);
+      revisions.set(stream, revision);
+      const fault = faultOf(event, streams);
+      if (fault !== undefined) findings.add('bad_event', event, fault);
+      const scope = scopeOf(stream, streams);
+      if (isSeen(scope + id)) suspect(scope, id);
+    },
+  };
+};
+
+/** Recomputes the digest that an earlier verification has found, on the way. */
+const comparing = (earlier: EarlierHistory | undefined) => {
+  const digest = runningDigest();
+  let events = 0;
+  let earlierDigest = earlier?.events === 0 ? digest.soFar() : undefined;
+  return {
+    digest: digest.soFar,
+    events: () => events,
+    add: (event: LoggedEvent, role: string): void => {
+      digest.add(ownOf(event, role));
+      events += 1;
+      if (events === earlier?.events) earlierDigest = digest.soFar();
+    },
+    outcome: (): Pick<VerifiedLog, 'earlier'> => {
+      if (earlier === undefined) return {};
+      if (earlierDigest === undefined) return { earlier: 'cut' };
+      return { earlier: earlierDigest === earlier.digest ? 'unchanged' : 'changed' };
+    },
+  };
+};
+
+/** Up to the head that is there when it begins: a log that grows has an end, too. */
+export const verifyLog = async (side: Side, { earlier, tell }: Verification): Promise<VerifiedLog> => {
+  const { log, streams } = side;
+  const head = (await log.head())?.position;
+  const total = head === undefined ? 0 : await log.distance(undefined, head);
+  const findings = findingsOf();
+  const { check, suspects, ...checked } = checking(side, total, findings);
+  const history = comparing(earlier);
+  let foreign = 0;
+  let lastPosition: Position | undefined;
+
+  const take = (event: LoggedEvent): void => {
+    const role = streams.roleOf(event.stream);
+    if (role === undefined) {
+      foreign += 1;
+      return;
+    }
+    check(event);
+    history.add(event, role);
+    lastPosition = event.position;
+  };
+
+  if (head !== undefined)
+    for await (const batch of log.readAll()) {
+      const upToHead = batch.filter(({ position }) => position <= head);
+      for (const event of upToHead) take(event);
+      tell(history.events() + foreign, total);
+      if (upToHead.length < batch.length) break;
+    }
+  for (const [scope, ids] of suspects) await findDuplicates(scope, ids, side, lastPosition ?? '', findings);
+
+  return {
+    identity: await log.identity(),
+    events: history.events(),
+    streams: checked.streams(),
+    foreign,
+    lastPosition,
+    digest: history.digest(),
+    found: findings.found(),
+    findings: findings.listed,
+    ...history.outcome(),
+  };
+};

@@ -1,0 +1,75 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { crowd } from '../support/crowds';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+
+const withLog = async (count: number): Promise<string> => {
+  const [folder, streams] = [freshFolder(), streamNames('p-')];
+  const log = await sqliteEventLog(folder, streams);
+  await crowd({ log, streams }, count);
+  await log.close();
+  return folder;
+};
+
+describe('tenant-ledger log verify', () => {
+  it('prints what it found, the digest of log copy, and whether an earlier history is still there', async () => {
+    const [folder, elsewhere] = [await withLog(300), freshFolder()];
+    const operator = operatorAt(folder, { EVENTSTORE_URL: '', STREAM_PREFIX: 'p-' });
+    const first = await operator.json<Record<string, unknown>>('log verify');
+    expect(first).toMatchObject({ events: 300, streams: 50, findings_total: 0, findings: [] });
+    const earlier = join(freshFolder(), 'earlier.json');
+    writeFileSync(earlier, JSON.stringify(first));
+
+    const { source_digest } = await operator.json(
+      'log copy --from configured --to',
+      elsewhere,
+      '--to-prefix',
+      '',
+    );
+    expect(source_digest).toBe(first['digest']);
+    const ofCopy = await operator.run(
+      'log verify',
+      `sqlite:${elsewhere}`,
+      '--prefix',
+      '',
+      '--against',
+      earlier,
+    );
+    expect(ofCopy.code).toBe(0);
+    expect(ofCopy.stdout).toMatch(/^events: +300$/m);
+    expect(ofCopy.stdout).toMatch(/^earlier_history: unchanged$/m);
+    expect(ofCopy.stderr).toMatch(
+      /^The history of that output, 300 events, is still the beginning of this log\.\n$/,
+    );
+
+    const db = new DatabaseSync(join(folder, 'events.db'));
+    db.exec(`UPDATE events SET data = '{"entityId":"other"}' WHERE position = 120`);
+    db.exec('DELETE FROM events WHERE position = 60');
+    db.close();
+    const changed = await operator.run('log verify --against', earlier);
+    expect(changed.code).toBe(1);
+    expect(changed.stdout).toMatch(/^earlier_history: cut$/m);
+    expect(changed.stdout).toMatch(/^gap .* p-activity-\S+ lacks revision 1 before this event\.$/m);
+    expect(changed.stderr).toContain('It was cut');
+  });
+
+  it('says what is wrong with its arguments', async () => {
+    const folder = await withLog(1);
+    const file = join(freshFolder(), 'file.json');
+    writeFileSync(file, '{"events":"many"}');
+    const operator = operatorAt(folder, { EVENTSTORE_URL: '', STREAM_PREFIX: 'p-' });
+    const refused = async (...line: readonly string[]) => {
+      const { code, stdout, stderr } = await operator.run('log verify', ...line);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      return stderr;
+    };
+    expect(await refused('--against', file)).toContain('is no output of tenant-ledger log verify --json');
+    expect(await refused('--against', `${file}x`)).toContain('[file_unreadable]');
+    expect(await refused('--prefix', 'q-')).toContain('have the prefix "p-", but --prefix, ');
+    expect(await refused(freshFolder())).toMatch(/^tenant-ledger: There is no event log in the folder /);
+  });
+});

@@ -1,0 +1,223 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { createHash, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { copyLog } from '../../src/event-log/copy';
+import { idFilter } from '../../src/event-log/id-filter';
+import type { Side } from '../../src/event-log/own-events';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
+import { crowd } from '../support/crowds';
+import { freshFolder } from '../support/folders';
+import { anEvent, someEvents } from '../support/events';
+import { sampleOf } from '../support/samples';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+type Place = Side & { readonly file: InstanceType<typeof DatabaseSync> };
+
+const open = async (prefix = ''): Promise<Place> => {
+  const [folder, streams] = [freshFolder(), streamNames(prefix)];
+  const log = await sqliteEventLog(folder, streams);
+  const file = new DatabaseSync(join(folder, 'events.db'));
+  closing.push(
+    () => file.close(),
+    () => log.close(),
+  );
+  return { log, streams, file };
+};
+
+const verify = (side: Side, earlier?: EarlierHistory): Promise<VerifiedLog> =>
+  verifyLog(side, { earlier, tell: () => undefined });
+
+const aFact = () => {
+  const { type, data, metadata } = sampleOf('TokenCreated');
+  return anEvent(data, { type, metadata });
+};
+
+/** A stream of facts, among those of others. */
+const filled = async (facts: number) => {
+  const place = await open();
+  await crowd(place, 60, 20);
+  const tenantId = randomUUID();
+  const stream = place.streams.activity(tenantId);
+  await place.log.append(stream, Array.from({ length: facts }, aFact), 'no_stream');
+  await crowd(place, 30, 10);
+  return { ...place, tenantId, stream };
+};
+
+describe('the verification of a log', () => {
+  it('finds nothing in a sound one, and says what it is', async () => {
+    const { log, streams, file } = await filled(80);
+    await log.append('somebody-elses', someEvents(3), 'no_stream');
+    const { findings, ...rest } = await verify({ log, streams });
+    expect(findings).toEqual([]);
+    // The digest is made here from the file alone.
+    const rows = file
+      .prepare(`SELECT * FROM events WHERE stream <> 'somebody-elses' ORDER BY position`)
+      .all() as Record<string, string | number>[];
+    const hash = createHash('sha256');
+    for (const { stream, revision, id, type, data, metadata, recorded_at } of rows)
+      for (const text of [
+        JSON.stringify(stream),
+        revision,
+        JSON.stringify(id),
+        JSON.stringify(type),
+        data,
+        metadata,
+        new Date(recorded_at as number).toISOString(),
+      ])
+        hash.update(`${text}\n`);
+    expect(rest).toEqual({
+      identity: await log.identity(),
+      events: 170,
+      streams: 31,
+      foreign: 3,
+      lastPosition: '0000000000000170',
+      digest: hash.digest('hex'),
+      found: 0,
+    });
+  });
+
+  it('has nothing to say about an empty one', async () => {
+    expect(await verify(await open())).toMatchObject({
+      events: 0,
+      lastPosition: undefined,
+      found: 0,
+      digest: createHash('sha256').digest('hex'),
+    });
+  });
+
+  it('has the digest of a copy, under whatever prefix', async () => {
+    const [from, to] = [await filled(80), await open('to.')];
+    const { digest } = await copyLog(from, to, { quietMs: 5, follow: false, tell: () => undefined });
+    const [one, other] = [await verify(from), await verify(to)];
+    expect([one.digest, other.digest]).toEqual([digest.source, digest.source]);
+    expect(await verify(to, one)).toMatchObject({ earlier: 'unchanged', found: 0 });
+  });
+
+  it('names a gap', async () => {
+    const { stream, file, ...side } = await filled(80);
+    file.exec(`DELETE FROM events WHERE stream = '${stream}' AND revision IN (60, 70, 71)`);
+    const { findings } = await verify(side);
+    expect(findings).toMatchObject([
+      { kind: 'gap', stream, revision: 61, detail: expect.stringContaining(`${stream} lacks revision 60 `) },
+      { kind: 'gap', stream, revision: 72, detail: expect.stringContaining('lacks revisions 70 to 71 ') },
+    ]);
+  });
+
+  it('names what is out of order', async () => {
+    const { stream, file, ...side } = await filled(10);
+    const move = (from: number, to: number): void =>
+      file.exec(`UPDATE events SET revision = ${to} WHERE stream = '${stream}' AND revision = ${from}`);
+    move(3, 99);
+    move(4, 3);
+    move(99, 4);
+    const { findings } = await verify(side);
+    expect(findings.map(({ kind, revision }) => [kind, revision])).toEqual([
+      ['gap', 4],
+      ['gap', 3],
+      ['gap', 5],
+    ]);
+    const backwards: Side = {
+      ...side,
+      log: {
+        ...side.log,
+        readAll: async function* (from) {
+          for await (const batch of side.log.readAll(from)) yield batch.toReversed();
+        },
+      },
+    };
+    expect((await verify(backwards)).findings[1]).toMatchObject({ kind: 'order' });
+  });
+
+  it('names events that cannot be read, also of the operator', async () => {
+    const { stream, ...side } = await filled(3);
+    await side.log.append(stream, [anEvent({}, { type: 'TokenCreated' }), anEvent()], 2);
+    await side.log.append(side.streams.operator(), [anEvent()], 'no_stream');
+    const { findings } = await verify(side);
+    expect(findings).toMatchObject([
+      { kind: 'bad_event', stream, revision: 3, detail: expect.stringContaining('does not fit version 1') },
+      { kind: 'bad_event', stream, revision: 4, detail: expect.stringContaining('is unknown') },
+      { kind: 'bad_event', stream: 'operator', revision: 0 },
+    ]);
+  });
+
+  it('names an event id that comes twice within a tenant, not one of two tenants', async () => {
+    const { tenantId, stream, ...side } = await filled(3);
+    const twice = aFact();
+    await side.log.append(stream, [twice, aFact(), twice], 2);
+    await side.log.append(side.streams.activity(randomUUID()), [twice], 'no_stream');
+    const created = sampleOf('TenantCreated');
+    const first = anEvent(created.data, { type: created.type, metadata: created.metadata, id: twice.id });
+    await side.log.append(side.streams.tenant(tenantId), [first], 'no_stream');
+    const { findings } = await verify(side);
+    const detail = `The same event id is also that of revision 3 of ${stream}.`;
+    expect(findings.filter(({ kind }) => kind === 'duplicate_id')).toMatchObject([
+      { kind: 'duplicate_id', stream, revision: 5, event_id: twice.id, detail },
+      { kind: 'duplicate_id', stream: side.streams.tenant(tenantId), revision: 0, detail },
+    ]);
+  });
+
+  it('lists a hundred findings and counts the others', async () => {
+    const { stream, ...side } = await filled(1);
+    await side.log.append(stream, someEvents(150), 0);
+    const { findings, found } = await verify(side);
+    expect([findings.length, found]).toEqual([100, 150]);
+  });
+
+  it('ends at the head that was there at its beginning', async () => {
+    const side = await filled(1_500);
+    const readAll: Side['log']['readAll'] = async function* (from) {
+      for await (const batch of side.log.readAll(from)) {
+        yield batch;
+        await side.log.append(side.streams.tenant(randomUUID()), [aFact()], 'no_stream');
+      }
+    };
+    expect(await verify({ ...side, log: { ...side.log, readAll } })).toMatchObject({ events: 1_590 });
+  });
+
+  describe('against an earlier one', () => {
+    const changes: readonly (readonly [string, string, VerifiedLog['earlier']])[] = [
+      ['nothing', '', 'unchanged'],
+      ['data', `UPDATE events SET data = '{"entityId":"other"}' WHERE position = 100`, 'changed'],
+      ['a time', 'UPDATE events SET recorded_at = recorded_at - 1 WHERE position = 100', 'changed'],
+      ['the last event of a stream', 'DELETE FROM events WHERE position = 140', 'changed'],
+      ['all of a stream', `DELETE FROM events WHERE stream = 'STREAM'`, 'cut'],
+      ['its end', 'DELETE FROM events WHERE position > 150', 'cut'],
+    ];
+
+    it.each(changes)('notices a change of %s', async (_, change, earlier) => {
+      const side = await filled(80);
+      const before = await verify(side);
+      await crowd(side, 10, 10);
+      side.file.exec(change.replace('STREAM', side.stream));
+      expect(await verify(side, before)).toMatchObject({ earlier });
+    });
+
+    it('takes an empty history for the beginning of any log', async () => {
+      expect(await verify(await filled(1), await verify(await open()))).toMatchObject({
+        earlier: 'unchanged',
+      });
+    });
+  });
+});
+
+describe('a filter of ids', () => {
+  it('overlooks none, and mistakes hardly any', () => {
+    const isSeen = idFilter(100_000);
+    const ids = Array.from({ length: 100_000 }, () => randomUUID());
+    expect(ids.filter((id) => isSeen(id)).length).toBeLessThan(3);
+    expect(ids.every((id) => isSeen(id))).toBe(true);
+  });
+
+  it('overlooks none when there are more than expected', () => {
+    const isSeen = idFilter(0);
+    const ids = Array.from({ length: 200_000 }, () => randomUUID());
+    for (const id of ids) isSeen(id);
+    expect(ids.every((id) => isSeen(id))).toBe(true);
+  });
+});
