@@ -18,6 +18,8 @@ export interface EventLog {
    * - `event_too_large`: more than LARGEST_APPEND bytes of data; nothing was written.
    * - `log_unavailable`: certainly nothing was written.
    * - `outcome_unknown`: perhaps written. The adapter has tried once more to find out and could not.
+   * - `history_missing`: the stream was removed from the store for ever; nothing was written.
+   * - `log_set_back`: the store was replaced while it was open; what was written is not in its successor.
    */
   append(
     stream: string,
@@ -26,7 +28,10 @@ export interface EventLog {
     withinMs?: number,
   ): Promise<Appended>;
 
-  /** A stream's events in order, from just after a revision, in batches. A missing stream is empty. */
+  /**
+   * A stream's events in order, from just after a revision, in batches. A stream that never was is empty; one whose
+   * events were removed from the store fails with `history_missing`, if the store can tell.
+   */
   readStream(stream: string, after?: number): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
@@ -50,6 +55,12 @@ export interface EventLog {
   /** The id of the event at exactly this position, or undefined when there is none: a restored log may differ. */
   eventIdAt(position: Position): Promise<string | undefined>;
 
+  /**
+   * Is this still the log that was opened, with everything that was in it? `known` is an event that was in it before the
+   * question. It asks the store itself and relies on nothing that this process remembers.
+   */
+  continuity(known?: Head): Promise<Continuity>;
+
   /** Ends those who follow and leaves nothing that keeps the process alive. May be called twice. */
   close(): Promise<void>;
 }
@@ -61,6 +72,15 @@ export interface Head {
   readonly position: Position;
   readonly eventId: string;
 }
+
+/**
+ * - `whole`: the known event is where it was.
+ * - `missing`: nothing is at its place, but the log goes on behind it. The event was removed, or the log was set back and
+ *   has grown past it since.
+ * - `set_back`: the log ends before it, or has another event in its place.
+ * - `replaced`: the log that was opened is not there any more; another one or none is in its place.
+ */
+export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
 
 export interface ReadFrom {
   readonly after?: Position | undefined;
@@ -105,7 +125,13 @@ export const LARGEST_APPEND = 1_048_576;
 /** Long enough for a slow disk, short enough for a caller who waits. */
 export const APPEND_MS = 1_800;
 
-export type LogFaultCode = 'stream_changed' | 'event_too_large' | 'log_unavailable' | 'outcome_unknown';
+export type LogFaultCode =
+  | 'stream_changed'
+  | 'event_too_large'
+  | 'log_unavailable'
+  | 'outcome_unknown'
+  | 'history_missing'
+  | 'log_set_back';
 
 export const logFault = (code: LogFaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
   fault(code, sentence, more);

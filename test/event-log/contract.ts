@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../../src/clock';
+import { letOthersGo, monotonicMs } from '../../src/clock';
 import {
   LARGEST_APPEND,
   type EventLog,
@@ -655,6 +655,51 @@ export const eventLogContract = (name: string, open: Open): void => {
         const beyond = (await longer.head())!.position;
         expect(await log.eventIdAt(beyond)).toBeUndefined();
         expect(await eventsOf(log.readAll({ after: beyond }))).toEqual([]);
+      });
+    });
+
+    describe('continuity', () => {
+      const knownIn = async () => {
+        await grow(log, aStream(), 12);
+        return (await eventsOf(log.readAll())).map(({ id, position }) => ({ eventId: id, position }));
+      };
+
+      it('is whole while a known event is where it was, also of an empty log', async () => {
+        expect(await log.continuity()).toBe('whole');
+        for (const known of await knownIn()) expect(await log.continuity(known)).toBe('whole');
+        await reopen();
+        expect(await log.continuity(await log.head())).toBe('whole');
+      });
+
+      it('is broken by another event in its place, and by an end before it', async () => {
+        const [first, , third] = await knownIn();
+        expect(await log.continuity({ eventId: first!.eventId, position: third!.position })).toBe('set_back');
+        const beyond = String(BigInt(third!.position) + 10n ** 12n).padStart(third!.position.length, '0');
+        expect(await log.continuity({ eventId: first!.eventId, position: beyond })).toBe('set_back');
+      });
+
+      it('is never doubted while many write and somebody asks about what was read or written just now', async () => {
+        let isOver = false;
+        const writing = Array.from({ length: 4 }, async () => {
+          const stream = aStream();
+          for (let revision = -1; revision < 150; revision += 3)
+            await log.append(stream, someEvents(3), revision < 0 ? 'no_stream' : revision, 10_000);
+        });
+        const tail = following((signal) => log.readAll({ follow: true, signal }));
+        const found = new Set<string>();
+        const asking = (async () => {
+          while (!isOver) {
+            const last = tail.seen.at(-1);
+            const read = last === undefined ? undefined : { eventId: last.id, position: last.position };
+            for (const known of [read, await log.head()]) found.add(await log.continuity(known));
+            await letOthersGo();
+          }
+        })();
+        await Promise.all(writing);
+        isOver = true;
+        await asking;
+        await tail.stop();
+        expect([...found]).toEqual(['whole']);
       });
     });
 

@@ -24,6 +24,7 @@ const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== n
 
 export const isNotLeader = (error: unknown): boolean => rawOf(error).type === 'not-leader';
 export const isMissingStream = (error: unknown): boolean => rawOf(error).type === 'stream-not-found';
+export const isDeletedStream = (error: unknown): boolean => rawOf(error).type === 'stream-deleted';
 /** Also once it has become a fault of ours. */
 export const isUnknown = (error: unknown): boolean =>
   rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
@@ -55,6 +56,12 @@ const denied = () =>
 export const isFinal = (error: unknown): boolean =>
   (error as Partial<Fault> | undefined)?.more?.['isFinal'] === true;
 
+/** What was in the stream is not to be had any more, and waiting does not bring it back. */
+export const historyMissing = (stream: string, how: string): Fault =>
+  logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
+
+export const TOMBSTONED = 'was deleted for ever (tombstoned)';
+
 /** For an append: a certain answer, or that there is none. */
 export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
@@ -71,7 +78,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     case 'access-denied':
       return denied();
     case 'stream-deleted':
-      return logFault('log_unavailable', `Stream ${stream} is deleted for ever in the event store.`);
+      return historyMissing(stream, TOMBSTONED);
     case undefined:
     default:
   }

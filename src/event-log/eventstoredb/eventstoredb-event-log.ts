@@ -11,9 +11,10 @@ import {
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
-import { isFinal } from './answers';
+import { isFinal, noAnswer } from './answers';
 import { appending } from './append';
 import { connectTo, type Connection } from './connection';
+import { continuityOf } from './continuity';
 import { serversOf } from './connection-string';
 import { distances } from './distances';
 import { follow } from './follow';
@@ -30,29 +31,46 @@ export interface Surroundings {
   readonly waitMs: number;
   /** What went wrong and is tried again. */
   readonly onTrouble: (what: string, error: unknown) => void;
+  /** A log that is not there is not made: this is said instead. */
+  readonly unlessThere?: Fault | undefined;
 }
 
 const AGAIN_MS = 250;
+/** The first time at the first failure, or after so long in silence. */
+const TELL_AFTER_MS = 2_000;
 const TELL_EVERY_MS = 10_000;
+
+/** Says what is waited for, as long as it is. */
+const telling = (what: string, { onTrouble }: Surroundings) => {
+  let toldAt = -Infinity;
+  const tell = (error: unknown): void => {
+    if (monotonicMs() - toldAt < TELL_EVERY_MS) return;
+    toldAt = monotonicMs();
+    onTrouble(what, error);
+  };
+  const timer = setTimeout(() => tell(noAnswer('It does not answer.')), TELL_AFTER_MS);
+  return { tell, end: (): void => clearTimeout(timer) };
+};
 
 /** Tries until it works or the time is over, and says what it waits for. */
 const patiently = async <T>(work: () => Promise<T>, servers: string, around: Surroundings): Promise<T> => {
   const seconds = Math.round(around.waitMs / 1_000);
   const end = monotonicMs() + around.waitMs;
-  let toldAt = -Infinity;
-  for (;;)
-    try {
-      return await work();
-    } catch (error) {
-      if (isFinal(error)) throw error;
-      const now = monotonicMs();
-      if (now >= end) throw gone(servers, seconds, error);
-      if (now - toldAt >= TELL_EVERY_MS) {
-        around.onTrouble(`Waiting for the event store at ${servers}, ${seconds} s at most.`, error);
-        toldAt = now;
+  const waiting = telling(`Waiting for the event store at ${servers}, ${seconds} s at most.`, around);
+  try {
+    for (;;)
+      try {
+        return await work();
+      } catch (error) {
+        if (isFinal(error)) throw error;
+        const now = monotonicMs();
+        if (now >= end) throw gone(servers, seconds, error);
+        waiting.tell(error);
+        await pause(Math.min(AGAIN_MS, end - now));
       }
-      await pause(Math.min(AGAIN_MS, end - now));
-    }
+  } finally {
+    waiting.end();
+  }
 };
 
 const gone = (servers: string, seconds: number, error: unknown): Fault =>
@@ -90,7 +108,9 @@ export const eventStoreDbEventLog = async (
   const connection = connectTo(url);
   const reader = streamReader(connection);
   const log = wholeLog(connection, streams);
-  const live = liveOf({ connection, log, onTrouble: around.onTrouble });
+  let identity = '';
+  const continuity = continuityOf({ reader, log, stream: streams.log(), identity: () => identity });
+  const live = liveOf({ connection, log, continuity, onTrouble: around.onTrouble });
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs = APPEND_MS) => {
     mustBeAppendable(events);
@@ -107,16 +127,15 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const { identity, position: start } = await patiently(
-    () => identityOf(reader, append, streams.log()),
-    servers,
-    around,
-  ).catch(async (error: unknown) => {
-    await close();
-    throw error;
-  });
+  const made = await patiently(() => identityOf(reader, append, streams.log()), servers, around).catch(
+    async (error: unknown) => {
+      await close();
+      throw error;
+    },
+  );
 
-  log.begins(start);
+  identity = made.identity;
+  log.begins(made.position);
 
   const read = (
     { after = '', follow: stays = false, signal }: ReadFrom,
@@ -140,7 +159,11 @@ export const eventStoreDbEventLog = async (
     readAll: (from = {}) => read(from, log.upTo),
     head: log.head,
     distance: distances(log),
-    eventIdAt: async (position) => (await log.at(position))?.id,
+    eventIdAt: async (position) => {
+      const found = await log.at(position);
+      return found !== undefined && log.isOurs(found) ? found.id : undefined;
+    },
+    continuity,
     close,
   };
 };

@@ -1,5 +1,6 @@
 import { monotonicMs, pause } from '../../clock';
-import { codeOf } from '../../fault';
+import { codeOf, type Fault } from '../../fault';
+import { logFault, type Continuity, type Head } from '../event-log';
 import { isLagging } from './answers';
 import type { Connection } from './connection';
 import { recentEvents, type RecentEvents } from './recent-events';
@@ -17,7 +18,7 @@ export interface Live {
   readonly recent: RecentEvents;
   /** Resolves when anything may have changed, or the signal is aborted. */
   news(isThere: () => boolean, signal: AbortSignal | undefined): Promise<void>;
-  /** Says once that the log is away, until something comes again. */
+  /** Says once that the log cannot be followed, until something comes again. */
   tell(error: unknown): void;
   isClosed(): boolean;
   close(): void;
@@ -35,6 +36,7 @@ const LONGEST_WAIT_MS = 1_000;
 export interface LiveParts {
   readonly connection: Connection;
   readonly log: WholeLog;
+  readonly continuity: (known?: Head) => Promise<Continuity>;
   readonly onTrouble: (what: string, error: unknown) => void;
 }
 
@@ -63,7 +65,13 @@ const watch = (isDeaf: () => Promise<boolean>, stop: (error: Error) => void) => 
   };
 };
 
-export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
+const broken = ({ eventId, position }: Head): Fault =>
+  logFault(
+    'log_set_back',
+    `The event ${eventId} at ${position}, the last one that was followed, is not in the event log any more.`,
+  );
+
+export const liveOf = ({ connection, log, continuity, onTrouble }: LiveParts): Live => {
   const waiting = new Set<() => void>();
   const recent = recentEvents();
   let followers = 0;
@@ -75,9 +83,17 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
     for (const wake of waiting) wake();
   };
   const tell = (error: unknown): void => {
-    if (!told)
-      onTrouble('The event log is out of reach: following it is tried again until it is back.', error);
+    if (!told) onTrouble('The event log cannot be followed; it is tried again until it can.', error);
     told = true;
+  };
+
+  /**
+   * A subscription may have come to a log that was restored from an older copy, and would go on where that has grown past
+   * what was taken in before. So before anything of a new subscription is taken in, what was taken in last is looked for.
+   */
+  const mustGoOn = async (): Promise<void> => {
+    const last = recent.last();
+    if (last !== undefined && (await continuity(last)) !== 'whole') throw broken(last);
   };
 
   const isDeaf = (signal: AbortSignal) => async (): Promise<boolean> => {
@@ -90,7 +106,9 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
   /** One subscription, until it ends in whatever way. Was it of any use? */
   const subscribeOnce = async (signal: AbortSignal): Promise<boolean> => {
     const begun = monotonicMs();
-    const { source, batches } = log.subscribe(recent.reached());
+    const { source, batches, confirmed } = log.subscribe(recent.reached());
+    const goesOn = confirmed.then(mustGoOn);
+    goesOn.catch(() => undefined);
     let isUseful = false;
     const abort = (): void => source.stop();
     // What did not answer one call may be just as deaf to this one: it moves to the new connection too.
@@ -103,6 +121,7 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
     try {
       for await (const batch of batches) {
         if (signal.aborted) break;
+        if (!isUseful) await goesOn;
         watching.sign();
         isUseful = true;
         told = false;
@@ -121,7 +140,7 @@ export const liveOf = ({ connection, log, onTrouble }: LiveParts): Live => {
   };
 
   const begin = async (signal: AbortSignal): Promise<void> => {
-    const head = (await log.head())?.position ?? '';
+    const head = await log.head();
     if (signal.aborted) return;
     recent.begin(head);
     wakeAll();

@@ -1,4 +1,4 @@
-import type { LoggedEvent, Position } from '../event-log';
+import type { Head, LoggedEvent, Position } from '../event-log';
 import type { Batch } from './source';
 
 const RECENT_EVENTS = 4_096;
@@ -8,12 +8,14 @@ const BATCH_EVENTS = 512;
 /** The last events that came, without a gap, bounded by their number and their bytes. */
 export interface RecentEvents {
   isBegun(): boolean;
-  /** What is kept begins just after this position. */
-  begin(at: Position): void;
+  /** What is kept begins just after this event, or with the first one. */
+  begin(at: Head | undefined): void;
   forget(): void;
   add(batch: Batch): void;
   /** Everything up to here is kept or was. */
   reached(): Position;
+  /** The event there. */
+  last(): Head | undefined;
   /** The next ones after a position, perhaps none yet; undefined when some of those are not kept any more. */
   after(position: Position): Batch | undefined;
 }
@@ -33,7 +35,7 @@ export const recentEvents = (): RecentEvents => {
   let events: LoggedEvent[] = [];
   let bytes = 0;
   let start: Position | undefined;
-  let reached: Position = '';
+  let last: Head | undefined;
 
   /** In halves, so that an event is moved once at most. */
   const drop = (): void => {
@@ -50,22 +52,24 @@ export const recentEvents = (): RecentEvents => {
   return {
     isBegun: () => start !== undefined,
     begin: (at) => {
-      start = at;
-      reached = at;
+      start = at?.position ?? '';
+      last = at;
     },
     forget: () => {
       events = [];
       bytes = 0;
       start = undefined;
-      reached = '';
+      last = undefined;
     },
     add: (batch) => {
       events.push(...batch);
       for (const event of batch) bytes += event.bytes ?? 0;
-      reached = batch.at(-1)?.position ?? reached;
+      const newest = batch.at(-1);
+      if (newest !== undefined) last = { position: newest.position, eventId: newest.id };
       if (events.length > 2 * RECENT_EVENTS || bytes > 2 * RECENT_BYTES) drop();
     },
-    reached: () => reached,
+    reached: () => last?.position ?? '',
+    last: () => last,
     after: (position) => {
       if (start === undefined || position < start) return undefined;
       const first = firstAfter(events, position);

@@ -2,7 +2,7 @@ import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import { pause } from '../../clock';
 import type { LoggedEvent, Position } from '../event-log';
 import { codeOf } from '../../fault';
-import { isDenied, isMissingStream, readFault } from './answers';
+import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './answers';
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
 
@@ -18,11 +18,12 @@ const AGAIN_MS = 30;
 
 /**
  * Reads on after each failure from where it is, as long as that brings something; `open` begins just after what was
- * given last. A stream that is not there is empty.
+ * given last. A stream that is not there is empty, and `onMissing` hears of it.
  */
 export const persistently = async function* (
   connection: Connection,
   open: (client: EventStoreDBClient, last: LoggedEvent | undefined) => AsyncIterable<Batch>,
+  onMissing: () => void = () => undefined,
 ): AsyncGenerator<Batch> {
   let last: LoggedEvent | undefined;
   for (let failures = 0; ;) {
@@ -36,7 +37,8 @@ export const persistently = async function* (
       if (connection.isShut(client)) throw new Error('The connection was given up while it was read from.');
       return;
     } catch (error) {
-      if (isMissingStream(error)) return;
+      if (isMissingStream(error)) return onMissing();
+      if (isDeletedStream(error)) throw error;
       const silent = codeOf(error) === 'no_answer';
       if (silent) connection.renew(client);
       failures += 1;
@@ -55,6 +57,18 @@ export interface StreamReader {
   revisionAt(stream: string, position: Position): Promise<number>;
 }
 
+const orTombstoned = async function* (stream: string, reading: AsyncIterable<Batch>): AsyncGenerator<Batch> {
+  try {
+    yield* reading;
+  } catch (error) {
+    throw isDeletedStream(error) ? historyMissing(stream, TOMBSTONED) : error;
+  }
+};
+
+/** What the store keeps about a stream: `$tb` says that everything before that revision is not read any more. */
+const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
+  typeof metadata?.data === 'object' && metadata.data !== null && '$tb' in metadata.data;
+
 export const streamReader = (connection: Connection): StreamReader => {
   const one = async (stream: string, from: bigint | typeof END): Promise<LoggedEvent | undefined> => {
     const reading = persistently(connection, (client) =>
@@ -65,7 +79,7 @@ export const streamReader = (connection: Connection): StreamReader => {
         ),
       ),
     );
-    for await (const [event] of reading) return event;
+    for await (const [event] of orTombstoned(stream, reading)) return event;
     return undefined;
   };
 
@@ -74,14 +88,34 @@ export const streamReader = (connection: Connection): StreamReader => {
     return event?.revision === revision ? event : undefined;
   };
 
+  const mustNotBeRemoved = async (stream: string, after: number, isMissing: boolean): Promise<void> => {
+    if (!isMissing && after < 0) throw historyMissing(stream, 'has lost all its events');
+    if (isMissing && isTruncated(await one(`$$${stream}`, END))) throw historyMissing(stream, 'was deleted');
+  };
+
+  /**
+   * A stream that was deleted reads as one that never was, and an append to it would begin a second history: before it
+   * is said to be empty, the store is asked what it keeps about it.
+   */
+  const forwards: StreamReader['forwards'] = async function* (stream, after) {
+    let isMissing = false;
+    let isEmpty = true;
+    const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {
+      const fromRevision = BigInt((last?.revision ?? after) + 1);
+      return batchesOf(
+        sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD), SILENT_MS),
+      );
+    };
+    const reading = persistently(connection, open, () => (isMissing = true));
+    for await (const batch of orTombstoned(stream, reading)) {
+      isEmpty = false;
+      yield batch;
+    }
+    if (isEmpty) await mustNotBeRemoved(stream, after, isMissing);
+  };
+
   return {
-    forwards: (stream, after) =>
-      persistently(connection, (client, last) => {
-        const fromRevision = BigInt((last?.revision ?? after) + 1);
-        return batchesOf(
-          sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD), SILENT_MS),
-        );
-      }),
+    forwards,
     at,
     last: (stream) => one(stream, END),
     revisionAt: async (stream, position) => {

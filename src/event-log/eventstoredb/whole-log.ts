@@ -11,13 +11,17 @@ import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 /** A checkpoint every so many windows is a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 
+export interface Subscribed {
+  readonly source: Source;
+  readonly batches: AsyncIterable<Batch>;
+  /** Resolves when the server has taken it; perhaps never. */
+  readonly confirmed: Promise<void>;
+}
+
 /** The log that all streams of the server make up, and in it what is ours. */
 export interface WholeLog {
   /** What comes after a position: of ours only, and never anything at or before it. It may end, fail or fall silent. */
-  subscribe(
-    after: Position,
-    silentMs?: number,
-  ): { readonly source: Source; readonly batches: AsyncIterable<Batch> };
+  subscribe(after: Position, silentMs?: number): Subscribed;
   head(): Promise<Head | undefined>;
   /** Nothing of ours lies before this position. */
   begins(at: Position): void;
@@ -26,7 +30,11 @@ export interface WholeLog {
   grew(head: Head): void;
   /** From just after a position up to another one that is in the log. */
   upTo(after: Position, last: Position): AsyncIterable<Batch>;
+  /** The event at exactly this position, whoever wrote it. */
   at(position: Position): Promise<LoggedEvent | undefined>;
+  /** The position of the last event of all, whoever wrote it. */
+  end(): Promise<Position>;
+  isOurs(event: LoggedEvent): boolean;
 }
 
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
@@ -34,7 +42,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
 
   const newest = newestOf(connection, streams);
 
-  const subscribeWith = (client: EventStoreDBClient, after: Position, silentMs?: number) => {
+  const subscribeWith = (client: EventStoreDBClient, after: Position, silentMs?: number): Subscribed => {
     const from = after === '' ? newest.start() : after;
     const subscription = client.subscribeToAll(
       {
@@ -54,9 +62,12 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
       () => source.stop(noAnswer('The event store did not confirm a subscription.')),
       SILENT_MS,
     );
-    subscription.on('confirmation', () => {
-      clearTimeout(late);
-      source.alive();
+    const confirmed = new Promise<void>((resolve) => {
+      subscription.on('confirmation', () => {
+        clearTimeout(late);
+        source.alive();
+        resolve();
+      });
     });
     const batches = async function* (): AsyncGenerator<Batch> {
       try {
@@ -68,7 +79,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
         clearTimeout(late);
       }
     };
-    return { source, batches: batches() };
+    return { source, batches: batches(), confirmed };
   };
 
   const firstFrom = async (position: Position): Promise<LoggedEvent | undefined> => {
@@ -104,7 +115,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
     at: async (position) => {
       try {
         const found = await firstFrom(position);
-        return found?.position === position && isOurs(found) ? found : undefined;
+        return found?.position === position ? found : undefined;
       } catch (error) {
         // So it answers when no event begins there. Other troubles have the same name, but then nothing else works either.
         if (!isUnknown(error)) throw error;
@@ -112,5 +123,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
         return undefined;
       }
     },
+    end: async () => (await newest.lookBack(undefined, 1))[0]?.position ?? '',
+    isOurs,
   };
 };

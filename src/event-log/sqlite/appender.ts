@@ -7,6 +7,7 @@ import {
   waitBriefly,
   type Database,
 } from '../../sqlite/database';
+import { fileAt } from '../../sqlite/file';
 import type { Outcome } from '../../sqlite/thread-inside';
 import { logFault, type Expected } from '../event-log';
 import { positionOf } from './row';
@@ -48,6 +49,12 @@ export interface AppenderData {
   readonly prefix: string;
 }
 
+const replaced = (path: string) =>
+  logFault(
+    'log_set_back',
+    `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
+  );
+
 export interface Appender {
   readonly db: Database;
   /** Appends each request wholly or refuses it; commits them all in one durable transaction. */
@@ -84,6 +91,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
   const db = openForAppending(path, prefix);
 
   waitBriefly(db);
+  const file = fileAt(path);
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
@@ -122,7 +130,9 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     db,
     appendGroup: (requests) => {
       const now = Date.now();
-      return inTransaction(db, () => requests.map((request) => append(request, now)));
+      const outcomes = inTransaction(db, () => requests.map((request) => append(request, now)));
+      // Looked at after the commit: what is acknowledged was in the file that the path named at that moment.
+      return file.isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
     close: () => closeTidily(db),
   };

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
+import { fileAt } from '../../sqlite/file';
 import { tail } from '../../sqlite/tail';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
@@ -22,6 +23,9 @@ import { findLog, logMissing, mustBeOurLog } from './whole-log';
 
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
+
+/** What the appending thread says itself; anything else is trouble with the file. */
+const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
   id: event.id.toLowerCase(),
@@ -101,11 +105,23 @@ export const sqliteEventLog = async (
   const head = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
 
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
+  const file = fileAt(path);
+  const readIdentity = (): string | undefined => (identity.get() as { value: string } | undefined)?.value;
+  const madeAs = readIdentity();
+
+  const continuity: EventLog['continuity'] = async (known) => {
+    if (!file.isStillThere() || readIdentity() !== madeAs) return 'replaced';
+    if (known === undefined) return 'whole';
+    const end = (head.get() as { position: number } | undefined)?.position ?? 0;
+    const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
+    if (found === known.eventId) return 'whole';
+    return found === undefined && end >= rowIdOf(known.position) ? 'missing' : 'set_back';
+  };
 
   const attempt = (request: AppendRequest) => (withinMs: number) =>
     thread.call<Appended>(request, withinMs).catch((error: unknown) => {
       const code = codeOf(error);
-      if (code === 'stream_changed' || code === 'no_answer') throw error;
+      if (CERTAIN.has(code)) throw error;
       // The same ids sent once more are written, or found.
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
       throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
@@ -129,6 +145,7 @@ export const sqliteEventLog = async (
       return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
     },
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
+    continuity,
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
       news.close();

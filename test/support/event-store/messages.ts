@@ -3,6 +3,7 @@ import {
   AllStreamPosition,
   Empty,
   MaximumAppendSizeExceeded,
+  StreamDeleted,
   StreamIdentifier,
   Timeout,
   UUID,
@@ -60,6 +61,8 @@ const wrong = (name: string, detail: Message, words: string): BatchAppendResp =>
 
 /** [seen] A missing stream has no current revision. */
 export const answerTo = (verdict: Verdict, expected: ExpectedRevision): BatchAppendResp => {
+  if (verdict.kind === 'deleted')
+    return wrong('StreamDeleted', new StreamDeleted(), 'Event stream is deleted.');
   if (verdict.kind !== 'wrong_revision') return written(verdict.revision, verdict.position);
   const detail = new WrongExpectedVersion();
   if (verdict.actual < 0) detail.setCurrentNoStream(new Empty());

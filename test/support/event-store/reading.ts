@@ -64,12 +64,22 @@ const placeIn = (
     return { records, first: backwards ? at - 1 : at };
   }
   const from = options.getStream();
-  const records = log.ofStream(nameOf(from?.getStreamIdentifier()));
-  if (records.length === 0) return undefined;
+  const stream = nameOf(from?.getStreamIdentifier());
+  const records = log.find(stream);
+  if (records === 'deleted')
+    throw rpcError(status.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, {
+      exception: 'stream-deleted',
+      'stream-name': stream,
+    });
+  if (records === 'not_found') return undefined;
   if (from?.hasStart() === true) return { records, first: 0 };
   const last = records.length - 1;
-  const revision = from?.hasEnd() === true ? last : Number(from?.getRevision() ?? 0);
-  return { records, first: backwards ? Math.min(last, revision) : revision };
+  if (from?.hasEnd() === true) return { records, first: last };
+  const revision = Number(from?.getRevision() ?? 0);
+  const at = records.findIndex((record) => record.revision >= revision);
+  if (at < 0) return { records, first: backwards ? last : records.length };
+  // [source] Backwards from a revision that is not there: from the one before it.
+  return { records, first: backwards && records[at]?.revision !== revision ? at - 1 : at };
 };
 
 /** [seen] With a filter the count is of what it lets through, and the read ends where the log does. */

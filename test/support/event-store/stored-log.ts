@@ -28,7 +28,11 @@ export type ExpectedRevision = 'any' | 'no_stream' | 'stream_exists' | bigint;
 
 export type Verdict =
   | { readonly kind: 'written' | 'again'; readonly revision: number; readonly position: bigint }
-  | { readonly kind: 'wrong_revision'; readonly actual: number };
+  | { readonly kind: 'wrong_revision'; readonly actual: number }
+  | { readonly kind: 'deleted' };
+
+/** What a read of a stream finds: its records from the first that is left, or that there is none. */
+export type Found = 'deleted' | 'not_found' | readonly StoredRecord[];
 
 /** [seen] Positions are byte offsets with gaps: a record takes more than its data. */
 const OVERHEAD = 113n;
@@ -41,6 +45,16 @@ export interface StoredLog {
   indexAt(position: bigint): number | undefined;
   /** An older copy is put in its place: only the first so many records are left. */
   restore(count: number): void;
+  /** [source] Hides a stream: it reads as not found, and an append begins behind what was there. */
+  softDelete(stream: string): void;
+  /** [source] Ends a stream for ever. */
+  tombstone(stream: string): void;
+  /** [source] `$tb`: what is before this revision is not read any more. */
+  truncate(stream: string, before: number): void;
+  /** [source] Removes a record for good, as scavenging does with what is deleted; $all goes on behind it. */
+  scavenge(id: string): void;
+  /** What can be read of a stream now. */
+  find(stream: string): Found;
   onAppended(listener: () => void): () => void;
 }
 
@@ -49,12 +63,16 @@ export const storedLog = (begin = 0n): StoredLog => {
   const records: StoredRecord[] = [];
   const streams = new Map<string, StoredRecord[]>();
   const listeners = new Set<() => void>();
+  /** The first revision that can be read, where it is not the very first. */
+  const truncated = new Map<string, number>();
+  const tombstones = new Set<string>();
   let end = begin;
 
   const add = (stream: string, event: Proposed): StoredRecord => {
     const own = streams.get(stream) ?? [];
     streams.set(stream, own);
-    const record = { ...event, stream, revision: own.length, created: Date.now(), position: end };
+    const revision = (own.at(-1)?.revision ?? -1) + 1;
+    const record = { ...event, stream, revision, created: Date.now(), position: end };
     end += OVERHEAD + BigInt(event.data.length + event.metadata.length + event.type.length + stream.length);
     own.push(record);
     records.push(record);
@@ -78,12 +96,27 @@ export const storedLog = (begin = 0n): StoredLog => {
 
   /** [source] IndexWriter.CheckCommit: with an exact revision the ids that follow it decide whether it is the same again. */
   const again = (own: readonly StoredRecord[], after: number, events: readonly Proposed[]): Verdict => {
-    const stored = own.slice(after + 1, after + 1 + events.length);
+    const stored = own.filter(({ revision }) => revision > after).slice(0, events.length);
     const last = stored.at(-1);
     const same = stored.length === events.length && stored.every((record, i) => record.id === events[i]?.id);
     if (same && last !== undefined)
       return { kind: 'again', revision: last.revision, position: last.position };
-    return { kind: 'wrong_revision', actual: own.length - 1 };
+    return { kind: 'wrong_revision', actual: own.at(-1)?.revision ?? -1 };
+  };
+
+  const isSoftDeleted = (stream: string): boolean => truncated.get(stream) === Infinity;
+
+  /** [source] Metadata is a stream of its own; `$tb` of a deleted stream is the largest number there is. */
+  const setTruncation = (stream: string, before: number): void => {
+    truncated.set(stream, before);
+    const tb = before === Infinity ? '9223372036854775807' : String(before);
+    add(`$$${stream}`, {
+      id: randomUUID(),
+      type: '$metadata',
+      contentType: 'application/json',
+      data: Buffer.from(`{"$tb":${tb}}`),
+      metadata: new Uint8Array(),
+    });
   };
 
   return {
@@ -91,13 +124,17 @@ export const storedLog = (begin = 0n): StoredLog => {
     ofStream: (stream) => streams.get(stream) ?? [],
     append: (stream, expected, events) => {
       const own = streams.get(stream) ?? [];
-      const actual = own.length - 1;
+      const actual = own.at(-1)?.revision ?? -1;
+      if (tombstones.has(stream)) return { kind: 'deleted' };
+      // [source] To a deleted stream both "no stream" and its last revision may append; it goes on behind what was there.
+      const revived = isSoftDeleted(stream) && (expected === 'no_stream' || Number(expected) === actual);
       const wanted = typeof expected === 'bigint' ? Number(expected) : expected === 'no_stream' ? -1 : actual;
       if (expected === 'stream_exists' && actual < 0) return { kind: 'wrong_revision', actual };
-      if (wanted < actual) return again(own, wanted, events);
+      if (wanted < actual && !revived) return again(own, wanted, events);
       if (wanted > actual) return { kind: 'wrong_revision', actual };
       if (records.length % 16 === 0) addStatistics();
       const last = events.map((event) => add(stream, event)).at(-1) as StoredRecord;
+      if (revived) setTruncation(stream, actual + 1);
       for (const listener of listeners) listener();
       return { kind: 'written', revision: last.revision, position: last.position };
     },
@@ -115,6 +152,25 @@ export const storedLog = (begin = 0n): StoredLog => {
     restore: (count) => {
       end = records[count]?.position ?? end;
       for (const { stream } of records.splice(count)) streams.get(stream)?.pop();
+    },
+    softDelete: (stream) => setTruncation(stream, Infinity),
+    tombstone: (stream) => void tombstones.add(stream),
+    truncate: setTruncation,
+    scavenge: (id) => {
+      const at = records.findIndex((record) => record.id === id);
+      const [gone] = records.splice(at, 1);
+      const own = streams.get(gone?.stream ?? '') ?? [];
+      own.splice(
+        own.findIndex((record) => record.id === id),
+        1,
+      );
+    },
+    find: (stream) => {
+      if (tombstones.has(stream)) return 'deleted';
+      const own = streams.get(stream) ?? [];
+      if (own.length === 0 || isSoftDeleted(stream)) return 'not_found';
+      const first = truncated.get(stream) ?? 0;
+      return own.filter(({ revision }) => revision >= first);
     },
     onAppended: (listener) => {
       listeners.add(listener);

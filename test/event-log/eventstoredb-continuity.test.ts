@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import type { LoggedEvent } from '../../src/event-log/event-log';
+import { closeLogs, followed, onStandIn, openOn, standIn } from '../support/event-store/logs';
+import type { StandIn } from '../support/event-store/stand-in';
+import { storedLog } from '../support/event-store/stored-log';
+import { eventsOf, idsOf, someEvents } from '../support/events';
+import { refusedWith, until } from '../support/waiting';
+
+afterEach(closeLogs);
+
+const knownOf = ({ id, position }: LoggedEvent) => ({ eventId: id, position });
+
+/** As an operator does it: the node is stopped, an older copy is put in its place, and it is started again. */
+const restore = async (server: StandIn, records: number): Promise<void> => {
+  await server.kill();
+  server.log.restore(records);
+  await server.restart();
+};
+
+const others = (server: StandIn, count: number): void => {
+  const data = Buffer.from('{"text":"of somebody else"}');
+  const event = () => ({
+    id: randomUUID(),
+    type: 'X',
+    contentType: 'application/json',
+    data,
+    metadata: data,
+  });
+  for (let i = 0; i < count; i += 1) server.log.append('others', 'any', [event()]);
+};
+
+describe('the continuity of a log in the event store', () => {
+  const written = async () => {
+    const one = await onStandIn();
+    const stream = one.aStream();
+    await one.log.append(stream, someEvents(20), 'no_stream');
+    const all = await eventsOf(one.log.readAll());
+    return { ...one, stream, all, last: knownOf(all.at(-1)!) };
+  };
+
+  it('is broken by a node that was restored from an older copy', async () => {
+    const { log, server, all, last } = await written();
+    await restore(server, server.log.records.length - 12);
+    await until(async () => (await refusedWith(log.head())) === 'no refusal');
+    expect(await log.continuity(last)).toBe('set_back');
+    expect(await log.continuity(knownOf(all[7]!))).toBe('whole');
+  });
+
+  it('stays broken when that node has grown past the event: something else is there, or nothing', async () => {
+    const { log, server, stream, last } = await written();
+    await restore(server, server.log.records.length - 12);
+    await until(
+      async () => (await refusedWith(log.append(stream, someEvents(30), 7, 5_000))) === 'no refusal',
+    );
+    expect(await log.continuity(last)).toMatch(/^(missing|set_back)$/);
+    const same = await eventsOf(log.readAll());
+    const other = { eventId: last.eventId, position: same[20]!.position };
+    expect(await log.continuity(other)).toBe('set_back');
+  });
+
+  it('tells an event that was scavenged from a log that was set back, also if it was the last of ours', async () => {
+    const { log, server, all, last } = await written();
+    others(server, 3);
+    server.log.scavenge(all[9]!.id);
+    server.log.scavenge(last.eventId);
+    expect(await log.continuity(knownOf(all[9]!))).toBe('missing');
+    expect(await log.continuity(last)).toBe('missing');
+    expect(await log.continuity(knownOf(all[18]!))).toBe('whole');
+  });
+
+  it('is broken by another log, or none, in its place', async () => {
+    const mine = storedLog();
+    const server = await standIn({ log: mine });
+    const { log } = await openOn(server.url, { prefix: 'ours.' });
+    expect(await log.continuity()).toBe('whole');
+    mine.restore(0);
+    expect(await log.continuity()).toBe('replaced');
+    await openOn(server.url, { prefix: 'ours.' });
+    expect(await log.continuity()).toBe('replaced');
+  });
+
+  it('is not known while the node is away', async () => {
+    const { log, server, last } = await written();
+    await server.kill();
+    expect(await refusedWith(log.continuity(last))).toBe('log_unavailable');
+  });
+
+  it('is asked for before a follower is given anything of a node that came back', async () => {
+    const { log, server, stream, all, troubles } = await written();
+    const tail = followed(log);
+    await until(() => tail.seen.length === 20);
+    await server.kill();
+    server.log.restore(server.log.records.length - 12);
+    await server.restart();
+    await until(
+      async () => (await refusedWith(log.append(stream, someEvents(60), 7, 5_000))) === 'no refusal',
+    );
+    const before = server.asked.read;
+    await until(() => server.asked.read > before + 8);
+    expect(idsOf(tail.seen)).toEqual(idsOf(all));
+    expect(troubles).toHaveLength(1);
+  });
+});
+
+describe('a stream whose events were removed from the event store', () => {
+  const withStream = async () => {
+    const one = await onStandIn();
+    const stream = one.aStream();
+    await one.log.append(stream, someEvents(5), 'no_stream');
+    return { ...one, stream };
+  };
+
+  it.each([
+    ['was deleted for ever', 'tombstone', /deleted for ever \(tombstoned\) in the event store/],
+    ['was deleted', 'softDelete', /was deleted in the event store/],
+  ] as const)('and %s is no empty stream, and not away either', async (_, how, words) => {
+    const { log, server, stream } = await withStream();
+    server.log[how](stream);
+    for (const after of [-1, 4])
+      await expect(eventsOf(log.readStream(stream, after))).rejects.toMatchObject({
+        code: 'history_missing',
+        message: expect.stringMatching(words),
+      });
+  });
+
+  it('for ever takes no append, and says so at once', async () => {
+    const { log, server, stream } = await withStream();
+    server.log.tombstone(stream);
+    expect(await refusedWith(log.append(stream, someEvents(1), 4))).toBe('history_missing');
+  });
+
+  it('all of them, by their age or number, is no empty stream', async () => {
+    const { log, server, stream } = await withStream();
+    server.log.truncate(stream, 5);
+    expect(await refusedWith(eventsOf(log.readStream(stream)))).toBe('history_missing');
+    expect(await eventsOf(log.readStream(stream, 4))).toEqual([]);
+  });
+
+  it('at its front goes on with what is left', async () => {
+    const { log, server, stream } = await withStream();
+    server.log.truncate(stream, 2);
+    expect((await eventsOf(log.readStream(stream))).map(({ revision }) => revision)).toEqual([2, 3, 4]);
+  });
+
+  it('is not confused with one that never was', async () => {
+    const { log, aStream } = await onStandIn();
+    expect(await eventsOf(log.readStream(aStream()))).toEqual([]);
+    expect(await eventsOf(log.readStream(aStream(), 7))).toEqual([]);
+  });
+});
+
+describe('the stream that says which log it is', () => {
+  const put = (server: StandIn, type: string, data: unknown): void => {
+    const bytes = Buffer.from(JSON.stringify(data));
+    const event = { id: randomUUID(), type, contentType: 'application/json', data: bytes, metadata: bytes };
+    server.log.append('log', 'any', [event]);
+  };
+  const opened = async (prepare: (server: StandIn) => void) => {
+    const server = await standIn();
+    prepare(server);
+    return openOn(server.url, { prefix: '' }).then(
+      () => 'opened',
+      (error: unknown) => (error as Error).message,
+    );
+  };
+  const identity = randomUUID();
+
+  it.each<[string, (server: StandIn) => void]>([
+    ['of another type', (server) => put(server, 'LogStarted', { identity })],
+    ['with an identity that is no UUID', (server) => put(server, 'LogMade', { identity: 'mine' })],
+    ['with no identity', (server) => put(server, 'LogMade', null)],
+    [
+      'that is not its first',
+      (server) => {
+        put(server, 'Other', { identity });
+        put(server, 'LogMade', { identity });
+        server.log.truncate('log', 1);
+      },
+    ],
+  ])('is not taken for ours by an event %s', async (_, prepare) => {
+    expect(await opened(prepare)).toMatch(/belongs to another program. Choose a STREAM_PREFIX/);
+  });
+
+  it('is not begun again when it was deleted', async () => {
+    const deleted = (server: StandIn): void => {
+      put(server, 'LogMade', { identity });
+      server.log.softDelete('log');
+    };
+    expect(await opened(deleted)).toMatch(/^Stream log was deleted in the event store/);
+  });
+
+  it('is ours with all of that', async () => {
+    expect(await opened((server) => put(server, 'LogMade', { identity }))).toBe('opened');
+  });
+});
