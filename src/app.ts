@@ -1,20 +1,21 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { projections } from '../projections/projections';
 import { accessRecord, type AccessRecord } from './access/access-record';
 import type { Configuration } from './configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import type { EventLog, NewEvent } from './event-log/event-log';
+import { logWatch, type LogWatch } from './event-log/log-watch';
 import { sqliteEventLog, type Opening } from './event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from './event-log/streams';
 import { probeWriteLock, watched } from './event-log/writability';
-import { fault } from './fault';
+import { fault, type Fault } from './fault';
 import { appender } from './ingest/ingest';
 import type { KeyUses } from './key-uses/key-uses';
 import { sqliteKeyUses } from './key-uses/sqlite-key-uses';
 import { cachedFolds } from './ledger/folds';
+import { folderOf, holdsReadModels, noLogHere, readModelsIn, storeOf, withoutSecrets } from './log-address';
 import { ledger, type Ledger } from './ledger/ledger';
 import { sqliteSnapshots } from './ledger/sqlite-snapshots';
 import {
@@ -24,6 +25,7 @@ import {
   type ProjectingParts,
 } from './projecting/projecting';
 import type { Assignment } from './projecting-threads';
+import { furthestCheckpoint } from './projecting/live-generations';
 import type { ReplayParts } from './projecting/rebuild';
 import type { ReadModels } from './read-models/read-models';
 import { isGone } from './read-models/sqlite/lease-holder';
@@ -33,6 +35,10 @@ import { writerInPlace } from './read-models/sqlite/writer-in-place';
 /** The parts that every door works with. This file alone knows which adapters are plugged in. */
 export interface App {
   readonly log: EventLog;
+  /** Whether the log is within reach and whole; it looks only when it is told to. */
+  readonly watch: LogWatch;
+  /** Where the log is kept, in words that may be shown. */
+  readonly store: string;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
@@ -83,7 +89,8 @@ const openScratch = async (folder: string): Promise<Scratch> => {
   };
 };
 
-type OnTrouble = (what: string, error: unknown) => void;
+/** Without an error it is good news. */
+type OnTrouble = (what: string, error?: unknown) => void;
 
 /** The client of the event store is heavy, and loaded only by those who use it. */
 const eventStoreLog = (
@@ -91,37 +98,23 @@ const eventStoreLog = (
   streams: Streams,
   waitSeconds: number,
   onTrouble: OnTrouble,
+  unlessThere?: Fault,
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('./event-log/eventstoredb/eventstoredb-event-log') as typeof import('./event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble });
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble, unlessThere });
 };
 
-const readModelsIn = (folder: string): string => join(folder, 'read-models');
-
-/** They are made after the log: where there are any, the log has been there. */
-const holdsReadModels = (folder: string): boolean =>
-  statSync(readModelsIn(folder), { throwIfNoEntry: false })?.isDirectory() === true &&
-  readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
-
 const configuredLog = (
-  { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS }: Configuration,
+  configuration: Configuration,
   streams: Streams,
   onTrouble: OnTrouble,
-  opening: Opening = holdsReadModels(DATA_DIR) ? 'writes' : 'makes',
-): Promise<EventLog> =>
-  EVENTSTORE_URL === ''
+  opening: Opening = holdsReadModels(configuration.DATA_DIR) ? 'writes' : 'makes',
+): Promise<EventLog> => {
+  const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS } = configuration;
+  return EVENTSTORE_URL === ''
     ? sqliteEventLog(DATA_DIR, streams, opening)
-    : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble);
-
-/** An address may hold a user and a password. */
-export const withoutSecrets = (address: string): string => address.replace(/\/\/[^/?#]*@/, '//…@');
-
-/** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */
-const folderOf = (address: string): string | undefined => {
-  if (address.startsWith('file://')) return fileURLToPath(address);
-  const [, scheme, path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];
-  return scheme === undefined || scheme === 'sqlite' || scheme === 'file' ? path : undefined;
+    : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble, noLogHere(configuration));
 };
 
 /** Somebody stands before it: a server that is not there is soon said to be not there. */
@@ -193,15 +186,24 @@ export const openApp = async (
       const parts = { log, streams, readModels, program, onTrouble };
       const projecting = await openProjecting({ ...parts, projectors: projections, elsewhere });
       closing({ close: projecting.stop });
+      const watch = logWatch({
+        log,
+        checkpoint: () => furthestCheckpoint(projecting.live),
+        report: onTrouble,
+        onLost: () => void projecting.stop(),
+      });
+      closing({ close: async () => watch.stop() });
       // A fresh appender each time: it remembers the end of every stream that it has seen.
       const append = (tenantId: string, events: readonly NewEvent[]) =>
-        appender({ log, streams })(tenantId, events);
+        appender({ log: watch.log, streams })(tenantId, events);
       const access = closing(accessRecord({ append, onTrouble }));
       return {
-        log,
+        log: watch.log,
+        watch,
+        store: storeOf(configuration),
         access,
         keyUses,
-        ledger: ledger(log, cachedFolds(log, snapshots, streams), streams),
+        ledger: ledger(watch.log, cachedFolds(log, snapshots, streams), streams),
         projecting,
         streams,
         replay: parts,

@@ -30,4 +30,9 @@ export const logProblems = {
     meaning:
       'Stop what writes there and run the same command again: it goes on from where it is. `--follow-until-quiet` copies along meanwhile.',
   },
+  history_missing: {
+    title: 'Events of a stream were removed from the event store.',
+    meaning:
+      "Somebody has deleted or truncated the stream that the sentence names. Waiting does not help: the events are only to be had from a backup of the event store. For a tenant's own stream the service says `tenant_unreadable`.",
+  },
 };

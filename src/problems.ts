@@ -1,5 +1,6 @@
 import type { RefusalCode } from './domain/refusal';
 import { logProblems } from './log-problems';
+import { readModelProblems } from './read-model-problems';
 
 /**
  * Every error that a caller can meet, by its stable code: over HTTP (those with a status) and at the command line.
@@ -96,6 +97,11 @@ const http = {
     'The event log is out of reach.',
     'Nothing was changed. Reads are refused only once the log has been away for a while, since keys may have been revoked meanwhile. Repeat the request after `Retry-After` seconds.',
   ),
+  log_set_back: problem(
+    503,
+    'The event log was set back.',
+    'The event log has lost events that this service had read or written, so nothing is read or written any more: it was restored from an older backup, or its file was replaced. Waiting does not help. The operator puts the right log back and restarts every service; if the older log is to stay, `tenant-ledger projections rebuild --all` comes before the restart.',
+  ),
   outcome_unknown: problem(
     503,
     'It is not known whether the change was made.',
@@ -114,7 +120,7 @@ const http = {
   tenant_unreadable: problem(
     503,
     'The history of this tenant cannot be read.',
-    'The event log holds something about this tenant that this program does not understand, so nothing can be decided. The operator finds the event with `tenant-ledger status`; a newer program may be needed.',
+    'The event log holds something about this tenant that this program does not understand, or has lost events of it, so nothing can be decided. Waiting does not help. The operator finds the reason with `tenant-ledger status`; a newer program may be needed, or a backup of the log.',
   ),
 } satisfies Record<string, Problem>;
 
@@ -181,26 +187,7 @@ const commandLine = {
     'There is no such projection.',
     'List them with `tenant-ledger projections status`.',
   ),
-  rebuild_running: problem(
-    undefined,
-    'This projection is being rebuilt already.',
-    'Wait for it, or end the process that the sentence names. `tenant-ledger projections status` shows how far it is.',
-  ),
-  rebuild_differs: problem(
-    undefined,
-    'The rebuilt read model differs from the live one.',
-    'It was not switched to, because `--if-equal` was given. `tenant-ledger projections verify` names every difference; without `--if-equal` the rebuild is switched to.',
-  ),
-  rebuild_parks: problem(
-    undefined,
-    'The rebuild parks a tenant that the live read model does not park.',
-    'It was not switched to. Look at the named tenants; `--accept-parked` switches all the same.',
-  ),
-  nothing_to_roll_back_to: problem(
-    undefined,
-    'There is no previous generation.',
-    'A rollback needs the generation before the last switch; it is there until it is pruned.',
-  ),
+  ...readModelProblems,
   event_too_large: problem(
     undefined,
     'The change is too large for one append.',
@@ -237,11 +224,6 @@ const commandLine = {
     undefined,
     'There is no such error code.',
     'All of them are listed in docs/errors.md.',
-  ),
-  read_models_of_another_log: problem(
-    undefined,
-    'The read models belong to another event log.',
-    'The folder was mixed up, or the log was restored from an older backup. Move the folder `read-models` out of `DATA_DIR` and start again: they are rebuilt from the log.',
   ),
 } satisfies Record<string, Problem>;
 

@@ -18,7 +18,14 @@ export interface ProjectionStatus {
 }
 
 export interface LedgerStatus {
-  readonly log: { readonly identity: string; readonly head: Position | null };
+  readonly log: {
+    /** Where it is kept. */
+    readonly store: string;
+    readonly identity: string;
+    readonly head: Position | null;
+    /** What is wrong with it although it can be read. */
+    readonly trouble?: string;
+  };
   readonly projector: string | null;
   readonly projections: readonly ProjectionStatus[];
   /** Tenants whose own stream cannot be read: nothing can be decided about them. */
@@ -27,8 +34,9 @@ export interface LedgerStatus {
 
 export interface UnreadableTenant {
   readonly tenant_id: string;
-  readonly event_id: string;
-  readonly position: Position;
+  /** Null: it is not one event, but all that was removed from the store. */
+  readonly event_id: string | null;
+  readonly position: Position | null;
   readonly reason: string;
 }
 
@@ -91,26 +99,36 @@ const statusOf = async (
   };
 };
 
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
 export const ledgerStatus = async ({
   log,
   ledger,
   projecting,
-}: Pick<App, 'log' | 'ledger' | 'projecting'>) => {
+  store,
+  watch,
+}: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> }) => {
   const head = (await log.head())?.position;
   const lagAt = lags(log, head);
   const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
   const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   for (const tenantId of suspects)
     await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
+  const trouble = watch.missing()?.message;
   const status: LedgerStatus = {
-    log: { identity: await log.identity(), head: head ?? null },
+    log: {
+      store,
+      identity: await log.identity(),
+      head: head ?? null,
+      ...(trouble === undefined ? {} : { trouble }),
+    },
     projector: (await projecting.holder()) ?? null,
     projections,
     decisions: {
       parked: ledger.unreadable().map(({ more }) => ({
         tenant_id: String(more['tenantId']),
-        event_id: String(more['eventId']),
-        position: String(more['position']),
+        event_id: textOrNull(more['eventId']),
+        position: textOrNull(more['position']),
         reason: String(more['reason']),
       })),
     },

@@ -217,7 +217,12 @@ describe('a start that cannot be', () => {
     for (const one of [folder, elsewhere]) await operatorAt(one).json('tenant create --name A');
     copyFileSync(join(elsewhere, 'events.db'), join(folder, 'events.db'));
     const ended = await start({ DATA_DIR: folder });
-    expectOneSentence(ended, 'another event log', 'Move', '[read_models_of_another_log]');
+    expectOneSentence(
+      ended,
+      'another event log',
+      'Check EVENTSTORE_URL, STREAM_PREFIX',
+      '[read_models_of_another_log]',
+    );
   });
 
   it('says that there are read models and no log, and makes none', async () => {

@@ -43,7 +43,9 @@ export const behind = 'The read models do not show it yet; the process that proj
 /** Opens the app for one command and closes it again, whatever happens. */
 export const atDesk = async <T>(work: (desk: Desk) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
-  const app = await openApp(configuration, (what, error) => say(`${what} ${String(error)}`));
+  const app = await openApp(configuration, (what, error) =>
+    say(error === undefined ? what : `${what} ${String(error)}`),
+  );
 
   const shown = async (position: Position): Promise<void> => {
     const line = progressLine('Projecting:');

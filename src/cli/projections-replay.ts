@@ -1,7 +1,9 @@
 import { constants, setPriority } from 'node:os';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
+import { readConfiguration, type Configuration } from '../configuration';
 import { refusal } from '../domain/refusal';
+import { codeOf, messageOf } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
@@ -85,13 +87,21 @@ const planAll = (wanted: readonly Projector[], options: RebuildArguments): Promi
     );
   });
 
+/** Read models that do not fit a log that was set back are what a rebuild is for. */
+const checkedConfiguration = (): Promise<Configuration> =>
+  atDesk(async (desk) => desk.configuration).catch((error: unknown) => {
+    if (codeOf(error) !== 'log_set_back') throw error;
+    say(messageOf(error));
+    return readConfiguration(process.env);
+  });
+
 /** The threads open for themselves what they need: nobody sits at the desk meanwhile, which would only take memory. */
 export const rebuildAll = async (names: readonly string[], options: RebuildArguments): Promise<void> => {
   const wanted = chosen(names);
   if (names.length === 0 && options.all !== true)
     throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
   if (options.dryRun === true) return planAll(wanted, options);
-  const configuration = await atDesk(async (desk) => desk.configuration);
+  const configuration = await checkedConfiguration();
   stepBack();
   const line = progressLine('Rebuilding');
   const wish = { ifEqual: options.ifEqual === true, acceptParked: options.acceptParked === true };

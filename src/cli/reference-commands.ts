@@ -1,5 +1,13 @@
 import { Command } from 'commander';
-import { isSecret, readConfiguration, settingNames, settings } from '../configuration';
+import { storeOf } from '../log-address';
+import {
+  isSecret,
+  readConfiguration,
+  settingNames,
+  settings,
+  type Configuration,
+  type SettingName,
+} from '../configuration';
 import { permissions, permissionsOf, type ApplicationType } from '../domain/permissions';
 import { fault } from '../fault';
 import { limitsView, readPolicies } from '../limits/policies';
@@ -51,6 +59,12 @@ export const explainCommand = (): Command =>
       printOne({ code, status: status ?? null, title, meaning }, options);
     });
 
+/** Of the event store its servers are shown. */
+const shownValue = (name: SettingName, values: Configuration): string | number | boolean => {
+  if (!isSecret(name) || values[name] === '') return values[name];
+  return name === 'EVENTSTORE_URL' ? storeOf(values) : '(set)';
+};
+
 export const configCommand = (): Command =>
   new Command('config')
     .description('show every setting, where its value comes from, and what it means')
@@ -59,7 +73,7 @@ export const configCommand = (): Command =>
       const values = readConfiguration(process.env);
       const rows = settingNames.map((name) => ({
         name,
-        value: isSecret(name) && values[name] !== '' ? '(set)' : values[name],
+        value: shownValue(name, values),
         source: (process.env[name] ?? '') === '' ? 'default' : 'environment',
         meaning: settings[name].meaning,
       }));

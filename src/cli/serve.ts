@@ -1,5 +1,6 @@
 import { keyCheck } from '../access/key-check';
 import { openApp, programVersion, type App } from '../app';
+import { storeOf } from '../log-address';
 import { readConfiguration, type Configuration } from '../configuration';
 import type { Position } from '../event-log/event-log';
 import { api } from '../http/api';
@@ -11,11 +12,12 @@ import { operations } from '../http/operations';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
+import { codeOf } from '../fault';
 import { makeLogger } from '../logger';
 import { parkedNotices } from '../parked-notices';
 import { projectingThreads } from '../projecting-threads';
 import { remembering } from '../read-models/remembering';
-import { ledgerStatus, type LedgerStatus } from '../status';
+import { ledgerStatus } from '../status';
 import { firstKey, welcome } from './welcome';
 
 type Phase = 'starting' | 'ready' | 'stopping';
@@ -80,6 +82,7 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
       applications: () => projecting.reader('applications'),
       withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
     }),
+    mustBeWhole: app.watch.mustBeWhole,
     startProgress: () => life.progress,
     isOpen: () => life.phase !== 'stopping',
   });
@@ -93,20 +96,27 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
   });
 };
 
-const openOperations = ({ app, configuration, life, limits }: ApiWish): Promise<Listener> => {
+/** It is open before there is an app: whoever looks after the process can see that it lives, and what it waits for. */
+const openOperations = (
+  configuration: Configuration,
+  life: Life,
+  limits: RateLimits,
+  opened: () => App | undefined,
+): Promise<Listener> => {
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  const status = async (): Promise<LedgerStatus> => {
-    await app.mustBeWritable();
-    return ledgerStatus(app);
-  };
-  const parts = { phase: () => life.phase, status, limits: limits.status };
-  return openListener(operations(parts), {
-    host,
-    port,
-    publicUrl,
-    traceHeader,
+  const listener = operations({
+    phase: () => life.phase,
+    waitingFor: () => (opened() === undefined ? `the event log ${storeOf(configuration)}` : undefined),
+    status: async () => {
+      const app = opened() as App;
+      await app.mustBeWritable();
+      return ledgerStatus(app);
+    },
+    setBack: () => opened()?.watch.setBack(),
+    limits: limits.status,
   });
+  return openListener(listener, { host, port, publicUrl, traceHeader });
 };
 
 /** How far the read model is that is furthest behind. */
@@ -128,41 +138,59 @@ const caughtUp = async (app: App, life: Life): Promise<void> => {
   }
 };
 
+/** Good news has no error; what stops everything is more than a warning. */
+const reporter =
+  (logger: Logger) =>
+  (what: string, error?: unknown): void => {
+    if (error === undefined) logger.info(what);
+    else logger[codeOf(error) === 'log_set_back' ? 'error' : 'warn']({ err: error }, what);
+  };
+
 /** The whole service, until a signal ends it. */
 export const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await makeLogger(configuration.LOG_LEVEL);
-  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what);
+  const report = reporter(logger);
+  const limits = openLimits(configuration, logger);
   const notices = parkedNotices(logger);
-  const elsewhere = projectingThreads(configuration, onTrouble, notices.parked);
-  const app = await openApp(configuration, onTrouble, elsewhere);
-  notices.watch(app.ledger.unreadable);
   const life: Life = { phase: 'starting', wasReady: false, progress: { events_done: 0, events_total: 0 } };
   const listeners: Listener[] = [];
+  let app: App | undefined;
 
   const stop = async (): Promise<void> => {
     life.phase = 'stopping';
     const withinMs = configuration.SHUTDOWN_SECONDS * 1_000;
     await Promise.all(listeners.map((listener) => listener.close(withinMs)));
-    await app.close();
+    await app?.close();
     notices.close();
   };
 
-  const start = async (): Promise<void> => {
-    const wish = { app, configuration, logger, life, limits: openLimits(configuration, logger) };
-    listeners.push(await openApi(wish));
-    listeners.push(await openOperations(wish));
-    const [public_, ops] = listeners as [Listener, Listener];
-    onSignals(logger, stop);
+  /** What troubles a projecting thread may be the log: then this thread wants to know at once. */
+  const onProjecting = (what: string, error: unknown): void => {
+    report(what, error);
+    void app?.watch.look();
+  };
 
-    await app.projecting.start();
-    const key = await firstKey(app, configuration);
-    await caughtUp(app, life);
+  const start = async (): Promise<void> => {
+    const ops = await openOperations(configuration, life, limits, () => app);
+    listeners.push(ops);
+    onSignals(logger, stop);
+    const elsewhere = projectingThreads(configuration, onProjecting, notices.parked);
+    const opened = await openApp(configuration, report, elsewhere);
+    app = opened;
+    notices.watch(opened.ledger.unreadable);
+    const public_ = await openApi({ app: opened, configuration, logger, life, limits });
+    listeners.push(public_);
+    opened.watch.start();
+    await opened.projecting.start();
+    const key = await firstKey(opened, configuration);
+    await caughtUp(opened, life);
     if (life.phase === 'stopping') return;
     Object.assign(life, { phase: 'ready', wasReady: true });
-    logger.info({ url: public_.url, operations: ops.url, version: programVersion() }, 'ready');
+    const urls = { url: public_.url, operations: ops.url };
+    logger.info({ ...urls, version: programVersion(), store: opened.store }, 'ready');
     const { apiKey } = headerNames(configuration.HEADER_PREFIX);
-    process.stdout.write(await welcome(app, public_.url, apiKey, key));
+    process.stdout.write(await welcome(opened, public_.url, apiKey, key));
   };
 
   try {

@@ -16,7 +16,8 @@ export const statusCommand = (): Command =>
         const isBlocked = [status.decisions, ...status.projections].some(({ parked }) => parked.length > 0);
         if (isBlocked) process.exitCode = 1;
         if (options.json === true) return printJson(status);
-        printRecord({ log: status.log.identity, head: status.log.head, projector: status.projector });
+        const { store, identity, head } = status.log;
+        printRecord({ store, log: identity, head, projector: status.projector });
         const rows = status.projections.map(({ parked, lag_seconds, ...row }) => ({
           ...row,
           lag_seconds: lag_seconds.toFixed(1),

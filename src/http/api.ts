@@ -43,6 +43,10 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(requireHost);
   app.use(problemPages);
   app.use(openApiPage({ ...parts, routes }));
+  app.use((_, next) => {
+    parts.mustBeWhole();
+    return next();
+  });
   app.use(authentication(parts));
   app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
   app.on('error', (error) => {

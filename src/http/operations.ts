@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http';
-import { messageOf } from '../fault';
+import { beforeDeadline, isoNow, monotonicMs } from '../clock';
+import { messageOf, type Fault } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
 import type { LedgerStatus } from '../status';
 import { securityHeaders } from './security-headers';
@@ -7,10 +8,17 @@ import { securityHeaders } from './security-headers';
 /** The operations listener: for whoever runs the service, on a port of its own. */
 export interface OperationsParts {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
+  /** What a start waits for before there is any status. */
+  readonly waitingFor: () => string | undefined;
   readonly status: () => Promise<LedgerStatus>;
+  /** Why nothing is read or written any more, if so. */
+  readonly setBack: () => Fault | undefined;
   /** Of this process alone. */
   readonly limits: () => RateLimitsStatus;
 }
+
+/** Whoever asks gets an answer within a second, also if the event store is silent. */
+const ANSWER_MS = 800;
 
 const send = (response: ServerResponse, status: number, body: unknown): void => {
   response.writeHead(status, {
@@ -21,24 +29,45 @@ const send = (response: ServerResponse, status: number, body: unknown): void => 
   response.end(`${JSON.stringify(body)}\n`);
 };
 
+interface Readiness {
+  readonly code: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+const late = (): Error => new Error(`The event log has not answered within ${ANSWER_MS} ms.`);
+
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
-const readiness = async ({
-  phase,
-  status,
-  limits,
-}: OperationsParts): Promise<{ code: number; body: unknown }> => {
-  const now = phase();
-  try {
-    const detail = await status();
-    return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
-  } catch (error) {
-    return { code: 503, body: { status: 'unavailable', reason: messageOf(error) } };
-  }
+const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
+  let asking: Promise<LedgerStatus> | undefined;
+  let known: { readonly at: string; readonly status: LedgerStatus } | undefined;
+
+  /** However many ask a store that does not answer, it is asked once. */
+  const ask = async (): Promise<LedgerStatus> => {
+    asking ??= status().finally(() => (asking = undefined));
+    const found = await beforeDeadline(asking, monotonicMs() + ANSWER_MS, late);
+    known = { at: isoNow(), status: found };
+    return found;
+  };
+
+  return async (): Promise<Readiness> => {
+    const waiting = waitingFor();
+    if (waiting !== undefined) return { code: 503, body: { status: phase(), waiting_for: waiting } };
+    const refused = setBack();
+    if (refused !== undefined) return { code: 503, body: { status: refused.code, reason: refused.message } };
+    try {
+      const detail = await ask();
+      const now = phase();
+      return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
+    } catch (error) {
+      const last = known === undefined ? {} : { last_known: { at: known.at, ...known.status } };
+      return { code: 503, body: { status: 'unavailable', reason: messageOf(error), ...last } };
+    }
+  };
 };
 
-export const operations =
-  (parts: OperationsParts): RequestListener =>
-  (request, response) => {
+export const operations = (parts: OperationsParts): RequestListener => {
+  const readiness = readinessOf(parts);
+  return (request, response) => {
     const path = (request.url ?? '').split('?')[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
@@ -46,5 +75,6 @@ export const operations =
     }
     if (path === '/livez') return send(response, 200, { status: 'live' });
     if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz'] });
-    void readiness(parts).then(({ code, body }) => send(response, code, body));
+    void readiness().then(({ code, body }) => send(response, code, body));
   };
+};

@@ -47,8 +47,16 @@ export const problemBody = ({
   };
 };
 
+/** What only an operator can end does not go by itself. */
+const FINAL: ReadonlySet<HttpProblemCode> = new Set(['tenant_unreadable', 'log_set_back']);
+
+const mayGoAway = (code: HttpProblemCode): boolean => {
+  const { status } = problems[code];
+  return (status === 503 || status === 409) && !FINAL.has(code);
+};
+
 export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => ({
   'Cache-Control': 'no-store',
   ...(problems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
-  ...(problems[code].status === 503 || problems[code].status === 409 ? { 'Retry-After': RETRY_AFTER } : {}),
+  ...(mayGoAway(code) ? { 'Retry-After': RETRY_AFTER } : {}),
 });

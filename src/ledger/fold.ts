@@ -29,6 +29,13 @@ export const unreadable = (tenantId: string, event: LoggedEvent, reason: string)
     reason,
   });
 
+/** The store has removed events of the stream, or all of it, and waiting does not bring them back. */
+export const historyLost = (tenantId: string, reason: string) =>
+  fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
+    tenantId,
+    reason,
+  });
+
 /** The next event of a tenant's stream, which must follow a revision without a gap: else `tenant_unreadable`. */
 export const tenantEventOf = (
   logged: LoggedEvent,

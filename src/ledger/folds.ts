@@ -1,8 +1,8 @@
 import { beforeDeadline } from '../clock';
 import { logFault, type EventLog, type LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf, type Fault } from '../fault';
-import { bytesOf, foldingStream, tenantEventOf, type Fold } from './fold';
+import { codeOf, messageOf, type Fault } from '../fault';
+import { bytesOf, foldingStream, historyLost, tenantEventOf, type Fold } from './fold';
 import { loadedTenant, readOn, type KnownTenant } from './tenant-loading';
 import type { Snapshots } from './snapshots';
 
@@ -82,7 +82,9 @@ export const cachedFolds = (
       const result = await work();
       broken.delete(tenantId);
       return result;
-    } catch (error) {
+    } catch (thrown) {
+      const isLost = codeOf(thrown) === 'history_missing';
+      const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
       drop(tenantId);
       if (codeOf(error) === 'tenant_unreadable') broken.set(tenantId, error as Fault);
       throw error;

@@ -1,6 +1,7 @@
 import type { Projector } from '../../projections/projector';
-import type { EventLog } from '../event-log/event-log';
-import { fault } from '../fault';
+import type { EventLog, Head } from '../event-log/event-log';
+import { whatIsWrong } from '../event-log/log-watch';
+import { codeOf, fault } from '../fault';
 import { generationName, type Generation, type ReadModels } from '../read-models/read-models';
 
 /** The generation that answers questions for each projector of this program. */
@@ -9,27 +10,41 @@ export interface LiveGeneration {
   readonly generation: Generation;
 }
 
+const MISMATCH = new Set(['read_models_of_another_log', 'log_set_back']);
+
+const OTHER_LOG =
+  'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
+
+const REBUILD =
+  'Put the right log back; if this one is to stay, run `tenant-ledger projections rebuild --all` first.';
+
 /**
  * A read store belongs to one log. Another log, or one that was set back (restored from an older backup), would give
  * wrong answers: better none.
  */
 export const mustMatchLog = async (generation: Generation, log: EventLog): Promise<void> => {
   const { to, log: builtFrom } = await generation.control();
-  const help = 'Move the folder of the read models away and start again: they are rebuilt from the log.';
   const name = generationName(generation.id);
   if (builtFrom !== (await log.identity()))
     throw fault(
       'read_models_of_another_log',
-      `The read model ${name} was built from another event log. ${help}`,
+      `The read model ${name} was built from another event log. ${OTHER_LOG}`,
     );
   if (to === undefined) return;
-  const found = await log.eventIdAt(to.position);
-  if (found === to.eventId) return;
-  throw fault(
-    'read_models_of_another_log',
-    `The read model ${name} is ahead of the event log, or the log was set back: the event ${to.eventId} is not at ${to.position}. ${help}`,
-  );
+  const wrong = whatIsWrong(await log.continuity(to), to);
+  if (wrong !== undefined)
+    throw fault('log_set_back', `The read model ${name} does not fit the event log. ${wrong} ${REBUILD}`);
 };
+
+/** Is it of this log as it is now? Of one that was set back it shows what never happened. */
+export const matchesLog = (generation: Generation, log: EventLog): Promise<boolean> =>
+  mustMatchLog(generation, log).then(
+    () => true,
+    (error: unknown) => {
+      if (MISMATCH.has(codeOf(error) ?? '')) return false;
+      throw error;
+    },
+  );
 
 /** Without a pointer it is the first one; should that be removed, as those of an older version may be, the next. */
 const firstNumber = async (
@@ -66,4 +81,13 @@ export const openLiveGenerations = async (
   const live: LiveGeneration[] = [];
   for (const projector of projectors) live.push(await openLive(projector, readModels, log));
   return live;
+};
+
+/** The furthest event that a live read model shows. */
+export const furthestCheckpoint = async (live: readonly LiveGeneration[]): Promise<Head | undefined> => {
+  const controls = await Promise.all(live.map(({ generation }) => generation.control()));
+  return controls
+    .map(({ to }) => to)
+    .toSorted((a, b) => ((a?.position ?? '') < (b?.position ?? '') ? -1 : 1))
+    .at(-1);
 };

@@ -1,7 +1,6 @@
 import type { Projector } from '../../projections/projector';
 import { refusal } from '../domain/refusal';
 import type { EventLog, Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
 import type { Streams } from '../event-log/streams';
 import {
   generationName,
@@ -11,7 +10,7 @@ import {
 } from '../read-models/read-models';
 import { compare, type Comparison } from './compare';
 import { leaseOn, rebuildLease } from './lease';
-import { mustMatchLog } from './live-generations';
+import { matchesLog } from './live-generations';
 import { meeting } from './meeting';
 import { sharedPages, type Pages } from './pages';
 import { parkedTenants, project, retryDue } from './projection-run';
@@ -72,14 +71,9 @@ const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector
   const id: GenerationId = { projection: projector.name, version: projector.version, generation };
   const open = async () => readModels.open(id, projector.collections, await log.identity(), true);
   const found = await open();
-  try {
-    await mustMatchLog(found, log);
-    return found;
-  } catch (error) {
-    if (codeOf(error) !== 'read_models_of_another_log') throw error;
-    await readModels.drop(id);
-    return open();
-  }
+  if (await matchesLog(found, log)) return found;
+  await readModels.drop(id);
+  return open();
 };
 
 const parkedOnlyIn = async (one: Generation, other: Generation | undefined): Promise<readonly string[]> => {
@@ -156,7 +150,7 @@ export const rebuild = async (
     if (number === undefined) return undefined;
     const id = { projection: name, version, generation: number };
     const live = await readModels.open(id, collections, await log.identity());
-    return (await live.control()).to === undefined ? undefined : live;
+    return (await live.control()).to !== undefined && (await matchesLog(live, log)) ? live : undefined;
   };
 
   const compared = async (generation: Generation, live: Generation): Promise<Comparison> => {

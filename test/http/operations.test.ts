@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { ask } from '../support/http';
 import { sendRaw } from '../support/raw';
 import { expectProblem } from '../support/problem';
@@ -37,7 +38,11 @@ describe('the operations listener', () => {
     };
     expect(json).toEqual({
       status: 'ready',
-      log: { identity: expect.stringMatching(/^[0-9a-f-]{36}$/), head: '0000000000000015' },
+      log: {
+        store: join(service.folder, 'events.db'),
+        identity: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        head: '0000000000000015',
+      },
       projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
       projections: [
         { projection: 'tenants', generation: 'tenants_v2_1', ...caughtUp },

@@ -50,7 +50,7 @@ describe('a server whose read models have not caught up', () => {
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
     await until(() =>
-      ask(`${operations}/livez`).then(
+      ask(`http://127.0.0.1:${PORT}/permissions`).then(
         () => true,
         () => false,
       ),

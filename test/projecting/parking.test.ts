@@ -187,7 +187,8 @@ describe('a bad event', () => {
     const snapshots = sqliteSnapshots(log.folder, await log.identity());
     closeAfterwards(() => snapshots.close());
     const asked = ledger(log, cachedFolds(log, snapshots, streams), streams);
-    const status = await ledgerStatus({ log, ledger: asked, projecting: process });
+    const watch = { missing: () => undefined };
+    const status = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(status.projections).toHaveLength(projections.length);
     for (const one of status.projections) {
       expect(one).toMatchObject({ position, lag_events: 0, lag_seconds: 0 });
@@ -195,7 +196,7 @@ describe('a bad event', () => {
     }
     expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
     await log.tell(streams.tenant(randomUUID()), created());
-    const later = await ledgerStatus({ log, ledger: asked, projecting: process });
+    const later = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(later.projections.map((one) => one.lag_events)).toEqual(projections.map(() => 1));
   });
 });

@@ -19,6 +19,8 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   outcome_unknown: writes,
   read_models_unavailable: reads,
   starting: reads,
+  // Before the key is looked at, but only where there is one to look at.
+  log_set_back: () => true,
   // A declared route is there, and has its method.
   not_found: never,
   method_not_allowed: never,
@@ -49,8 +51,10 @@ export const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
   409: ['Retry-After'],
   412: ['ETag'],
   429: ['Retry-After'],
-  503: ['Retry-After'],
 };
+
+/** The headers that it may have: not every 503 goes away by itself. */
+const maybeHeaderNames: Readonly<Record<number, readonly string[]>> = { 503: ['Retry-After'] };
 
 const schemaName = (code: string): string =>
   `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
@@ -74,7 +78,7 @@ export const problemSchemas = (): Readonly<Record<string, Schema>> =>
 
 const ref = (code: string): Schema => ({ $ref: `#/components/schemas/${schemaName(code)}` });
 
-type HeadersOf = (names: readonly string[]) => Schema;
+type HeadersOf = (names: readonly string[], optional?: readonly string[]) => Schema;
 
 /** Errors as the answers of an operation: by status, lowest first. */
 export const answersOf = (
@@ -87,7 +91,7 @@ export const answersOf = (
     const schema = own.length === 1 ? ref(own[0] as string) : { oneOf: own.map(ref) };
     answers[status] = {
       description: own.map((code) => problems[code].title).join(' Or: '),
-      headers: headersOf(problemHeaderNames[status] ?? []),
+      headers: headersOf(problemHeaderNames[status] ?? [], maybeHeaderNames[status]),
       content: { [PROBLEM_TYPE]: { schema } },
     };
   }

@@ -1,0 +1,201 @@
+import { monotonicMs, pause } from '../clock';
+import { codeOf, type Fault } from '../fault';
+import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
+
+/**
+ * Watches the log of a running process: is it within reach, and does it still hold what this process has seen in it? A
+ * log that was set back (restored from an older backup, or its file replaced) would make read models silently wrong.
+ */
+export interface LogWatch {
+  /** The same log, which appends nothing once it was found to be set back, and finds that out by what appends answer. */
+  readonly log: EventLog;
+  /** Why nothing may be read or written any more; undefined while all is well. */
+  setBack(): Fault | undefined;
+  /** An event is missing although the log goes on behind it. */
+  missing(): Fault | undefined;
+  /** Throws `log_set_back` if it was. */
+  mustBeWhole(): void;
+  /** Looks now, from the beginning. Never rejects. */
+  look(): Promise<void>;
+  /** Looks from time to time until it is stopped. */
+  start(): void;
+  stop(): void;
+}
+
+export interface LogWatchParts {
+  readonly log: EventLog;
+  /** The furthest event that a live read model shows. */
+  readonly checkpoint: () => Promise<Head | undefined>;
+  /** What has changed; without an error it is good news. */
+  readonly report: (what: string, error?: Fault) => void;
+  /** It was set back for good: what this process has in memory is of no use any more. */
+  readonly onLost: () => void;
+  readonly everyMs?: number;
+}
+
+const EVERY_MS = 2_000;
+/** While it is away or in doubt. */
+const SOON_MS = 500;
+/** A leader that has lost its office may for a moment show an older state. After that there is no way back but a restart. */
+const DOUBT_MS = 5_000;
+
+const REBUILD = '`tenant-ledger projections rebuild --all`';
+
+const howOf = (found: 'set_back' | 'replaced', known: Head | undefined): string =>
+  found === 'replaced' || known === undefined
+    ? 'another log, or none, is in the place of the one that was opened'
+    : `it ends before the event ${known.eventId} at ${known.position}, or has another one there, as after a restore from an older backup`;
+
+/** Undefined while nothing is wrong. */
+export const whatIsWrong = (found: Continuity, known: Head | undefined): string | undefined => {
+  switch (found) {
+    case 'whole':
+      return undefined;
+    case 'missing':
+      return `The event ${known?.eventId} at ${known?.position} is missing from the event log, which goes on behind it: it was scavenged, or the log was set back and has grown since.`;
+    case 'set_back':
+    case 'replaced':
+      return `The event log was set back: ${howOf(found, known)}.`;
+  }
+};
+
+const stopped = (what: string): Fault =>
+  logFault(
+    'log_set_back',
+    `${what} Nothing is read or written until the right log is back and this service is restarted; if the older log is to stay, run ${REBUILD} before the restart.`,
+  );
+
+const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
+  (a?.position ?? '') > (b?.position ?? '') ? a : b;
+
+const secondsSince = (ms: number): string => ((monotonicMs() - ms) / 1_000).toFixed(1);
+
+/** A stream only grows: one that is shorter than it was known to be was set back. */
+const actualIfShorter = (error: unknown, expected: Expected): number | undefined => {
+  if (codeOf(error) !== 'stream_changed' || expected === 'no_stream') return undefined;
+  const actual = Number((error as Fault).more['actual']);
+  return actual < expected ? actual : undefined;
+};
+
+export const logWatch = ({
+  log,
+  checkpoint,
+  report,
+  onLost,
+  everyMs = EVERY_MS,
+}: LogWatchParts): LogWatch => {
+  const ending = new AbortController();
+  let looking: Promise<void> | undefined;
+  /** The furthest event that is known to be in the log. */
+  let known: Head | undefined;
+  let awaySince: number | undefined;
+  let broken: { readonly fault: Fault; readonly since: number } | undefined;
+  let isLost = false;
+  let missing: Fault | undefined;
+
+  const away = (error: unknown): void => {
+    if (awaySince === undefined)
+      report('The event log is out of reach; it is tried again until it is back.', error as Fault);
+    awaySince ??= monotonicMs();
+  };
+  const back = (): void => {
+    if (awaySince !== undefined) report(`The event log is back after ${secondsSince(awaySince)} s.`);
+    awaySince = undefined;
+  };
+
+  const doubt = (what: string): void => {
+    if (broken === undefined) {
+      broken = { fault: stopped(what), since: monotonicMs() };
+      report(broken.fault.message, broken.fault);
+    } else if (!isLost && monotonicMs() - broken.since > DOUBT_MS) {
+      isLost = true;
+      onLost();
+    }
+  };
+  const lack = (what: string): void => {
+    if (missing !== undefined) return;
+    missing = logFault(
+      'log_set_back',
+      `${what} Rebuild the read models with ${REBUILD} and restart this service.`,
+    );
+    report(missing.message, missing);
+  };
+  /** Once it is in doubt, only the known event itself ends that: a log that was set back may grow past it. */
+  const judge = (found: Continuity): void => {
+    const what = whatIsWrong(found, known);
+    if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
+    else if (what !== undefined) doubt(what);
+    else if (broken !== undefined && !isLost) {
+      report(`The event log looked as if it were set back, for ${secondsSince(broken.since)} s.`);
+      broken = undefined;
+    }
+  };
+
+  /** What is known comes first: it was in the log before the log is asked for it. */
+  const lookOnce = async (): Promise<void> => {
+    try {
+      known = later(await checkpoint(), known);
+      const found = await log.continuity(known);
+      back();
+      judge(found);
+    } catch (error) {
+      if (!ending.signal.aborted) away(error);
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    // What has begun may have asked before whatever made somebody look.
+    await looking;
+    if (!isLost) await (looking ??= lookOnce().finally(() => (looking = undefined)));
+  };
+
+  const mustBeWhole = (): void => {
+    if (broken !== undefined) throw broken.fault;
+  };
+
+  const refuseIfShorter = async (stream: string, expected: Expected, error: unknown): Promise<void> => {
+    const actual = actualIfShorter(error, expected);
+    if (actual === undefined && codeOf(error) !== 'log_set_back') return;
+    await look();
+    mustBeWhole();
+    if (actual !== undefined)
+      throw stopped(
+        `The event log was set back: stream ${stream} ends at revision ${actual}, and had reached revision ${expected}.`,
+      );
+  };
+
+  const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
+    mustBeWhole();
+    const before = known?.position ?? '';
+    const appended = await log.append(stream, events, expected, withinMs).catch(async (error: unknown) => {
+      await refuseIfShorter(stream, expected, error);
+      throw error;
+    });
+    const { position } = appended;
+    // What is new lies behind all that was there. If it does not, it was there already, or the log was set back.
+    if (position <= before) {
+      await look();
+      mustBeWhole();
+    }
+    known = later({ position, eventId: events.at(-1)?.id.toLowerCase() ?? '' }, known);
+    return appended;
+  };
+
+  const watch = async (): Promise<void> => {
+    while (!ending.signal.aborted && !isLost) {
+      await look();
+      const isUneasy = awaySince !== undefined || broken !== undefined;
+      await pause(isUneasy ? Math.min(SOON_MS, everyMs) : everyMs, ending.signal);
+    }
+  };
+
+  return {
+    log: { ...log, append },
+    setBack: () => broken?.fault,
+    missing: () => missing,
+    mustBeWhole,
+    look,
+    start: () => void watch(),
+    stop: () => ending.abort(),
+  };
+};

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import type { Continuity, EventLog, Head } from '../../src/event-log/event-log';
+import { logWatch, type LogWatchParts } from '../../src/event-log/log-watch';
+import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../src/event-log/streams';
+import { codeOf, type Fault } from '../../src/fault';
+import { startStandIn } from '../support/event-store/stand-in';
+import { eventsOf, someEvents } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { openAppIn } from '../support/log-under-test';
+import { openForWriting } from '../../src/sqlite/database';
+import { refusedWith, until } from '../support/waiting';
+import { join } from 'node:path';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const streams = streamNames();
+
+const watched = (log: EventLog, more: Partial<LogWatchParts> = {}) => {
+  const reports: { readonly what: string; readonly error?: Fault | undefined }[] = [];
+  let lost = 0;
+  const watch = logWatch({
+    log,
+    checkpoint: async () => undefined,
+    report: (what, error) => void reports.push({ what, error }),
+    onLost: () => (lost += 1),
+    ...more,
+  });
+  closing.push(watch.stop);
+  return { watch, reports, lost: () => lost };
+};
+
+const aLog = async () => {
+  const folder = freshFolder();
+  const log = await sqliteEventLog(folder, streams);
+  closing.push(log.close);
+  const restoreTo = (position: number): void => {
+    const db = openForWriting(join(folder, 'events.db'), 'FULL');
+    db.exec(`DELETE FROM events WHERE position > ${position}`);
+    db.close();
+  };
+  return { log, restoreTo, aStream: () => streams.tenant(randomUUID()) };
+};
+
+describe('a watched log', () => {
+  it('acknowledges nothing after it was set back, also to a tenant who lost nothing', async () => {
+    const { log, restoreTo, aStream } = await aLog();
+    const { watch, reports } = watched(log);
+    const [untouched, other] = [aStream(), aStream()];
+    await watch.log.append(untouched, someEvents(2), 'no_stream');
+    await watch.log.append(other, someEvents(3), 'no_stream');
+    restoreTo(2);
+    expect(await refusedWith(watch.log.append(untouched, someEvents(1), 1))).toBe('log_set_back');
+    expect(reports.map(({ error }) => codeOf(error))).toEqual(['log_set_back']);
+    expect(await refusedWith(watch.log.append(aStream(), someEvents(1), 'no_stream'))).toBe('log_set_back');
+    expect(() => watch.mustBeWhole()).toThrow(/The event log was set back/);
+  });
+
+  it('does not take a stream that is shorter than it was for one that others have changed', async () => {
+    const { log, restoreTo, aStream } = await aLog();
+    const { watch } = watched({ ...log, continuity: async () => 'whole' });
+    const stream = aStream();
+    await watch.log.append(stream, someEvents(5), 'no_stream');
+    restoreTo(3);
+    const refused = watch.log.append(stream, someEvents(1), 4);
+    await expect(refused).rejects.toMatchObject({
+      code: 'log_set_back',
+      message: expect.stringContaining('ends at revision 2, and had reached revision 4'),
+    });
+    expect(await eventsOf(log.readStream(stream))).toHaveLength(3);
+  });
+
+  it('takes the same append again for what it is', async () => {
+    const { log, aStream } = await aLog();
+    const { watch, reports } = watched(log);
+    const stream = aStream();
+    const events = someEvents(1);
+    const first = await watch.log.append(stream, events, 'no_stream');
+    await watch.log.append(stream, someEvents(1), 0);
+    expect(await watch.log.append(stream, events, 'no_stream')).toEqual(first);
+    expect(await refusedWith(watch.log.append(stream, someEvents(1), 0))).toBe('stream_changed');
+    expect(reports).toEqual([]);
+  });
+
+  const scripted = async (answers: () => Continuity | Promise<Continuity>) => {
+    const { log } = await aLog();
+    const known: Head = { position: '0000000000000007', eventId: randomUUID() };
+    return watched(
+      { ...log, continuity: async () => answers() },
+      { checkpoint: async () => known, everyMs: 5 },
+    );
+  };
+
+  it('says once that it is out of reach, and once for how long it was', async () => {
+    let isAway = true;
+    const { watch, reports } = await scripted(() => {
+      if (isAway) throw Object.assign(new Error('gone'), { code: 'log_unavailable' });
+      return 'whole';
+    });
+    await watch.look();
+    await watch.look();
+    isAway = false;
+    await watch.look();
+    await watch.look();
+    expect(reports.map(({ what }) => what)).toEqual([
+      'The event log is out of reach; it is tried again until it is back.',
+      expect.stringMatching(/^The event log is back after \d+\.\d s\.$/),
+    ]);
+    expect(reports[1]?.error).toBeUndefined();
+    expect(watch.setBack()).toBeUndefined();
+  });
+
+  it('stops at once when it looks set back, goes on if that was for a moment, and not by growing past it', async () => {
+    let now: Continuity = 'set_back';
+    const { watch, reports, lost } = await scripted(() => now);
+    await watch.look();
+    expect(watch.setBack()?.message).toMatch(/set back: it ends before the event .* at 0000000000000007/);
+    now = 'missing';
+    await watch.look();
+    expect(watch.setBack()).toBeDefined();
+    now = 'whole';
+    await watch.look();
+    expect(watch.setBack()).toBeUndefined();
+    expect(reports).toHaveLength(2);
+    expect(lost()).toBe(0);
+  });
+
+  it('is lost for good when it stays set back, whatever comes then', async () => {
+    let now: Continuity = 'replaced';
+    const { watch, reports, lost } = await scripted(() => now);
+    watch.start();
+    await until(() => lost() === 1);
+    now = 'whole';
+    await watch.look();
+    expect(watch.setBack()?.message).toContain('another log, or none, is in the place');
+    expect(reports).toHaveLength(1);
+  });
+
+  it('tells an event that is missing once, and goes on', async () => {
+    const { watch, reports } = await scripted(() => 'missing');
+    await watch.look();
+    await watch.look();
+    expect(watch.setBack()).toBeUndefined();
+    expect(watch.missing()?.message).toMatch(/scavenged, or the log was set back.*projections rebuild --all/);
+    expect(reports).toHaveLength(1);
+  });
+});
+
+describe.each(['SQLite', 'the event store'])(
+  'a log in %s that is written, projected and looked at all the time',
+  (kind) => {
+    it('is never thought to be set back', async () => {
+      const folder = freshFolder();
+      const store = kind === 'SQLite' ? undefined : await startStandIn();
+      if (store !== undefined) closing.push(() => store.stop());
+      const env = store === undefined ? {} : { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
+      const app = await openAppIn(folder, env);
+      closing.push(() => app.close());
+      await app.projecting.start();
+      let looks = 0;
+      const checkpoint = async (): Promise<Head | undefined> => {
+        looks += 1;
+        const controls = await Promise.all(app.projecting.live.map(({ generation }) => generation.control()));
+        return controls
+          .map(({ to }) => to)
+          .toSorted((a, b) => ((a?.position ?? '') < (b?.position ?? '') ? -1 : 1))
+          .at(-1);
+      };
+      const { watch, reports } = watched(app.log, { checkpoint, everyMs: 1 });
+      watch.start();
+      let last = '';
+      const write = async (): Promise<void> => {
+        const stream = app.streams.activity(randomUUID());
+        for (let at = -1; at < 99; at += 4)
+          ({ position: last } = await watch.log.append(
+            stream,
+            someEvents(4),
+            at < 0 ? 'no_stream' : at,
+            20_000,
+          ));
+      };
+      await Promise.all(Array.from({ length: 6 }, write));
+      expect(await app.projecting.reached(last, 20_000)).toBe(true);
+      expect(looks).toBeGreaterThan(20);
+      expect({ reports, setBack: watch.setBack(), missing: watch.missing() }).toEqual({ reports: [] });
+    }, 60_000);
+  },
+);

@@ -1,0 +1,223 @@
+import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { openForWriting } from '../../src/sqlite/database';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { freshFolder } from '../support/folders';
+import { ask, type Answered } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { command, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/** The log of a service under test, and how it is set back under the running service. */
+interface Place {
+  readonly env: Readonly<Record<string, string>>;
+  /** Remembers how it is now. */
+  keep(): void;
+  /** Puts what was kept in its place. */
+  setBack(): Promise<void>;
+  /** Appends what nobody asked the service for, until the log is longer than it was. */
+  grow(): void;
+  close(): Promise<void>;
+}
+
+const inStandIn = async (): Promise<Place> => {
+  const store: StandIn = await startStandIn();
+  let kept = 0;
+  let before = 0;
+  const data = Buffer.from('{}');
+  return {
+    env: { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.', DATA_DIR: freshFolder() },
+    keep: () => (kept = store.log.records.length),
+    setBack: async () => {
+      before = store.log.records.length;
+      await store.kill();
+      store.log.restore(kept);
+      await store.restart();
+    },
+    grow: () => {
+      while (store.log.records.length < before + 100)
+        store.log.append('others', 'any', [
+          { id: crypto.randomUUID(), type: 'X', contentType: 'application/json', data, metadata: data },
+        ]);
+    },
+    close: () => store.stop(),
+  };
+};
+
+const inFile = async (setBack: (path: string, copy: string) => void): Promise<Place> => {
+  const folder = freshFolder();
+  const path = join(folder, 'events.db');
+  const copy = join(freshFolder(), 'events.db');
+  const changed = (sql: string): void => {
+    const db = openForWriting(path, 'FULL');
+    db.exec(sql);
+    db.close();
+  };
+  return {
+    env: { DATA_DIR: folder },
+    keep: () => changed(`VACUUM INTO '${copy}'`),
+    setBack: async () => setBack(path, copy),
+    grow: () =>
+      changed(
+        `INSERT INTO events SELECT position + 1000, 'other', position, 'x' || position, type, data, metadata, recorded_at FROM events`,
+      ),
+    close: async () => undefined,
+  };
+};
+
+/** As `sqlite3 events.db '.restore copy'`: the file stays, its content goes. */
+const restoreInPlace = (path: string, copy: string): void => {
+  const db = openForWriting(path, 'FULL');
+  db.exec(`ATTACH '${copy}' AS copy; BEGIN IMMEDIATE; DELETE FROM events;
+    INSERT INTO events SELECT * FROM copy.events; COMMIT; DETACH copy`);
+  db.close();
+};
+
+const replaceFile = (path: string, copy: string): void => {
+  copyFileSync(copy, `${path}.new`);
+  for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+  renameSync(`${path}.new`, path);
+};
+
+const removeFiles = (path: string): void => {
+  for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+};
+
+const stopping: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stopping.splice(0).toReversed()) await stop();
+});
+
+const started = async (place: Place): Promise<Service> => {
+  stopping.push(place.close);
+  const service = await startService(place.env);
+  stopping.push(service.stop);
+  return service;
+};
+
+const rename = (service: Service, name: string): Promise<Answered> =>
+  ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
+
+const expectStopped = async (service: Service): Promise<void> => {
+  const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+  await until(async () => (await ready()).json.status === 'log_set_back', 15_000);
+  expect((await ready()).status).toBe(503);
+  expect((await ready()).json.reason).toMatch(/^The event log was set back: .*projections rebuild --all/);
+  for (const path of ['/tenants/self', '/permissions', '/logs']) {
+    const refused = await ask(`${service.url}${path}`, { key: service.key });
+    expectProblem(refused, { status: 503, code: 'log_set_back' });
+    expect(refused.headers.get('retry-after')).toBeNull();
+  }
+  expectProblem(await rename(service, 'Never'), { status: 503, code: 'log_set_back' });
+  expect((await ask(`${service.operationsUrl}/livez`)).status).toBe(200);
+  const errors = service
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes('"level":50'));
+  expect(errors.filter((line) => line.includes('The event log was set back'))).toHaveLength(1);
+};
+
+const kinds: readonly [string, () => Promise<Place>][] = [
+  ['an event store that was restored from an older backup', inStandIn],
+  ['a file that was restored in place from an older copy', () => inFile(restoreInPlace)],
+  ['a file that was replaced by an older copy', () => inFile(replaceFile)],
+];
+
+describe.each(kinds)('a running service on %s', (_, open) => {
+  it('reads and writes nothing more, is not ready, and goes on after a rebuild and a restart', async () => {
+    const place = await open();
+    const service = await started(place);
+    expect((await rename(service, 'Kept')).status).toBe(200);
+    place.keep();
+    expect((await rename(service, 'Lost')).status).toBe(200);
+    await place.setBack();
+    await expectStopped(service);
+    await service.stop();
+
+    const refused = await command(['status'], place.env);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/set back.*projections rebuild --all.*\[log_set_back\]/s);
+    const rebuilt = await command(['projections', 'rebuild', '--all'], place.env);
+    expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
+    const again = await startService(place.env);
+    stopping.push(again.stop);
+    const read = await ask(`${again.url}/tenants/self`, { key: service.key });
+    expect(read).toMatchObject({ status: 200, json: { name: 'Kept' } });
+    expect((await command(['projections', 'verify'], place.env)).code).toBe(0);
+  });
+
+  it('never acknowledges a write on it, however soon that comes', async () => {
+    const place = await open();
+    const service = await started(place);
+    await rename(service, 'Kept');
+    place.keep();
+    for (let i = 0; i < 3; i += 1) await rename(service, `Lost ${i}`);
+    await place.setBack();
+    const answers = new Set<number>();
+    await until(async () => {
+      const { status, json } = await rename(service, 'Never');
+      answers.add(status);
+      return json.code === 'log_set_back';
+    });
+    expect([...answers]).toEqual([503]);
+    await expectStopped(service);
+  });
+
+  it('is refused at the next start, also when the log has grown past what it was', async () => {
+    const place = await open();
+    const service = await started(place);
+    place.keep();
+    await rename(service, 'Lost');
+    await service.stop();
+    await place.setBack();
+    place.grow();
+    const refused = await command(['status'], place.env);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/(set back|scavenged).*projections rebuild --all.*\[log_set_back\]/s);
+  });
+});
+
+describe('a running service whose log file is gone', () => {
+  it('reads and writes nothing more', async () => {
+    const place = await inFile(removeFiles);
+    const service = await started(place);
+    await place.setBack();
+    await expectStopped(service);
+    expect(readdirSync(service.folder)).not.toContain('events.db');
+  });
+});
+
+describe('a running service one of whose events was scavenged', () => {
+  it('goes on, and says which event is missing and what helps', async () => {
+    const store = await startStandIn();
+    const service = await started({
+      env: { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' },
+      keep: () => undefined,
+      setBack: async () => undefined,
+      grow: () => undefined,
+      close: () => store.stop(),
+    });
+    await rename(service, 'Last');
+    const last = store.log.records.findLast(({ stream }) => stream.startsWith('ledger.tenant-'))!;
+    const data = Buffer.from('{}');
+    const other = {
+      id: crypto.randomUUID(),
+      type: 'X',
+      contentType: 'application/json',
+      data,
+      metadata: data,
+    };
+    store.log.append('others', 'any', [other]);
+    store.log.scavenge(last.id);
+    const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+    await until(async () => (await ready()).text.includes('trouble'));
+    const { status, json } = await ready();
+    expect(status).toBe(200);
+    expect((json.log as { trouble: string }).trouble).toMatch(
+      new RegExp(
+        `^The event ${last.id} at .* is missing .* it was scavenged, or the log was set back and has grown`,
+      ),
+    );
+    expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
+  });
+});
