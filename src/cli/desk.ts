@@ -44,7 +44,7 @@ export const behind = 'The read models do not show it yet; the process that proj
 export const atDesk = async <T>(work: (desk: Desk) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
   const app = await openApp(configuration, (what, error) =>
-    say(error === undefined ? what : `${what} ${String(error)}`),
+    say(error === undefined ? what : `${what} ${messageOf(error)}`),
   );
 
   const shown = async (position: Position): Promise<void> => {

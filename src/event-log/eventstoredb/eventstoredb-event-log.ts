@@ -52,22 +52,32 @@ const telling = (what: string, { onTrouble }: Surroundings) => {
   return { tell, end: (): void => clearTimeout(timer) };
 };
 
-/** Tries until it works or the time is over, and says what it waits for. */
+/** Tries until it works or the time is over. */
+const untilItWorks = async <T>(
+  work: () => Promise<T>,
+  withinMs: number,
+  onFailure: (error: unknown) => void,
+): Promise<T> => {
+  const end = monotonicMs() + withinMs;
+  for (;;)
+    try {
+      return await work();
+    } catch (error) {
+      const left = end - monotonicMs();
+      if (isFinal(error) || left <= 0) throw error;
+      onFailure(error);
+      await pause(Math.min(AGAIN_MS, left));
+    }
+};
+
+/** Says what it waits for. */
 const patiently = async <T>(work: () => Promise<T>, servers: string, around: Surroundings): Promise<T> => {
   const seconds = Math.round(around.waitMs / 1_000);
-  const end = monotonicMs() + around.waitMs;
   const waiting = telling(`Waiting for the event store at ${servers}, ${seconds} s at most.`, around);
   try {
-    for (;;)
-      try {
-        return await work();
-      } catch (error) {
-        if (isFinal(error)) throw error;
-        const now = monotonicMs();
-        if (now >= end) throw gone(servers, seconds, error);
-        waiting.tell(error);
-        await pause(Math.min(AGAIN_MS, end - now));
-      }
+    return await untilItWorks(work, around.waitMs, waiting.tell);
+  } catch (error) {
+    throw isFinal(error) ? error : gone(servers, seconds, error);
   } finally {
     waiting.end();
   }
