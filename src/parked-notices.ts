@@ -28,7 +28,7 @@ const keyOf = ({ tenant_id, event_id, reason }: Blocked): string => `${tenant_id
 
 const blockedBy = ({ more }: Fault): Blocked => ({
   tenant_id: String(more['tenantId']),
-  event_id: String(more['eventId'] ?? '-'),
+  event_id: typeof more['eventId'] === 'string' ? more['eventId'] : '-',
   reason: String(more['reason']),
 });
 

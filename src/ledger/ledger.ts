@@ -163,8 +163,7 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
     if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
     const expected = fold.revision < 0 ? 'no_stream' : fold.revision;
     const { position } = await log.append(stream, events, expected, left).catch(async (error: unknown) => {
-      // Reading it says what is left of the stream, and keeps that for whoever asks why.
-      if (codeOf(error) === 'history_missing') await folds.atHead(command.tenantId, command.deadline);
+      if (codeOf(error) === 'history_missing') await folds.atHead(command.tenantId, command.deadline); // keeps the reason
       throw error;
     });
     const logged = events.map((event, i): LoggedEvent => ({
