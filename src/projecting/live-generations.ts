@@ -10,8 +10,6 @@ export interface LiveGeneration {
   readonly generation: Generation;
 }
 
-const MISMATCH = new Set(['read_models_of_another_log', 'log_set_back']);
-
 const OTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
@@ -36,12 +34,15 @@ export const mustMatchLog = async (generation: Generation, log: EventLog): Promi
     throw fault('log_set_back', `The read model ${name} does not fit the event log. ${wrong} ${REBUILD}`);
 };
 
+export const isMismatch = (error: unknown): boolean =>
+  codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
+
 /** Is it of this log as it is now? Of one that was set back it shows what never happened. */
 export const matchesLog = (generation: Generation, log: EventLog): Promise<boolean> =>
   mustMatchLog(generation, log).then(
     () => true,
     (error: unknown) => {
-      if (MISMATCH.has(codeOf(error) ?? '')) return false;
+      if (isMismatch(error)) return false;
       throw error;
     },
   );

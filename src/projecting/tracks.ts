@@ -3,7 +3,7 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { Generation, ReadModels } from '../read-models/read-models';
-import { mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
+import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
 import { oneAtATime } from './one-at-a-time';
 
 /**
@@ -100,10 +100,10 @@ export const openTracks = async (
     return generation;
   };
 
-  /** Nobody can read any more what is removed. */
+  /** Nobody reads what is removed, or what was left behind by a rebuild because the log was set back. */
   const openIfThere = async (track: Track, number: number): Promise<Generation | undefined> =>
     open(track, number).catch((error: unknown) => {
-      if (codeOf(error) === 'generation_removed') return undefined;
+      if (codeOf(error) === 'generation_removed' || isMismatch(error)) return undefined;
       throw error;
     });
 
