@@ -48,7 +48,11 @@ const valueAt = (root: unknown, path: string): unknown =>
     .reduce((value, key) => (value as Record<string, unknown>)[key], root);
 
 /** A check made from a JSON Schema, with errors that name the fields as they were sent. */
-export const bodyCheck = <Wire, Body>(schema: Schema, toBody: (wire: Wire) => Body): BodyCheck<Body> => {
+export const bodyCheck = <Wire, Body>(
+  schema: Schema,
+  toBody: (wire: Wire) => Body,
+  example: Wire,
+): BodyCheck<Body> => {
   const validate = ajv.compile<Wire>(schema);
   const check = (parsed: unknown): Body => {
     if (validate(parsed)) return toBody(parsed);
@@ -56,5 +60,5 @@ export const bodyCheck = <Wire, Body>(schema: Schema, toBody: (wire: Wire) => Bo
     for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
     throw invalid(errors);
   };
-  return Object.assign(check, { schema });
+  return Object.assign(check, { schema, example });
 };

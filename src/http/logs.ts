@@ -13,15 +13,21 @@ import { invalid } from './invalid';
 import { parameter, textParameter, type Given, type Parameter } from './parameters';
 import { rememberedBy } from './remembered-by';
 import { ok, route, type Answer } from './route';
-import { count, listOf, moment, record, text, uuid } from './schema';
+import {
+  entityTypesExample,
+  entityTypesSchema,
+  LARGEST_SIZE,
+  logPageExample,
+  logPageSchema,
+} from './log-schemas';
 
 const DEFAULT_SIZE = 20;
-const LARGEST_SIZE = 100;
 
 /** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
 const border = (description: string): Parameter<string | undefined> => ({
   description,
   schema: { type: 'string', format: 'date-time' },
+  example: '2026-01-31T12:00:00Z',
   fallback: undefined,
   mayBeEmpty: true,
   read: (date) => parseBorder(date.replace(' ', '+')),
@@ -31,7 +37,8 @@ const border = (description: string): Parameter<string | undefined> => ({
 const wholeNumber = (description: string, fallback: number, most = Number.MAX_SAFE_INTEGER) =>
   parameter<number>({
     description,
-    schema: { type: 'integer', minimum: 1, default: fallback },
+    schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
+    example: fallback,
     fallback,
     mayBeEmpty: false,
     read: (number) => (/^0*[1-9][0-9]*$/.test(number) ? Math.min(Number(number), most) : undefined),
@@ -39,51 +46,22 @@ const wholeNumber = (description: string, fallback: number, most = Number.MAX_SA
   });
 
 const parameters = {
-  entity_type: textParameter('Only logs of this entity type.'),
-  entity_id: textParameter('Only logs of this entity.'),
-  start_date: border('Only logs from this moment on.'),
-  end_date: border('Only logs before this moment.'),
+  entity_type: textParameter('Only logs of this entity type.', 'tenant'),
+  entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
+  start_date: border(
+    'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
+  ),
+  end_date: border('Only logs before this moment, written likewise.'),
   page: wholeNumber('The page, from 1; with `start` it counts from there.', 1),
   size: wholeNumber(
     `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
     DEFAULT_SIZE,
     LARGEST_SIZE,
   ),
-  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.'),
+  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
 };
 
 type Query = Given<typeof parameters>;
-
-const log = record(
-  'Log',
-  {
-    id: uuid,
-    tenant_id: uuid,
-    actor_id: uuid,
-    actor_type: { enum: ['application', 'user'] },
-    entity_type: text,
-    entity_id: text,
-    operation: text,
-    message: { type: 'string', maxLength: 250 },
-    created_at: moment,
-  },
-  ['actor_id', 'actor_type'],
-);
-
-const pagination = record(
-  'Pagination',
-  {
-    total_items: count,
-    page_number: { type: 'integer', minimum: 1 },
-    page_size: { type: 'integer', minimum: 1, maximum: LARGEST_SIZE },
-    total_pages: count,
-    after: text,
-    next: text,
-  },
-  ['after', 'next'],
-);
-
-const logEntityType = record('EntityType', { display_name: text, value: text });
 
 const filterOf = (query: Query): LogFilter => {
   const { entity_type: type, entity_id: id, start_date: start, end_date: end } = query;
@@ -151,12 +129,14 @@ export const listLogs = route({
   method: 'get',
   path: '/logs',
   summary: 'List logs',
+  tag: 'Logs',
   permission: 'log:read',
   parameters,
   answer: {
     status: 200,
     description: 'A page of the audit log, newest first.',
-    schema: record('LogPage', { pagination, data: listOf(log) }),
+    schema: logPageSchema,
+    example: logPageExample,
   },
   from: 'logs',
   handle: async ({ tenantId, query }, { reader, cursors }) => {
@@ -193,11 +173,13 @@ export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
   summary: 'List log entity types',
+  tag: 'Logs',
   permission: 'log:read',
   answer: {
     status: 200,
     description: `What the log is about: what every Tenant knows, and the first ${MOST_TYPES.toLocaleString('en')} other types that occurred.`,
-    schema: listOf(logEntityType),
+    schema: entityTypesSchema,
+    example: entityTypesExample,
     mayBeCut: true,
   },
   from: 'logs',

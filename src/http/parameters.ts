@@ -5,6 +5,8 @@ import type { Schema } from './schema';
 export interface Parameter<T> {
   readonly description: string;
   readonly schema: Schema;
+  /** For the published description. */
+  readonly example: string | number;
   /** What it is when it is not given. */
   readonly fallback: T;
   /** An empty one counts as not given. */
@@ -24,9 +26,10 @@ export type Given<P extends Parameters> = {
 
 export const parameter = <T>(one: Parameter<T>): Parameter<T> => one;
 
-export const textParameter = (description: string): Parameter<string | undefined> => ({
+export const textParameter = (description: string, example: string): Parameter<string | undefined> => ({
   description,
   schema: { type: 'string' },
+  example,
   fallback: undefined,
   mayBeEmpty: true,
   read: (text) => text,

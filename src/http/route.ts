@@ -9,12 +9,26 @@ import type { Cursors } from './cursor';
 import type { Given, Parameters } from './parameters';
 import type { Schema } from './schema';
 
+/** The groups of the published description. */
+export const tags = {
+  Permissions: 'What an Application may be allowed to do.',
+  Logs: 'The audit log of the Tenant that owns the key.',
+  Tenants: 'The Tenant that owns the key.',
+  Reports: 'What the Tenant uses.',
+  Limits: 'How often a client may ask.',
+  Description: 'What this service is; no key is needed.',
+};
+
+export type Tag = keyof typeof tags;
+
 /** A route is a declaration; everything that all routes share happens around it. */
 export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
   /** One line for the published description. */
   readonly summary: string;
+  /** What it belongs to in the published description. */
+  readonly tag: Tag;
   /** Left out: any good key will do. */
   readonly permission?: string;
   /** Left out: the route takes no parameters and ignores them. */
@@ -33,6 +47,8 @@ export type GoodAnswer =
       readonly status: 200 | 201;
       readonly description: string;
       readonly schema: Schema;
+      /** For the published description. */
+      readonly example: unknown;
       /** It bears an entity tag, and a GET may be answered with 304. */
       readonly etag?: true;
       /** A list that may be cut: then a header says how many there are. */
@@ -45,6 +61,8 @@ export interface BodyCheck<Body> {
   (parsed: unknown): Body;
   /** What it checks against. */
   readonly schema: Schema;
+  /** For the published description. */
+  readonly example: unknown;
 }
 
 export const route = <Body = undefined, Query extends Parameters = Record<string, never>>(

@@ -1,7 +1,7 @@
 import type { TenantSettings } from '../domain/events';
 import type { Tenant } from '../domain/tenant';
 import type { TenantDocument } from '../../projections/tenants';
-import { flag, moment, record, text, uuid } from './schema';
+import { flag, meaning, moment, record, text, uuid } from './schema';
 
 /** The Tenant of the specification. Optional fields are left out when there is no value. */
 export interface TenantView {
@@ -15,20 +15,40 @@ export interface TenantView {
   readonly modified_at?: string;
 }
 
+/** Booleans, carried as text. */
+export const tenantSettings = {
+  fingerprint_tokens: meaning(
+    flag,
+    'Whether all tokens are fingerprinted with the default expression of their type.',
+  ),
+  deduplicate_tokens: meaning(flag, 'Whether tokens are deduplicated when they are created or updated.'),
+};
+
 export const tenantSchema = record(
   'Tenant',
   {
-    id: uuid,
-    owner_id: uuid,
-    name: text,
-    settings: record('TenantSettings', { fingerprint_tokens: flag, deduplicate_tokens: flag }),
-    created_by: uuid,
-    created_at: moment,
-    modified_by: uuid,
-    modified_at: moment,
+    id: meaning(uuid, 'Of the Tenant.'),
+    owner_id: meaning(uuid, 'The user who owns the Tenant.'),
+    name: meaning(text, 'The name of the Tenant.', 'Acme'),
+    settings: meaning(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),
+    created_by: meaning(uuid, 'The user who created the Tenant.'),
+    created_at: meaning(moment, 'When it was created.'),
+    modified_by: meaning(uuid, 'The user or the Application that modified it last.'),
+    modified_at: meaning(moment, 'When the request arrived that modified it last.'),
   },
   ['created_by', 'modified_by', 'modified_at'],
 );
+
+export const tenantExample: TenantView = {
+  id: '11111111-2222-4333-8444-555555555555',
+  owner_id: '00000000-0000-0000-0000-000000000000',
+  name: 'Acme',
+  settings: { fingerprint_tokens: 'false', deduplicate_tokens: 'true' },
+  created_by: '00000000-0000-0000-0000-000000000000',
+  created_at: '2026-01-31T12:00:00.000Z',
+  modified_by: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  modified_at: '2026-02-01T09:30:00.123Z',
+};
 
 type Settings = TenantDocument['settings'];
 

@@ -7,8 +7,8 @@ import { findTenant } from '../../projections/tenants';
 import { bodyCheck } from './body-check';
 import { rememberedBy } from './remembered-by';
 import { ok, route, type Answer, type Asked } from './route';
-import { flag, type Schema } from './schema';
-import { tenantSchema, viewOfDocument, viewOfTenant } from './tenant-view';
+import { meaning, type Schema } from './schema';
+import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';
 
 const PATH = '/tenants/self';
 
@@ -23,10 +23,11 @@ const tenantWishSchema: Schema = {
   title: 'TenantWish',
   type: 'object',
   properties: {
-    name: { type: 'string', aName: true },
+    name: meaning({ type: 'string', aName: true }, 'The name of the Tenant.'),
     settings: {
       type: ['object', 'null'],
-      properties: { fingerprint_tokens: flag, deduplicate_tokens: flag },
+      description: 'The settings to change; those that are left out stay as they are.',
+      properties: tenantSettings,
       additionalProperties: false,
     },
   },
@@ -42,10 +43,11 @@ const settingsOf = ({ settings }: TenantWishOnTheWire): Partial<TenantSettings> 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const tenantWish = bodyCheck<TenantWishOnTheWire, TenantWish>(tenantWishSchema, (wire) => ({
-  name: wire.name,
-  settings: settingsOf(wire),
-}));
+const tenantWish = bodyCheck<TenantWishOnTheWire, TenantWish>(
+  tenantWishSchema,
+  (wire) => ({ name: wire.name, settings: settingsOf(wire) }),
+  { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
+);
 
 const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
   decide,
@@ -78,11 +80,13 @@ export const readOwnTenant = route({
   method: 'get',
   path: PATH,
   summary: 'Get the Tenant',
+  tag: 'Tenants',
   permission: 'tenant:read',
   answer: {
     status: 200,
     description: 'The Tenant that owns the key.',
     schema: tenantSchema,
+    example: tenantExample,
     etag: true,
   },
   from: 'tenants',
@@ -93,9 +97,16 @@ export const updateOwnTenant = route({
   method: 'put',
   path: PATH,
   summary: 'Update the Tenant',
+  tag: 'Tenants',
   permission: 'tenant:update',
   body: tenantWish,
-  answer: { status: 200, description: 'The updated Tenant.', schema: tenantSchema, etag: true },
+  answer: {
+    status: 200,
+    description: 'The updated Tenant.',
+    schema: tenantSchema,
+    example: tenantExample,
+    etag: true,
+  },
   handle: async (asked, { ledger }) => {
     const { tenant, position } = await ledger.execute(commandOf(asked, updateTenant(asked.body)));
     const updated = mustBeActive(tenant);
@@ -107,6 +118,7 @@ export const deleteOwnTenant = route({
   method: 'delete',
   path: PATH,
   summary: 'Delete the Tenant',
+  tag: 'Tenants',
   permission: 'tenant:delete',
   answer: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (asked, { ledger }) => {

@@ -1,3 +1,5 @@
+import Ajv2020 from 'ajv/dist/2020';
+import addFormats from 'ajv-formats';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -62,6 +64,85 @@ describe('the description of the API', () => {
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+$/);
   });
 
+  interface Json {
+    readonly [name: string]: Json;
+  }
+  const document = described() as unknown as Json;
+  const operations = Object.entries(document['paths'] ?? {}).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => [`${method} ${path}`, operation] as const),
+  );
+  /** Every object inside, with the names that lead to it. */
+  const inside = (value: unknown, path = ''): readonly (readonly [string, Json])[] =>
+    typeof value !== 'object' || value === null
+      ? []
+      : [
+          [path, value as Json] as const,
+          ...Object.entries(value).flatMap(([name, one]) => inside(one, `${path}/${name}`)),
+        ];
+  const schemas = Object.entries(document['components']?.['schemas'] ?? {});
+  const asked = new Set(['TenantWish']);
+
+  it('says of every member what it means, and counts in 64 bits', () => {
+    const members = schemas.flatMap(([name, schema]) =>
+      inside(schema).flatMap(([, { properties = {} }]) =>
+        Object.entries(properties).map(([member, one]) => ({ member: `${name}.${member}`, ...one })),
+      ),
+    ) as readonly Readonly<Record<string, unknown>>[];
+    expect(members.length).toBeGreaterThan(50);
+    const undescribed = members.filter((one) => !('$ref' in one) && typeof one['description'] !== 'string');
+    expect(undescribed).toEqual([]);
+    const counts = members.filter((one) => one['type'] === 'integer' && !('const' in one));
+    expect(counts.filter(({ format }) => format !== 'int64')).toEqual([]);
+  });
+
+  it('lets answers gain members, and actors gain kinds', () => {
+    for (const [name, schema] of schemas)
+      if (!asked.has(name)) expect(JSON.stringify(schema)).not.toContain('"additionalProperties":false');
+    const { actor_type: kind } = document['components']?.['schemas']?.['Log']?.['properties'] ?? {};
+    expect(kind).toMatchObject({ type: 'string', examples: ['application', 'user'] });
+    expect(kind).not.toHaveProperty('enum');
+  });
+
+  it.each(operations)(
+    '%s has a tag, examples, shared headers, and says what may go wrong',
+    (_, operation) => {
+      const names = (document['tags'] as unknown as { name: string }[]).map(({ name }) => name);
+      expect(operation['tags']).toEqual([expect.stringMatching(new RegExp(`^(${names.join('|')})$`))]);
+      const responses = operation['responses'] ?? {};
+      for (const status of ['404', '405', '500']) expect(Object.keys(responses)).toContain(status);
+      for (const [status, { headers = {}, content = {} }] of Object.entries(responses)) {
+        for (const [name, header] of Object.entries(headers))
+          expect(header).toEqual({
+            $ref: expect.stringMatching(new RegExp(`^#/components/headers/${name}(-Optional)?$`)),
+          });
+        for (const media of Object.values(content))
+          if (Number(status) < 300) expect(media).toHaveProperty('example');
+      }
+      for (const one of (operation['parameters'] ?? []) as unknown as Json[])
+        expect(one).toMatchObject({ description: expect.any(String), example: expect.anything() });
+    },
+  );
+
+  it('has examples that fit', () => {
+    const ajv = new Ajv2020({ strict: false });
+    addFormats(ajv);
+    ajv.addSchema({ $id: 'document', ...document });
+    let count = 0;
+    for (const [path, one] of inside(document['paths'])) {
+      if (!('example' in one) || !('schema' in one)) continue;
+      count += 1;
+      const schema = JSON.parse(
+        JSON.stringify(one['schema']).replaceAll('"#/components', '"document#/components'),
+      ) as object;
+      expect([path, ajv.validate(schema, one['example']), ajv.errorsText()]).toEqual([
+        path,
+        true,
+        'No errors',
+      ]);
+    }
+    expect(count).toBeGreaterThan(20);
+  });
+
   it('has no keyword of our own', () => {
     expect(JSON.stringify(described())).not.toContain('aName');
     const wish = (described() as { components: { schemas: Record<string, unknown> } }).components.schemas;
@@ -72,12 +153,12 @@ describe('the description of the API', () => {
   });
 
   it('follows the settings', () => {
-    const document = described({ headers: headerNames('ACME'), publicUrl: 'https://api.example.com' });
-    expect(document).toMatchObject({
+    const followed = described({ headers: headerNames('ACME'), publicUrl: 'https://api.example.com' });
+    expect(followed).toMatchObject({
       servers: [{ url: 'https://api.example.com' }],
       components: { securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'ACME-API-KEY' } } },
     });
-    expect(JSON.stringify(document)).not.toContain('SVC-');
+    expect(JSON.stringify(followed)).not.toContain('SVC-');
   });
 
   it.each(['/openapi.json', '/openapi.json/'])('is at %s for everybody', async (path) => {
@@ -102,7 +183,7 @@ describe('the description of the API', () => {
 });
 
 describe('a route', () => {
-  const common = { method: 'get', path: '/x', handle: async () => ok({}) } as const;
+  const common = { method: 'get', path: '/x', tag: 'Limits', handle: async () => ok({}) } as const;
 
   it('does not compile without what it answers', () => {
     // @ts-expect-error -- no `answer`
@@ -111,7 +192,8 @@ describe('a route', () => {
     route({ ...common, summary: 'X', answer: { status: 200, description: 'X' } });
     // @ts-expect-error -- no `summary`
     route({ ...common, answer: { status: 204, description: 'X' } });
-    const whole = route({ ...common, summary: 'X', answer: { status: 200, description: 'X', schema: text } });
+    const answer = { status: 200, description: 'X', schema: text, example: 'x' } as const;
+    const whole = route({ ...common, summary: 'X', answer });
     expect(whole.path).toBe('/x');
   });
 });

@@ -23,8 +23,12 @@ export interface AskedFor {
 }
 
 type Json = Readonly<Record<string, unknown>>;
+interface Header {
+  readonly required: boolean;
+  readonly schema: Json;
+}
 interface Described {
-  readonly headers: Readonly<Record<string, { readonly required: boolean; readonly schema: Json }>>;
+  readonly headers: Readonly<Record<string, Header>>;
   readonly content?: Readonly<Record<string, { readonly schema: Json }>>;
 }
 interface Operation {
@@ -32,7 +36,10 @@ interface Operation {
 }
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Json>> };
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Json>>;
+    readonly headers: Readonly<Record<string, Header>>;
+  };
 }
 
 /** The prefix of the headers at an address, or that it is not the API. */
@@ -61,9 +68,29 @@ const PLUMBING = new Set([
   ...Object.keys(EVERYWHERE),
 ]);
 
+/** Clients must take members that they do not know; here one that is not described is a fault. */
+const closed = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(closed);
+  if (typeof value !== 'object' || value === null) return value;
+  const inside = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, closed(one)]));
+  const isOpen = inside['type'] === 'object' && 'properties' in inside && !('additionalProperties' in inside);
+  return isOpen ? { ...inside, additionalProperties: false } : inside;
+};
+
+/** With the shared headers in the place of references to them. */
+const withHeaders = (document: Document): Document => {
+  const { headers } = document.components;
+  const text = JSON.stringify(document).replaceAll(
+    /\{"\$ref":"#\/components\/headers\/([^"]+)"\}/g,
+    (_, name: string) => JSON.stringify(headers[name]),
+  );
+  return JSON.parse(text) as Document;
+};
+
 const described = (prefix: string) => {
   const headers = headerNames(prefix);
-  const document = openApiDocument({ routes, headers, publicUrl: '', version: '0' }) as unknown as Document;
+  const made = openApiDocument({ routes, headers, publicUrl: '', version: '0' });
+  const document = closed(withHeaders(made as unknown as Document)) as Document;
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats(ajv);
   const validators = new Map<Json, ValidateFunction>();
@@ -94,6 +121,10 @@ const operationAt = (document: Document, method: string, path: string): Operatio
   return document.paths[template]?.[method.toLowerCase()];
 };
 
+/** A declared path is there and has its methods, and a bug is a bug: described for clients, and a failure here. */
+const isNeverGiven = (status: number, path: string): boolean =>
+  status === 500 || ((status === 404 || status === 405) && !path.startsWith('/problems/'));
+
 /** Answers to what is not described: the same for every unknown path and method. */
 const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
   const all = Object.values(document.paths).flatMap((path) => Object.values(path));
@@ -102,11 +133,7 @@ const elsewhere = (document: Document, status: number, text: string): Described 
   const name = `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
   const schema = document.components.schemas[name];
   if (status < 400 || status === 500 || (schema === undefined && text !== '')) return undefined;
-  const headers = { ...(like ?? all[0]?.responses['400'])?.headers } as Record<
-    string,
-    Described['headers'][string]
-  >;
-  if (status === 405) headers['Allow'] = { required: true, schema: { type: 'string' } };
+  const { headers } = like ?? all[0]?.responses['400'] ?? { headers: {} };
   return { headers, content: { 'application/problem+json': { schema: schema ?? {} } } };
 };
 
@@ -164,7 +191,7 @@ export const faultsIn = (seen: Seen, { url, method = 'GET', path }: AskedFor): r
     path === undefined ? undefined : operationAt(document, method === 'HEAD' ? 'get' : method, path);
   // The HTTP parser refuses what never became a request of this path.
   const answer =
-    operation?.responses[seen.status] ??
+    (isNeverGiven(seen.status, path ?? '') ? undefined : operation?.responses[seen.status]) ??
     (operation === undefined ? elsewhere(document, seen.status, seen.text) : undefined) ??
     (method === 'OPTIONS' && seen.status === 204 ? OPTIONS(headers.traceId) : undefined);
   if (answer === undefined) return [`the status ${seen.status} is not described`];

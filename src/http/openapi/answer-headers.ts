@@ -37,18 +37,32 @@ const answerHeaders = ({
 const ALWAYS = ['Cache-Control'];
 const SOMETIMES = ['RateLimit-Policy', 'RateLimit'];
 
+/** Where a header stands in an answer's description, the answer has it; but for these. */
+const isOptional = (name: string, { readPending, completeUntil, totalItems }: HeaderNames): boolean =>
+  [...SOMETIMES, readPending, completeUntil, totalItems].includes(name);
+
+/** The name of the description of a header that some answers must have and others may have. */
+const maybe = (name: string): string => `${name}-Optional`;
+
+/** Described once, and referred to by every answer. */
+export const sharedHeaders = (names: HeaderNames): Schema => {
+  const headers = answerHeaders(names);
+  const described = Object.entries(headers).map(([name, header]): [string, Schema] => [
+    name,
+    { ...header, required: !isOptional(name, names) },
+  ]);
+  const retryAfter = { ...headers['Retry-After'], required: false };
+  return Object.fromEntries([...described, [maybe('Retry-After'), retryAfter]]);
+};
+
 export const headersFor =
-  (names: HeaderNames) =>
-  (required: readonly string[], optional: readonly string[] = []): Schema => {
-    const known = answerHeaders(names);
-    const all = [names.traceId, ...ALWAYS, ...required];
-    const isRequired = (name: string): boolean => all.includes(name);
-    return Object.fromEntries(
-      [...all, ...SOMETIMES, ...optional].map((name) => [
-        name,
-        { ...known[name], required: isRequired(name) },
-      ]),
-    );
+  ({ traceId }: HeaderNames) =>
+  (own: readonly string[], optional: readonly string[] = []): Schema => {
+    const ref = (name: string): Schema => ({ $ref: `#/components/headers/${name}` });
+    return Object.fromEntries([
+      ...[traceId, ...ALWAYS, ...SOMETIMES, ...own].map((name) => [name, ref(name)]),
+      ...optional.map((name) => [name, ref(maybe(name))]),
+    ]) as Schema;
   };
 
 export type HeadersFor = ReturnType<typeof headersFor>;

@@ -1,7 +1,7 @@
 import type { HeaderNames } from '../header-names';
-import type { Route } from '../route';
+import { tags, type Route } from '../route';
 import type { Schema } from '../schema';
-import { headersFor } from './answer-headers';
+import { headersFor, sharedHeaders } from './answer-headers';
 import { namedSchemas } from './named-schemas';
 import { openPages } from './open-pages';
 import { operation } from './operation';
@@ -22,6 +22,8 @@ const DESCRIPTION = [
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
   'Without a good key everything but this document and the problem pages is 401; then 404 and 405 follow.',
   'Every error has a problem body (RFC 9457) with a stable `code`.',
+  'Answers may gain members in later releases.',
+  'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',
 ].join(' ');
 
 export const openApiDocument = ({ routes, headers: names, publicUrl, version }: Described): Schema => {
@@ -41,9 +43,18 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
     },
     servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
     security: [{ [SECURITY]: [] }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths: { ...paths, ...open },
     components: {
-      securitySchemes: { [SECURITY]: { type: 'apiKey', in: 'header', name: names.apiKey } },
+      securitySchemes: {
+        [SECURITY]: {
+          type: 'apiKey',
+          in: 'header',
+          name: names.apiKey,
+          description: 'The key of an Application.',
+        },
+      },
+      headers: sharedHeaders(names),
       schemas: { ...schemas.named(), ...problemSchemas() },
     },
   };

@@ -6,7 +6,8 @@ const publishedName: Schema = {
   minLength: 1,
   maxLength: LONGEST_NAME,
   pattern: '\\S',
-  description: `1 to ${LONGEST_NAME} characters (UTF-16 units), not blank.`,
+  description: `1 to ${LONGEST_NAME} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
+  examples: ['Acme'],
 };
 
 export interface NamedSchemas {

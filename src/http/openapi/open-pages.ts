@@ -1,12 +1,21 @@
 import { problems } from '../../problems';
-import { record, text, type Schema } from '../schema';
+import { meaning, record, text, type Schema } from '../schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
-import { answersOf, codesBeforeTheKey } from './problem-answers';
+import { answersOf, codesWithoutKey } from './problem-answers';
 
 const problemPage = record(
   'ProblemPage',
-  { code: text, status: { type: 'integer' }, title: text, meaning: text },
+  {
+    code: meaning(text, 'The stable name of the problem.', 'not_found'),
+    status: meaning(
+      { type: 'integer', format: 'int64' },
+      'Its HTTP status; left out: it is one of the command line.',
+      404,
+    ),
+    title: meaning(text, 'The kind of error, always in the same words.'),
+    meaning: meaning(text, 'What it means and what to do.'),
+  },
   ['status'],
 );
 
@@ -15,26 +24,37 @@ const code = {
   in: 'path',
   required: true,
   description: 'The code of a problem.',
-  schema: { enum: Object.keys(problems) },
+  schema: { type: 'string', enum: Object.keys(problems) },
+  example: 'not_found',
 };
 
 /** What needs no key: it tells nothing about anybody. */
 export const openPages = (headers: HeadersFor, schemas: NamedSchemas): Readonly<Record<string, Schema>> => {
-  const refusals = answersOf(codesBeforeTheKey, headers);
+  const refusals = answersOf(codesWithoutKey, headers);
   const open = (operationId: string, summary: string, ok: Schema, more: Schema = {}): Schema => ({
-    get: { operationId, summary, security: [], ...more, responses: { 200: ok, ...refusals } },
+    get: {
+      operationId,
+      summary,
+      tags: ['Description'],
+      security: [],
+      ...more,
+      responses: { 200: ok, ...refusals },
+    },
   });
   const description = {
     description: 'This document.',
     headers: headers([]),
-    content: { 'application/json': { schema: { type: 'object' } } },
+    content: { 'application/json': { schema: { type: 'object' }, example: { openapi: '3.1.0' } } },
   };
   const explanation = {
     description: 'What it means and what to do: for people, or for programs.',
     headers: headers(['Vary']),
     content: {
-      'application/json': { schema: schemas.published(problemPage) },
-      'text/html': { schema: text },
+      'application/json': {
+        schema: schemas.published(problemPage),
+        example: { code: 'not_found', ...problems.not_found },
+      },
+      'text/html': { schema: text, example: '<!doctype html>' },
     },
   };
   return {

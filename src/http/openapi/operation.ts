@@ -20,46 +20,52 @@ const goodAnswers = (
 ): Record<string, Schema> => {
   const answer: GoodAnswer = route.answer;
   const tag = 'etag' in answer ? ['ETag'] : [];
-  const common = { description: answer.description, headers: headers(tag, sometimes(route, names)) };
+  const common = { description: answer.description, headers: headers([...tag, ...sometimes(route, names)]) };
   if (!('schema' in answer)) return { [answer.status]: common };
   const whole = {
     ...common,
-    content: { 'application/json': { schema: schemas.published(answer.schema) } },
+    content: {
+      'application/json': { schema: schemas.published(answer.schema), example: answer.example },
+    },
   };
   if (route.method !== 'get' || tag.length === 0) return { [answer.status]: whole };
   const unchanged = { ...common, description: 'It is still what `If-None-Match` names.' };
   return { [answer.status]: whole, 304: unchanged };
 };
 
-const requestHeader = (name: string, description: string): Schema => ({
+const requestHeader = (name: string, description: string, example: string): Schema => ({
   name,
   in: 'header',
   required: false,
   description,
   schema: text,
+  example,
 });
 
+const IDEMPOTENCY = '1 to 255 visible ASCII characters. The same key and body again give the same answer.';
+
 const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
-  requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -'),
+  requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -', 'checkout-42'),
   ...(route.method === 'get'
     ? 'etag' in route.answer
-      ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.')]
+      ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.', '"7"')]
       : []
     : [
-        requestHeader('If-Match', 'Do it only if the entity tag is still this.'),
-        requestHeader(names.idempotencyKey, 'The same key and body again give the same answer.'),
-        requestHeader('Idempotency-Key', `The same as ${names.idempotencyKey}.`),
+        requestHeader('If-Match', 'Do it only if the entity tag is still this.', '"7"'),
+        requestHeader(names.idempotencyKey, IDEMPOTENCY, 'order-4711'),
+        requestHeader('Idempotency-Key', `The same as ${names.idempotencyKey}.`, 'order-4711'),
       ]),
 ];
 
 const queryParameters = ({ parameters = {} }: Route): readonly Schema[] =>
-  Object.entries(parameters).map(([name, { description, schema, mayBeEmpty }]) => ({
+  Object.entries(parameters).map(([name, { description, schema, example, mayBeEmpty }]) => ({
     name,
     in: 'query',
     required: false,
     description,
     ...(mayBeEmpty ? { allowEmptyValue: true } : {}),
     schema,
+    example,
   }));
 
 const operationId = ({ summary }: Route): string =>
@@ -76,6 +82,7 @@ export const operation = (
 ): Schema => ({
   operationId: operationId(route),
   summary: route.summary,
+  tags: [route.tag],
   description:
     route.permission === undefined
       ? 'Any good key will do.'
@@ -86,7 +93,12 @@ export const operation = (
     : {
         requestBody: {
           required: true,
-          content: { 'application/json': { schema: schemas.published(route.body.schema) } },
+          content: {
+            'application/json': {
+              schema: schemas.published(route.body.schema),
+              example: route.body.example,
+            },
+          },
         },
       }),
   responses: { ...goodAnswers(route, names, headers, schemas), ...problemAnswers(route, headers) },

@@ -1,13 +1,12 @@
 import { problems, type HttpProblemCode } from '../../problems';
 import { PROBLEM_TYPE } from '../problem-body';
 import type { Route } from '../route';
-import { count, listOf, record, text, uuid, type Schema } from '../schema';
+import { count, listOf, meaning, text, type Schema } from '../schema';
 
 /** Which errors an operation may answer with, and what they look like: from the table of problems. */
 
 const reads = ({ method }: Route): boolean => method === 'get';
 const writes = (route: Route): boolean => !reads(route);
-const never = (): boolean => false;
 
 /** Where a problem cannot occur is said here; one that is not listed may occur anywhere. */
 const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
@@ -19,13 +18,6 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   outcome_unknown: writes,
   read_models_unavailable: reads,
   starting: reads,
-  // Before the key is looked at, but only where there is one to look at.
-  log_set_back: () => true,
-  // A declared route is there, and has its method.
-  not_found: never,
-  method_not_allowed: never,
-  // A promise: this one is a bug.
-  internal_error: never,
 };
 
 const codes = Object.keys(problems).filter(
@@ -34,14 +26,35 @@ const codes = Object.keys(problems).filter(
 
 /** What a problem's body has besides the members that all have. */
 const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
-  validation_failed: { errors: { type: 'object', additionalProperties: { ...listOf(text), minItems: 1 } } },
-  permission_missing: {
-    required_permission: text,
-    application_type: { enum: ['public', 'private', 'management'] },
-    assignable: { type: 'boolean' },
+  validation_failed: {
+    errors: {
+      type: 'object',
+      description: 'What is wrong, by the name of the field as it was sent; `body` is the whole body.',
+      additionalProperties: { ...listOf(text), minItems: 1 },
+    },
   },
-  rate_limited: { violated_policies: { ...listOf(text), minItems: 1 } },
-  starting: { progress: record('Progress', { events_done: count, events_total: count }) },
+  permission_missing: {
+    required_permission: meaning(text, 'The permission that the key lacks.', 'tenant:update'),
+    application_type: meaning(
+      { type: 'string', enum: ['public', 'private', 'management'] },
+      "The type of the key's Application.",
+    ),
+    assignable: meaning({ type: 'boolean' }, 'Whether an Application of this type may ever hold it.'),
+  },
+  rate_limited: {
+    violated_policies: meaning({ ...listOf(text), minItems: 1 }, 'The names of the limits that were passed.'),
+  },
+  starting: {
+    progress: {
+      type: 'object',
+      description: 'How far the read models are.',
+      properties: {
+        events_done: meaning(count, 'Events that they show.'),
+        events_total: meaning(count, 'Events that there were at the start.'),
+      },
+      required: ['events_done', 'events_total'],
+    },
+  },
 };
 
 /** The headers that an error of this status always has. */
@@ -62,15 +75,32 @@ const schemaName = (code: string): string =>
 const problemSchema = (code: HttpProblemCode): Schema => {
   const { status, title } = problems[code];
   const extra = more[code] ?? {};
-  const own = { status: { const: status }, code: { const: code }, title: { const: title }, ...extra };
+  const own = {
+    status: { type: 'integer', const: status, description: 'The HTTP status.' },
+    code: { type: 'string', const: code, description: 'A stable name, for programs.' },
+    title: { type: 'string', const: title, description: 'The kind of error, always in the same words.' },
+    ...extra,
+  };
   const common = {
-    type: { type: 'string', pattern: `/problems/${code}$` },
-    detail: { type: 'string', minLength: 1 },
-    instance: { type: 'string', pattern: '^(/|\\*$)' },
-    trace_id: { anyOf: [uuid, { type: 'string', pattern: '^[A-Za-z0-9._:-]{1,128}$' }] },
+    type: {
+      type: 'string',
+      pattern: `/problems/${code}$`,
+      description: 'The address of a page about this kind of error.',
+    },
+    detail: { type: 'string', minLength: 1, description: 'What was wrong with this request.' },
+    instance: {
+      type: 'string',
+      pattern: '^(/|\\*$)',
+      description: 'The path that was asked for, without its query.',
+    },
+    trace_id: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9._:-]{1,128}$',
+      description: "Finds the request in the service's log.",
+    },
   };
   const properties = { ...common, ...own };
-  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+  return { type: 'object', properties, required: Object.keys(properties) };
 };
 
 export const problemSchemas = (): Readonly<Record<string, Schema>> =>
@@ -104,7 +134,15 @@ export const problemAnswers = (route: Route, headersOf: HeadersOf): Readonly<Rec
     headersOf,
   );
 
-/** What can go wrong before a key is asked for: at the door, and in the limits. */
-export const codesBeforeTheKey: readonly HttpProblemCode[] = codes.filter(
-  (code) => where[code] === undefined && !['validation_failed', 'key_refused'].includes(code),
-);
+/** What can go wrong where no key is asked for. An address that is none of these pages is 401, or 404 with a good key. */
+export const codesWithoutKey: readonly HttpProblemCode[] = [
+  'malformed_request',
+  'key_refused',
+  'not_found',
+  'method_not_allowed',
+  'request_too_slow',
+  'body_too_large',
+  'rate_limited',
+  'headers_too_large',
+  'internal_error',
+];
