@@ -3,6 +3,8 @@ import { DatabaseSync } from '@photostructure/sqlite';
 
 interface Hindered {
   goOn(): void;
+  /** Leaves it as it is. */
+  close(): void;
 }
 
 const hindered = (folder: string, projection: string, work: string): Hindered => {
@@ -13,6 +15,7 @@ const hindered = (folder: string, projection: string, work: string): Hindered =>
       db.exec('DROP TRIGGER hindered');
       db.close();
     },
+    close: () => db.close(),
   };
 };
 
@@ -20,10 +23,10 @@ const hindered = (folder: string, projection: string, work: string): Hindered =>
 export const stuckReadModel = (folder: string, projection: string): Hindered =>
   hindered(folder, projection, `RAISE(ABORT, 'stuck')`);
 
-/** Makes every commit of a read model take a second or more of its thread. */
+/** Makes every commit of a read model take most of a second of its thread. */
 export const slowReadModel = (folder: string, projection: string): Hindered =>
   hindered(
     folder,
     projection,
-    '(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000000) SELECT x FROM c))',
+    '(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000000) SELECT x FROM c))',
   );
