@@ -12,7 +12,7 @@ export interface ParkedNotices {
 }
 
 /** A bad event parks its tenant in several projections, one after the other: that is said in one line. */
-const SETTLE_MS = 500;
+const SETTLE_MS = 1_000;
 
 /** More than this are summed up. */
 const MOST_LINES = 10;
