@@ -38,6 +38,14 @@ const isStart = (value: Partial<Fold> | null): value is Fold =>
   typeof value.eventId === 'string' &&
   typeof value.tenant?.status === 'string';
 
+const parsed = (part: string): Partial<Fold & MapPart> | null => {
+  try {
+    return JSON.parse(part) as Partial<Fold & MapPart> | null;
+  } catch {
+    return null;
+  }
+};
+
 /** Puts the parts together again, one after the other. */
 export interface FoldAssembly {
   /** False: it is not a part of a fold. */
@@ -58,7 +66,7 @@ export const assembleFold = (): FoldAssembly => {
 
   return {
     add: (part) => {
-      const value = JSON.parse(part) as Partial<Fold & MapPart> | null;
+      const value = parsed(part);
       if (value === null) return false;
       if (start !== undefined) return addEntries(value);
       if (!isStart(value)) return false;

@@ -2,7 +2,7 @@ import { workerData } from 'node:worker_threads';
 import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
 import { answerInThread, type Outcome } from '../sqlite/thread-inside';
 import { MOST_REPLIES, type KeptMark, type RememberedReply } from './replies';
-import type { AddReplies, SaveFold, SnapshotRequest } from './sqlite-snapshots';
+import type { AddReplies, SaveFold, SavePart, SnapshotRequest } from './sqlite-snapshots';
 
 const { path } = workerData as { path: string };
 const db = openForWriting(path, 'NORMAL');
@@ -18,12 +18,12 @@ migrate(
 // An earlier program knows the file by its version and uses the table above; it may run beside this one.
 db.exec(`
   CREATE TABLE IF NOT EXISTS folds (
-    id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, log TEXT NOT NULL, version INTEGER NOT NULL,
-    save TEXT NOT NULL, parts INTEGER NOT NULL
-  );
+    stream TEXT PRIMARY KEY, log TEXT NOT NULL, version INTEGER NOT NULL, save TEXT NOT NULL,
+    parts INTEGER NOT NULL
+  ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS fold_parts (
-    fold INTEGER NOT NULL, save TEXT NOT NULL, part INTEGER NOT NULL, content TEXT NOT NULL,
-    UNIQUE (fold, save, part)
+    stream TEXT NOT NULL, save TEXT NOT NULL, part INTEGER NOT NULL, content TEXT NOT NULL,
+    UNIQUE (stream, save, part)
   );
   CREATE TABLE IF NOT EXISTS reply_marks (
     id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, log TEXT NOT NULL, epoch TEXT NOT NULL,
@@ -37,19 +37,22 @@ db.exec(`
 `);
 
 /** The latest save wins, also over a higher revision: that may be of a history that is no more. */
-const saveHead = db.prepare(
-  `INSERT INTO folds (stream, log, version, save, parts) VALUES (?, ?, ?, ?, ?)
-   ON CONFLICT (stream) DO UPDATE SET log = excluded.log, version = excluded.version, save = excluded.save,
-     parts = excluded.parts
-   RETURNING id`,
-);
-const savePart = db.prepare('INSERT INTO fold_parts VALUES (?, ?, ?, ?)');
-const dropParts = db.prepare('DELETE FROM fold_parts WHERE fold = ? AND save != ?');
+const putFold = db.prepare('INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?)');
+const putPart = db.prepare('INSERT INTO fold_parts VALUES (?, ?, ?, ?)');
+const partsOf = db.prepare('SELECT count(*) AS parts FROM fold_parts WHERE stream = ? AND save = ?');
+const dropOtherParts = db.prepare('DELETE FROM fold_parts WHERE stream = ? AND save != ?');
 
-const save = ({ stream, log, version, save: name, parts }: SaveFold): true => {
-  const { id } = saveHead.get(stream, log, version, name, parts.length) as { id: number };
-  parts.forEach((content, part) => savePart.run(id, name, part, content));
-  dropParts.run(id, name);
+const savePart = ({ stream, save, part, content }: SavePart): true => {
+  putPart.run(stream, save, part, content);
+  return true;
+};
+
+/** Once all its parts are there: another process that saved the same meanwhile has removed them. */
+const saveFold = ({ stream, log, version, save, parts }: SaveFold): boolean => {
+  const found = partsOf.get(stream, save) as { parts: number };
+  if (found.parts !== parts) return false;
+  putFold.run(stream, log, version, save, parts);
+  dropOtherParts.run(stream, save);
   return true;
 };
 
@@ -101,9 +104,20 @@ const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null =>
   return keep(stream, log, to, missing);
 };
 
+const done = (request: SnapshotRequest): unknown => {
+  switch (request.kind) {
+    case 'part':
+      return savePart(request);
+    case 'fold':
+      return saveFold(request);
+    case 'replies':
+      return add(request);
+  }
+};
+
 const answer = (request: SnapshotRequest): Outcome => {
   try {
-    return { value: inTransaction(db, () => (request.kind === 'fold' ? save(request) : add(request))) };
+    return { value: inTransaction(db, () => done(request)) };
   } catch (error) {
     return { error };
   }

@@ -9,14 +9,24 @@ import { assembleFold, partsOf } from './fold-parts';
 import type { KeptMark, KeptReplies, RememberedReply } from './replies';
 import type { Snapshots } from './snapshots';
 
+/** One part at a time: the thread that answers HTTP copies it. */
+export interface SavePart {
+  readonly kind: 'part';
+  readonly stream: string;
+  /** Names this save: its parts belong together. */
+  readonly save: string;
+  readonly part: number;
+  readonly content: string;
+}
+
+/** All its parts were saved before. */
 export interface SaveFold {
   readonly kind: 'fold';
   readonly stream: string;
   readonly log: string;
   readonly version: number;
-  /** Names this save: its parts belong together. */
   readonly save: string;
-  readonly parts: readonly string[];
+  readonly parts: number;
 }
 
 export interface AddReplies {
@@ -28,14 +38,17 @@ export interface AddReplies {
   readonly replies: readonly RememberedReply[];
 }
 
-export type SnapshotRequest = SaveFold | AddReplies;
+export type SnapshotRequest = SavePart | SaveFold | AddReplies;
 
 const SAVE_MS = 10_000;
 
 interface HeadRow {
-  readonly id: number;
   readonly save: string;
   readonly parts: number;
+}
+
+interface PartRow {
+  readonly content: string;
 }
 
 interface MarkAndReply extends KeptMark {
@@ -47,8 +60,8 @@ interface MarkAndReply extends KeptMark {
 }
 
 const statementsOf = (db: Database) => ({
-  head: db.prepare('SELECT id, save, parts FROM folds WHERE stream = ? AND log = ? AND version = ?'),
-  part: db.prepare('SELECT content FROM fold_parts WHERE fold = ? AND save = ? AND part = ?'),
+  head: db.prepare('SELECT save, parts FROM folds WHERE stream = ? AND log = ? AND version = ?'),
+  part: db.prepare('SELECT content FROM fold_parts WHERE stream = ? AND save = ? AND part = ?'),
   mark: db.prepare(
     `SELECT epoch, revision, event_id AS eventId, number, last_key AS lastKey FROM reply_marks
      WHERE stream = ? AND log = ?`,
@@ -106,11 +119,8 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
     if (head === undefined) return undefined;
     const assembly = assembleFold();
     for (let part = 0; part < head.parts; part += 1) {
-      const isRead = reading(({ part: find }) => {
-        const row = find.get(head.id, head.save, part) as { content: string } | undefined;
-        return row !== undefined && assembly.add(row.content);
-      });
-      if (isRead !== true) return undefined;
+      const row = reading(({ part: find }) => find.get(stream, head.save, part)) as PartRow | undefined;
+      if (row === undefined || !assembly.add(row.content)) return undefined;
       await letOthersGo();
     }
     return assembly.fold();
@@ -135,18 +145,19 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
   };
 
   const save = async (stream: string, fold: Fold): Promise<void> => {
-    const parts: string[] = [];
-    for (const part of partsOf(fold)) {
-      parts.push(part);
-      await letOthersGo();
+    const name = randomUUID();
+    const call = (request: SnapshotRequest) => thread.call(request, SAVE_MS);
+    let parts = 0;
+    for (const content of partsOf(fold)) {
+      await call({ kind: 'part', stream, save: name, part: parts, content });
+      parts += 1;
     }
-    const request = { stream, log, version: FOLD_VERSION, save: randomUUID(), parts };
-    await thread.call({ kind: 'fold', ...request } satisfies SaveFold, SAVE_MS).catch(() => undefined);
+    await call({ kind: 'fold', stream, log, version: FOLD_VERSION, save: name, parts });
   };
 
   return {
     load: loadParts,
-    save: (stream, fold) => tracked(save(stream, fold)),
+    save: (stream, fold) => tracked(save(stream, fold)).catch(() => undefined),
     replies,
     close: async () => {
       while (saving.size > 0) {

@@ -13,6 +13,7 @@ import type { KeyStanding } from '../../src/domain/authority';
 import { createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { digestOf } from '../../src/ledger/api-key';
+import type { Generation } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
@@ -56,6 +57,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
   const folder = freshFolder();
   const [here, elsewhere] = [await openIn(folder), await openIn(folder)];
   let reads = { heads: 0, streams: 0 };
+  let live: Generation | undefined;
   const outer = wish.around?.(here.log) ?? here.log;
   const log: Pick<EventLog, 'head' | 'readStream'> = {
     head: () => {
@@ -71,7 +73,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
     log,
     streams: here.streams,
     ledger: here.ledger,
-    applications: () => here.projecting.reader('applications'),
+    applications: () => live ?? here.projecting.reader('applications'),
     isReady: () => true,
     withoutLogMs: wish.withoutLogMs ?? 60_000,
   });
@@ -107,6 +109,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
     customer,
     write,
     reading: (key: KnownKey) => check.forReading(checked(key)),
+    switchTo: (generation: Generation) => (live = generation),
     readsSince: () => {
       const since = reads;
       reads = { heads: 0, streams: 0 };
@@ -183,6 +186,21 @@ describe('a key that the read model shows', () => {
     await write(elsewhere, key.tenantId, setPermissions(key.applicationId, ['log:read']));
     await until(async () => (permissionsOf(await reading(key)) as string[])[0] === 'log:read', 1_000);
     expect(permissionsOf(await check.atHead(checked(key)))).toEqual(['log:read']);
+  });
+
+  it('is checked anew when another generation answers: the proof was not of that one', async () => {
+    const { customer, project, reading, write, elsewhere, here, switchTo } = await world();
+    const key = await customer();
+    await project();
+    expect((await reading(key)).status).toBe('good');
+    const before = here.projecting.reader('applications');
+    const frozen: Generation = {
+      ...before,
+      control: async () => ({ ...(await before.control()), applied: '' }),
+    };
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    switchTo(frozen);
+    expect((await reading(key)).status).toBe('revoked');
   });
 
   it('is refused from the moment that it expires, however long it is remembered', async () => {
