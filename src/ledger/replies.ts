@@ -55,9 +55,8 @@ export interface KeptReplies {
   find(stream: string, key: string): { readonly mark?: KeptMark; readonly reply?: RememberedReply };
   /**
    * Adds requests and moves the mark, wholly or not at all. `from` is the mark that they follow; with a negative
-   * revision, everything that is kept of the stream is replaced if its epoch is the one that `from` names. Undefined:
-   * something else is kept by now, and nothing was added. Others may have added the same meanwhile: the mark says how
-   * far it is.
+   * revision, they replace everything that is kept of the stream. Undefined: something else is kept by now, and nothing
+   * was added. Others may have added the same meanwhile: the mark says how far it is.
    */
   add(
     stream: string,

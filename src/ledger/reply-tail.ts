@@ -46,17 +46,15 @@ interface TailReply extends RememberedReply {
 export interface ReplyTailParts {
   readonly kept: KeptReplies;
   readonly stream: string;
-  /** What was found in `kept` and is true of this log. */
+  /** What was found in `kept` and is true of this log. Undefined: what is kept is replaced. */
   readonly mark: KeptMark | undefined;
-  /** The epoch of what was found. If it is not true of this log, it is replaced. */
-  readonly epoch: string | undefined;
   /** What this tail rests on is gone. */
   readonly onLost: () => void;
 }
 
-export const replyTail = ({ kept, stream, mark, epoch, onLost }: ReplyTailParts): ReplyTail => {
+export const replyTail = ({ kept, stream, mark, onLost }: ReplyTailParts): ReplyTail => {
   const replies = new Map<string, TailReply>();
-  let base: KeptMark = mark ?? { ...NO_MARK, epoch: epoch ?? '' };
+  let base: KeptMark = mark ?? { ...NO_MARK, epoch: '' };
   let now: ReplyMark = base;
   let flushing = false;
 

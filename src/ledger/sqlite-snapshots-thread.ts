@@ -58,11 +58,10 @@ const saveFold = ({ stream, log, version, save, parts }: SaveFold): boolean => {
 
 interface MarkRow extends KeptMark {
   readonly id: number;
-  readonly log: string;
 }
 
 const markOf = db.prepare(
-  `SELECT id, log, epoch, revision, event_id AS eventId, number, last_key AS lastKey FROM reply_marks
+  `SELECT id, epoch, revision, event_id AS eventId, number, last_key AS lastKey FROM reply_marks
    WHERE stream = ?`,
 );
 const putMark = db.prepare(
@@ -94,14 +93,11 @@ const keep = (stream: string, log: string, to: KeptMark, replies: readonly Remem
 const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null => {
   const current = markOf.get(stream) as MarkRow | undefined;
   if (from.revision < 0) {
-    if (current !== undefined && current.epoch !== from.epoch && current.log === log) return null;
     if (current !== undefined) dropReplies.run(current.id);
     return keep(stream, log, to, replies);
   }
   if (current?.epoch !== from.epoch || current.revision < from.revision) return null;
-  if (current.revision >= to.revision) return current;
-  const missing = replies.filter(({ revision }) => revision > current.revision);
-  return keep(stream, log, to, missing);
+  return current.revision >= to.revision ? current : keep(stream, log, to, replies);
 };
 
 const done = (request: SnapshotRequest): unknown => {

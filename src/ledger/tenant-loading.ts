@@ -92,7 +92,7 @@ export const loadedTenant = async (tenantId: string, parts: LoadingParts): Promi
   const kept = snapshots.replies;
   const saved = await snapshots.load(stream);
   const mark = kept.mark(stream);
-  const tail = (from?: KeptMark) => replyTail({ kept, stream, mark: from, epoch: mark?.epoch, onLost });
+  const tail = (from?: KeptMark) => replyTail({ kept, stream, mark: from, onLost });
 
   const known = { fold: saved ?? emptyFold, replies: tail(mark) };
   const places = [saved, mark].filter((place) => place !== undefined);

@@ -187,16 +187,34 @@ describe('remembered requests', () => {
     expect(await replyTo(again, customer, 'next')).toMatchObject({ revision: 1_203 });
   });
 
-  it('that were kept anew by another program are noticed, and read again', async () => {
+  it('that were kept anew by another program are noticed, and checked again', async () => {
     const { folder, customer } = await prepared(1_200);
     const one = await openLedger(folder);
     expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
+    // As if another program had followed another history.
     inFile(folder, (db) => {
-      db.exec(`UPDATE reply_marks SET epoch = 'another'`);
+      db.exec(`UPDATE reply_marks SET epoch = 'another', event_id = 'another'`);
       db.exec(`UPDATE replies SET revision = 11 WHERE key LIKE '%key-7'`);
     });
-    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 11 });
+    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
     await one.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
+  });
+
+  it('of two programs that find nothing kept and keep all of it at once are whole in the end', async () => {
+    const folder = freshFolder();
+    const [one, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(one);
+    await fillStream(one.log, customer, 1_800);
+    await Promise.all([one, other].map(({ folds }) => folds.atHead(customer.tenantId, soon())));
+    for (const program of [one, other, one, other]) {
+      await program.ledger.execute(rename(customer, 'Next'));
+      for (const n of [0, 499, 500, 501, 1_799])
+        expect(await replyTo(program, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
+    }
+    for (const program of [one, other]) await program.close();
+    const again = await openLedger(folder);
+    for (let n = 0; n < 1_800; n += 1)
+      expect(await replyTo(again, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
   });
 
   it('of another log that lie in the folder are replaced', async () => {
@@ -206,5 +224,57 @@ describe('remembered requests', () => {
     const one = await openLedger(second.folder);
     expect(await replyTo(one, second.customer, 'key-599')).toMatchObject({ revision: 602 });
     expect(await replyTo(one, second.customer, 'key-600')).toBeUndefined();
+  });
+});
+
+describe('what is kept', () => {
+  const reply = (n: number) => ({ key: `k${n}`, hash: 'h', revision: n, number: n });
+  const markAt = (epoch: string, n: number) => ({
+    epoch,
+    revision: n,
+    eventId: `event ${n}`,
+    number: n,
+    lastKey: `k${n}`,
+  });
+  const NONE = { epoch: '', revision: -1, eventId: '', number: 0, lastKey: '' };
+
+  const opened = async () => {
+    const { snapshots } = await openLedger(freshFolder());
+    const { replies } = snapshots;
+    expect(await replies.add('s', NONE, markAt('a', 3), [1, 2, 3].map(reply))).toEqual(markAt('a', 3));
+    return replies;
+  };
+
+  it('is added to by whoever stands where it ends, or behind that', async () => {
+    const replies = await opened();
+    expect(await replies.add('s', markAt('a', 3), markAt('a', 5), [4, 5].map(reply))).toEqual(markAt('a', 5));
+    expect(await replies.add('s', markAt('a', 3), markAt('a', 4), [4].map(reply))).toMatchObject(
+      markAt('a', 5),
+    );
+    expect(await replies.add('s', markAt('a', 3), markAt('a', 6), [4, 5, 6].map(reply))).toEqual(
+      markAt('a', 6),
+    );
+    expect(replies.find('s', 'k6')).toEqual({ mark: markAt('a', 6), reply: reply(6) });
+    expect(replies.find('s', 'k7')).toEqual({ mark: markAt('a', 6) });
+    expect(replies.find('another', 'k6')).toEqual({});
+  });
+
+  it.each([
+    ['of another epoch', markAt('b', 3)],
+    ['further than it reaches', markAt('a', 4)],
+  ])('is not added to by who stands %s', async (_, from) => {
+    const replies = await opened();
+    expect(
+      await replies.add('s', from, { ...markAt('a', 5), epoch: from.epoch }, [reply(5)]),
+    ).toBeUndefined();
+    expect(replies.mark('s')).toEqual(markAt('a', 3));
+    expect(replies.find('s', 'k5')).toEqual({ mark: markAt('a', 3) });
+  });
+
+  it('is replaced as a whole by who begins anew', async () => {
+    const replies = await opened();
+    expect(await replies.add('s', NONE, markAt('b', 2), [reply(2)])).toEqual(markAt('b', 2));
+    expect(replies.find('s', 'k1')).toEqual({ mark: markAt('b', 2) });
+    expect(replies.find('s', 'k2')).toEqual({ mark: markAt('b', 2), reply: reply(2) });
   });
 });
