@@ -120,14 +120,9 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  const {
-    version = 1,
-    at = logged.recordedAt,
-    actor,
-    keyId,
-    traceId,
-    idempotency,
-  } = metadataOf(logged) as Metadata;
+  // A time that lies ahead would be that of all later rows of its tenant, too: their times never run backwards.
+  const { storedAt: recordedAt = logged.recordedAt } = logged;
+  const { version = 1, at = recordedAt, actor, keyId, traceId, idempotency } = metadataOf(logged) as Metadata;
   const type = logged.type as EventType;
   const event: Record<string, unknown> = {
     type,
@@ -137,7 +132,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     revision: logged.revision,
     position: logged.position,
     at: keptForm(at),
-    recordedAt: logged.recordedAt,
+    recordedAt,
   };
   if (actor !== undefined) event['actor'] = actor;
   if (keyId !== undefined) event['keyId'] = keyId;

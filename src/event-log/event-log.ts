@@ -109,7 +109,13 @@ export interface LoggedEvent {
   readonly stream: string;
   readonly revision: number;
   readonly position: Position;
+  /** As it was given or recorded, never changed: a copy of the log has the same. */
   readonly recordedAt: string;
+  /**
+   * When this log itself took the event in, only where that is before `recordedAt`: some clock was ahead. The same at
+   * every reading. What is derived goes by it.
+   */
+  readonly storedAt?: string;
   /** Roughly what it takes, for those who keep many. */
   readonly bytes?: number;
 }

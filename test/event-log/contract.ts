@@ -7,9 +7,11 @@ import {
   type LoggedEvent,
   type NewEvent,
 } from '../../src/event-log/event-log';
+import { decode } from '../../src/event-log/decode';
 import type { Streams } from '../../src/event-log/streams';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { seed, seeded } from '../support/property';
+import { sampleOf } from '../support/samples';
 import { refusedWith, until } from '../support/waiting';
 
 export interface OpenedLog {
@@ -151,6 +153,40 @@ export const eventLogContract = (name: string, open: Open): void => {
         expect(stored.map((event) => event.metadata)).toEqual([metadata, metadata]);
         expect(Math.abs(Date.parse(stored[1]!.recordedAt) - Date.now())).toBeLessThan(60_000);
         expect(await log.append(stream, [copied], 'no_stream')).toMatchObject({ revision: 0 });
+      });
+
+      it('keeps a recorded time that lies ahead, and says when it took that event in itself', async () => {
+        const tenantId = randomUUID();
+        const stream = streams.activity(tenantId);
+        const ahead = '9999-12-31T23:59:59.999Z';
+        const { type, data } = sampleOf('TokenCreated');
+        const metadata = { version: 1 };
+        const fact = (recordedAt?: string): NewEvent =>
+          anEvent(data, { type, metadata, ...(recordedAt === undefined ? {} : { recordedAt }) });
+        const before = Date.now();
+        await log.append(stream, [fact('2021-02-03T04:05:06.789Z'), fact(ahead), fact()], 'no_stream');
+        const stored = await eventsOf(log.readStream(stream));
+        expect(stored.map(({ recordedAt }) => recordedAt).slice(0, 2)).toEqual([
+          '2021-02-03T04:05:06.789Z',
+          ahead,
+        ]);
+        expect(stored.map(({ storedAt }) => storedAt !== undefined)).toEqual([false, true, false]);
+        const ownTime = Date.parse(stored[1]!.storedAt!);
+        expect(ownTime).toBeGreaterThanOrEqual(before - 1_000);
+        expect(ownTime).toBeLessThanOrEqual(Date.now() + 1_000);
+
+        const seen = (events: readonly LoggedEvent[]) => events.map((event) => decode(event, streams));
+        expect(seen(stored)[1]).toMatchObject({
+          status: 'good',
+          event: { recordedAt: stored[1]!.storedAt, at: stored[1]!.storedAt },
+        });
+        expect(seen(stored)[0]).toMatchObject({ event: { recordedAt: '2021-02-03T04:05:06.789Z' } });
+        await log.append(stream, [fact()], 2);
+        for (let round = 0; round < 2; round += 1) {
+          for (const again of [log.readStream(stream), log.readTenant(tenantId), log.readAll()])
+            expect(seen((await eventsOf(again)).slice(0, 3))).toEqual(seen(stored));
+          await reopen();
+        }
       });
 
       it.each(['yesterday', '2021-02-03', '2021-02-03T04:05:06Z', ''])(
@@ -460,6 +496,49 @@ export const eventLogContract = (name: string, open: Open): void => {
         const events = await eventsOf(log.readTenant(tenantId));
         expect(idsOf(events)).toEqual(idsOf(await eventsOf(log.readAll())));
         expect(events).toHaveLength(2_102);
+      });
+
+      const large = (): NewEvent => {
+        const room = LARGEST_APPEND - Buffer.byteLength(JSON.stringify({ text: '' }));
+        return anEvent({ text: 'x'.repeat(room) });
+      };
+
+      /** Whoever makes no headway is stopped: this fails, instead of going on for ever. */
+      const readInTime = async (tenantId: string, after?: string): Promise<readonly LoggedEvent[]> => {
+        const abort = new AbortController();
+        const timer = setTimeout(() => abort.abort(), 8_000);
+        const events = await eventsOf(
+          log.readTenant(tenantId, { ...(after === undefined ? {} : { after }), signal: abort.signal }),
+        );
+        clearTimeout(timer);
+        expect(abort.signal.aborted).toBe(false);
+        return events;
+      };
+
+      it.each([
+        ['large, then small', ['tenant', 'tenant']],
+        ['large, then small of the other', ['tenant', 'activity']],
+        ['large of the other, then small', ['activity', 'tenant']],
+        ['large, then small, of the other', ['activity', 'activity']],
+      ] as const)('passes events of the largest size: %s', async (_, kinds) => {
+        const tenantId = randomUUID();
+        const heads = new Map<string, number>();
+        const ids: string[] = [];
+        const put = async (kind: 'tenant' | 'activity', event: NewEvent): Promise<void> => {
+          const stream = streams[kind](tenantId);
+          const { revision } = await log.append(stream, [event], heads.get(stream) ?? 'no_stream');
+          heads.set(stream, revision);
+          ids.push(event.id);
+        };
+        for (let round = 0; round < 2; round += 1) {
+          await put(kinds[0], large());
+          await put(kinds[1], anEvent());
+        }
+        await put(kinds[0], large());
+        const events = await readInTime(tenantId);
+        expect(idsOf(events)).toEqual(ids);
+        for (const [i, { position }] of events.entries())
+          expect(idsOf(await readInTime(tenantId, position))).toEqual(ids.slice(i + 1));
       });
 
       it('is empty for a tenant that is not there', async () => {

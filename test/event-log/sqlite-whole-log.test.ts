@@ -105,6 +105,35 @@ describe('the prefix of a SQLite log', () => {
   });
 });
 
+describe('a SQLite log of an earlier program', () => {
+  it('is read as it is, and gets the column for its own time when it is written', async () => {
+    const stream = `tenant-${randomUUID()}`;
+    const folder = await earlierLog([stream]);
+    withFile(folder, (db) => db.exec('ALTER TABLE events DROP COLUMN stored_at'));
+    const columns = () =>
+      withFile(folder, (db) => db.prepare(`SELECT name FROM pragma_table_info('events')`).all().length);
+    for (const opening of ['reads', 'makes'] as const) {
+      expect(columns()).toBe(8);
+      const log = await open(folder, '', opening);
+      expect(await eventsOf(log.readAll())).toEqual(await eventsOf(log.readStream(stream)));
+      expect(await eventsOf(log.readAll())).toHaveLength(2);
+    }
+    expect(columns()).toBe(9);
+  });
+
+  it('is written by it beside this one', async () => {
+    const folder = freshFolder();
+    const log = await open(folder);
+    withFile(folder, (db) =>
+      db.exec(`INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at)
+        VALUES ('tenant-x', 0, 'id', 'X', '{}', '{}', 1)`),
+    );
+    expect(await eventsOf(log.readAll())).toMatchObject([
+      { id: 'id', recordedAt: '1970-01-01T00:00:00.001Z' },
+    ]);
+  });
+});
+
 describe('a place where a SQLite log should be', () => {
   /** An appender that was killed: everything is in the `-wal` file. */
   const killed = (): string => {

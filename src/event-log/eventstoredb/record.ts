@@ -64,8 +64,10 @@ const weightOf = (value: unknown, depth = 0): number => {
 };
 
 export const eventOf = (record: RecordedEvent): LoggedEvent => {
-  const recordedAt = momentIn(record.metadata);
-  const metadata = recordedAt === undefined ? record.metadata : without(record.metadata);
+  const given = momentIn(record.metadata);
+  const metadata = given === undefined ? record.metadata : without(record.metadata);
+  const storedAt = record.created.toISOString();
+  const recordedAt = given ?? storedAt;
   return {
     id: record.id,
     type: record.type,
@@ -74,7 +76,8 @@ export const eventOf = (record: RecordedEvent): LoggedEvent => {
     stream: record.streamId,
     revision: Number(record.revision),
     position: positionOf(record.position?.commit ?? 0n),
-    recordedAt: recordedAt ?? record.created.toISOString(),
+    recordedAt,
+    ...(storedAt < recordedAt ? { storedAt } : {}),
     bytes: weightOf(record.data) + weightOf(record.metadata),
   };
 };

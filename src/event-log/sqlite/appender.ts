@@ -11,6 +11,7 @@ import { fileAt } from '../../sqlite/file';
 import type { Outcome } from '../../sqlite/thread-inside';
 import { logFault, type Expected } from '../event-log';
 import { positionOf } from './row';
+import { haveStoredAt } from './stored-at';
 import { mustHavePrefix } from './whole-log';
 
 /** An append as it travels to the writing thread: already serialised. */
@@ -80,6 +81,7 @@ export const openForAppending = (path: string, prefix: string): Database => {
   try {
     migrate(db, schema, `The event log ${path}`);
     introduce(db, path, prefix);
+    haveStoredAt(db);
     return db;
   } catch (error) {
     db.close();
@@ -97,7 +99,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
   );
   const insert = db.prepare(
-    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at, stored_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   );
 
   const answerAgain = (request: AppendRequest, expected: number, actual: number): Outcome => {
@@ -120,7 +122,9 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     if (actual !== expected) return answerAgain(request, expected, actual);
     let position = 0;
     request.events.forEach(({ id, type, data, metadata, recordedAt = now }, i) => {
-      const done = insert.run(request.stream, expected + 1 + i, id, type, data, metadata, recordedAt);
+      const storedAt = recordedAt > now ? now : null;
+      const revision = expected + 1 + i;
+      const done = insert.run(request.stream, revision, id, type, data, metadata, recordedAt, storedAt);
       position = Number(done.lastInsertRowid);
     });
     return { value: { revision: expected + request.events.length, position: positionOf(position) } };

@@ -3,7 +3,8 @@ import type { Database } from '../../sqlite/database';
 import type { Tail } from '../../sqlite/tail';
 import { messageOf } from '../../fault';
 import { logFault, type LoggedEvent, type ReadFrom } from '../event-log';
-import { COLUMNS, eventOf, pageOf, PAGE_TEXT, rowIdOf, type Row } from './row';
+import { columnsOf, eventOf, pageOf, pageText, rowIdOf, type Row } from './row';
+import { hasStoredAt } from './stored-at';
 
 /** A batch ends at whichever comes first. */
 const BATCH_EVENTS = 512;
@@ -62,8 +63,9 @@ const read = (next: () => Page): Page => {
 };
 
 export const eventReader = (db: Database, news: Tail) => {
+  const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
   const rows = (where: string) => {
-    const statement = db.prepare(`SELECT ${COLUMNS} FROM events WHERE ${where}`);
+    const statement = db.prepare(`SELECT ${columnsOf(storedAt)} FROM events WHERE ${where}`);
     statement.setReturnArrays(true);
     return statement;
   };
@@ -75,7 +77,7 @@ export const eventReader = (db: Database, news: Tail) => {
      FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
   );
   const textOfAll = db.prepare(
-    `SELECT CAST(${PAGE_TEXT} AS BLOB) AS bytes FROM events WHERE position > ? AND position <= ?`,
+    `SELECT CAST(${pageText(storedAt)} AS BLOB) AS bytes FROM events WHERE position > ? AND position <= ?`,
   );
   const fromRevision = db.prepare(
     'SELECT revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT 1',

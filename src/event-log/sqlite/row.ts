@@ -2,8 +2,14 @@ import { randomInt } from 'node:crypto';
 import { textOfBytes } from '../../sqlite/text';
 import type { LoggedEvent, Position } from '../event-log';
 
-/** The columns of an event, in this order: rows come as lists, which is half the cost of objects with names. */
-export const COLUMNS = 'position, stream, revision, id, type, data, metadata, recorded_at';
+/**
+ * The columns of an event, in this order: rows come as lists, which is half the cost of objects with names. A log that was
+ * never opened for writing by a program that knows `stored_at` has no such column.
+ */
+export const columnsOf = (storedAt: StoredAt): string =>
+  `position, stream, revision, id, type, data, metadata, recorded_at, ${storedAt}`;
+
+export type StoredAt = 'stored_at' | 'NULL';
 
 export type Row = readonly [
   position: number,
@@ -14,6 +20,7 @@ export type Row = readonly [
   data: string,
   metadata: string,
   recordedAt: number,
+  storedAt: number | null,
 ];
 
 /** Stands between the texts of a row: nobody who has put something into the file can have known it. */
@@ -24,7 +31,7 @@ const FENCE = randomInt(2 ** 31);
  * short JSON costs nearly as much as that of a long one. What is no JSON spoils the list; what would end its own row and
  * begin another cannot write the fences.
  */
-const PARTS = [
+const partsWith = (storedAt: StoredAt) => [
   'position',
   'json_quote(stream)',
   'json_quote(revision)',
@@ -35,9 +42,13 @@ const PARTS = [
   'metadata',
   FENCE,
   'json_quote(recorded_at)',
+  `json_quote(${storedAt})`,
   'octet_length(data) + octet_length(metadata)',
 ];
-export const PAGE_TEXT = `concat('[', group_concat(concat('[', ${PARTS.join(`, ',', `)}, ']')), ']')`;
+const PARTS = partsWith('NULL').length;
+
+export const pageText = (storedAt: StoredAt): string =>
+  `concat('[', group_concat(concat('[', ${partsWith(storedAt).join(`, ',', `)}, ']')), ']')`;
 
 /** Padded, so that the order of the text is the order of the log. */
 export const positionOf = (rowId: number): Position => String(rowId).padStart(16, '0');
@@ -66,6 +77,12 @@ const isoTimes = () => {
 };
 const isoOf = isoTimes();
 
+/** Only one that is earlier counts. */
+const storedBefore = (recordedAt: number, storedAt: number | null): { readonly storedAt?: string } =>
+  storedAt !== null && Number.isSafeInteger(storedAt) && storedAt < recordedAt
+    ? { storedAt: new Date(storedAt).toISOString() }
+    : {};
+
 export const eventOf = ([
   position,
   stream,
@@ -75,6 +92,7 @@ export const eventOf = ([
   data,
   metadata,
   recordedAt,
+  storedAt,
 ]: Row): LoggedEvent & { readonly bytes: number } => ({
   id,
   type,
@@ -85,6 +103,7 @@ export const eventOf = ([
   position: positionOf(position),
   bytes: Buffer.byteLength(data) + Buffer.byteLength(metadata),
   recordedAt: isoOf(recordedAt),
+  ...storedBefore(recordedAt, storedAt),
 });
 
 type Parts = readonly [
@@ -98,17 +117,19 @@ type Parts = readonly [
   metadata: unknown,
   fence: number,
   recordedAt: number,
+  storedAt: number | null,
   bytes: number,
 ];
 
 /** What the driver might give in another way, or not at all, is left to it. */
 const isRow = (parts: Parts, after: number): boolean =>
-  parts.length === PARTS.length &&
+  parts.length === PARTS &&
   parts[0] > after &&
   Number.isSafeInteger(parts[2]) &&
   parts[6] === FENCE &&
   parts[8] === FENCE &&
-  Number.isSafeInteger(parts[9]);
+  Number.isSafeInteger(parts[9]) &&
+  (parts[10] === null || Number.isSafeInteger(parts[10]));
 
 /** There are few types. */
 const MOST_TYPES = 1_000;
@@ -145,7 +166,7 @@ export const pageOf = (
   let [last, lastStream] = [after, ''];
   for (const parts of found) {
     if (!isRow(parts, last)) return undefined;
-    const [position, stream, revision, id, type, data, , metadata, , recordedAt, size] = parts;
+    const [position, stream, revision, id, type, data, , metadata, , recordedAt, storedAt, size] = parts;
     last = position;
     // Neighbours often share their stream.
     if (stream !== lastStream) lastStream = stream;
@@ -159,6 +180,7 @@ export const pageOf = (
       position: positionOf(position),
       bytes: size,
       recordedAt: isoOf(recordedAt),
+      ...storedBefore(recordedAt, storedAt),
     });
   }
   return page;
