@@ -33,16 +33,17 @@ const goodAnswers = (
   return { [answer.status]: whole, 304: unchanged };
 };
 
-const requestHeader = (name: string, description: string, example: string): Schema => ({
+const requestHeader = (name: string, description: string, example: string, schema = text): Schema => ({
   name,
   in: 'header',
   required: false,
   description,
-  schema: text,
+  schema,
   example,
 });
 
 const IDEMPOTENCY = '1 to 255 visible ASCII characters. The same key and body again give the same answer.';
+const idempotencyKey: Schema = { type: 'string', pattern: '^[!-~]{1,255}$' };
 
 const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
   requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -', 'checkout-42'),
@@ -52,8 +53,13 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
       : []
     : [
         requestHeader('If-Match', 'Do it only if the entity tag is still this.', '"7"'),
-        requestHeader(names.idempotencyKey, IDEMPOTENCY, 'order-4711'),
-        requestHeader('Idempotency-Key', `The same as ${names.idempotencyKey}.`, 'order-4711'),
+        requestHeader(names.idempotencyKey, IDEMPOTENCY, 'order-4711', idempotencyKey),
+        requestHeader(
+          'Idempotency-Key',
+          `The same as ${names.idempotencyKey}.`,
+          'order-4711',
+          idempotencyKey,
+        ),
       ]),
 ];
 
