@@ -19,7 +19,7 @@ interface Parts {
 }
 
 /** So long the thread is held at most before everything else that waits goes first. */
-const HOLD_MS = 4;
+const HOLD_MS = 2;
 const LOOK_EVERY = 16;
 
 /** Lets others go when it has held the thread for long enough. */
