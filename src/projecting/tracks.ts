@@ -55,6 +55,7 @@ interface Track {
   previous?: Generation | undefined;
   /** Those that were live before a switch, as long as they count as still read, and as long as they are projected. */
   left: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
+  /** When the last look that is over began. */
   lookedAt: number;
 }
 
@@ -138,11 +139,8 @@ export const openTracks = async (
     }
   };
 
-  const follow = async (track: Track): Promise<void> => {
+  const follow = async (track: Track, hasSlept: boolean): Promise<void> => {
     const { name, version } = track.projector;
-    const lookedAt = monotonicMs();
-    const hasSlept = lookedAt - track.lookedAt > FRESH_MS;
-    track.lookedAt = lookedAt;
     const pointer = await readModels.pointer(name, version);
     if (pointer === undefined) return;
     const { live: number, previous } = pointer;
@@ -160,8 +158,18 @@ export const openTracks = async (
     shutUnused(track);
   };
 
+  /** A look counts when it is over, from when it began. One that failed counts too: the next one comes soon. */
+  const look = async (track: Track): Promise<void> => {
+    const began = monotonicMs();
+    try {
+      await follow(track, began - track.lookedAt > FRESH_MS);
+    } finally {
+      track.lookedAt = began;
+    }
+  };
+
   const refresh = oneAtATime(async (): Promise<void> => {
-    const followed = await Promise.allSettled(tracks.map(follow));
+    const followed = await Promise.allSettled(tracks.map(look));
     for (const one of followed) if (one.status === 'rejected') throw one.reason;
   });
   await refresh();

@@ -4,10 +4,11 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
-import { generationName, type Generation } from '../../src/read-models/read-models';
+import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { inThreadWriter } from '../read-models/in-thread-writer';
 import { freshFolder } from '../support/folders';
+import { signal } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
   closeAfterwards,
@@ -17,6 +18,7 @@ import {
   openProcess,
   openReadModels,
   streams,
+  takenByNobody,
   turn,
   until,
   updated,
@@ -173,6 +175,39 @@ describe('catching up', () => {
     expect(await command.catchUp(position, LONG, (done) => told.push(done))).toBe(true);
     expect(told).toEqual([]);
     expect(await nameIn(command)).toBe('first');
+  });
+
+  it('keeps the leases, however much longer than those last it takes', async () => {
+    const log = await openLog();
+    const { position } = await log.tell(STREAM, created('first'));
+    const folder = join(log.folder, 'read-models');
+    const readModels = await openReadModels(folder);
+    const [begun, goOn] = [signal(), signal()];
+    let longest = 0;
+    const slow: ReadModels = {
+      ...readModels,
+      lease: (what, holder, forMs, note) => {
+        longest = Math.max(longest, forMs);
+        return readModels.lease(what, holder, forMs, note);
+      },
+      open: async (...parts) => {
+        const generation = await readModels.open(...parts);
+        const commit: Generation['commit'] = async (...writes) => {
+          begun.give();
+          await goOn.given;
+          return generation.commit(...writes);
+        };
+        return { ...generation, commit };
+      },
+    };
+    const lines = linesProjector();
+    const one = await openProcess(log, slow, [lines]);
+    const catchingUp = one.catchUp(position, 0);
+    await begun.given;
+    const other = await openReadModels(folder);
+    await takenByNobody(other, projectingLease(lines.name, lines.version), longest).finally(goOn.give);
+    expect(await catchingUp).toBe(true);
+    expect(await one.holder()).toBeUndefined();
   });
 
   it('gives up in time when the one that projects does not get there', async () => {

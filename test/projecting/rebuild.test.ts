@@ -17,7 +17,7 @@ import {
   someTenants,
   type Replaying,
 } from './replay';
-import { created, documentsOf, openProcess, openReadModels, streams, updated } from './world';
+import { created, documentsOf, openProcess, openReadModels, streams, takenByNobody, updated } from './world';
 
 const quiet = { ifEqual: false, acceptParked: false, tell: () => undefined };
 const all = (generation: Generation) => documentsOf(generation, lineCollections);
@@ -161,6 +161,28 @@ describe('a rebuild', () => {
     await expectPlain(world);
   });
 
+  it('that is refused leaves what another one has switched to meanwhile', async () => {
+    const world = await replaying();
+    const [tenantId = ''] = await someTenants(world);
+    const { generation } = await world.catchUp();
+    await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
+    const asleep: ReadModels = {
+      ...world.readModels,
+      markRemoved: async (...parts) => {
+        expect((await world.rebuild()).generation).toBe('lines_v1_2');
+        return world.readModels.markRemoved(...parts);
+      },
+    };
+    await expect(
+      rebuild({ ...world, readModels: asleep }, lines, { ...quiet, ifEqual: true }),
+    ).rejects.toMatchObject({
+      code: 'rebuild_differs',
+    });
+    expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
+    expect(await numbersIn(world.readModels)).toEqual([1, 2]);
+    await expectPlain(world);
+  });
+
   it('holds its lease longer than its indexes take', async () => {
     const world = await replaying();
     await someTenants(world, 1);
@@ -175,6 +197,34 @@ describe('a rebuild', () => {
     };
     await rebuild({ ...world, readModels }, lines, quiet);
     expect(Math.min(...times)).toBeGreaterThanOrEqual(60_000);
+  });
+
+  it('keeps its lease, however much longer than that lasts it takes', async () => {
+    const world = await replaying();
+    await someTenants(world, 1);
+    await world.catchUp();
+    const [begun, goOn] = [signal(), signal()];
+    const SHORT_MS = 2_500;
+    const slow = around(
+      {
+        ...world.readModels,
+        lease: (what, holder, _, note) => world.readModels.lease(what, holder, SHORT_MS, note),
+      },
+      (generation) => ({
+        ...generation,
+        finish: async () => {
+          begun.give();
+          await goOn.given;
+          await generation.finish();
+        },
+      }),
+    );
+    const rebuilding = rebuild({ ...world, readModels: slow }, lines, quiet);
+    await begun.given;
+    const other = await openReadModels(world.folder);
+    await takenByNobody(other, 'rebuild lines', SHORT_MS).finally(goOn.give);
+    expect((await rebuilding).generation).toBe('lines_v1_2');
+    expect(await world.readModels.leaseHolder('rebuild lines')).toBeUndefined();
   });
 
   it('that is killed at any step goes on when it is run again; live is untouched', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
+import { monotonicMs } from '../../src/clock';
 import type { Appended, EventLog, NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -156,4 +157,17 @@ export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(r
 
 export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await holds())) await turn();
+};
+
+/** Another process tries to take a lease all the time, for longer than its holder takes it at once. */
+export const takenByNobody = async (
+  readModels: ReadModels,
+  lease: string,
+  lastsMs: number,
+): Promise<void> => {
+  const end = monotonicMs() + lastsMs + 100;
+  await until(async () => {
+    expect(await readModels.lease(lease, 'somebody else', 60_000)).toBe(false);
+    return monotonicMs() > end;
+  });
 };

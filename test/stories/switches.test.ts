@@ -3,6 +3,7 @@ import type { Projector } from '../../projections/projector';
 import type { App } from '../../src/app';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
+import { STILL_PROJECTED_MS } from '../../src/projecting/tracks';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { openAppIn } from '../support/log-under-test';
@@ -117,4 +118,26 @@ describe('two servers on one folder, while the read models are switched', () => 
     },
     Math.max(60_000, SWITCHES * 1_000),
   );
+
+  it('show every acknowledged write to who asks a server that was suspended meanwhile', async () => {
+    const by = await beside(services[0] as Service);
+    const { tenantId } = await by.newTenant();
+    const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
+    const [tenants] = switched as [Projector];
+    for (const asleep of SWITCHES > 100 ? [0, 1] : [1]) {
+      const [sleeper, awake] = [services[asleep] as Service, crowds[1 - asleep] as Crowd];
+      sleeper.process.kill('SIGSTOP');
+      const began = Date.now();
+      // The generation that it reads is then neither live nor the one before, and nobody projects it any more.
+      for (let i = 0; i < 2; i += 1) await rebuilt(tenants);
+      await until(() => Date.now() - began > STILL_PROJECTED_MS + 500);
+      const name = `While ${asleep} slept`;
+      const put = () => awake.ask('/tenants/self', { method: 'PUT', key, body: { name } });
+      await until(async () => !(await put()).headers.has('svc-read-pending'));
+      const asked = (crowds[asleep] as Crowd).ask('/tenants/self', { key });
+      sleeper.process.kill('SIGCONT');
+      const answer = await asked;
+      expect([answer.status, answer.json.name]).toEqual([200, name]);
+    }
+  }, 60_000);
 });
