@@ -55,9 +55,10 @@ const run = (options: Options): Promise<void> =>
     const { projecting } = desk.app;
     const signal = untilInterrupted();
     if (options.follow === true) await projecting.start();
-    const reader = projecting.reader('logs');
     let last: LogRow | undefined;
     do {
+      // Another generation may be live by now; this one is gone when it is pruned.
+      const reader = projecting.reader('logs');
       const page: readonly LogRow[] = await walkLogs(reader, options.tenant, filterOf(options), PAGE, last);
       for (const row of page) {
         const view = logView(options.tenant, row);

@@ -213,4 +213,39 @@ describe('tenant-ledger logs --follow beside a server', () => {
     expect(idsOf(tokens.stdout())).toEqual(expected);
     expect(await service.stop()).toBe(0);
   });
+
+  it.each([
+    ['beside a server', true],
+    ['alone', false],
+  ])(
+    'goes on while the read model is rebuilt and the old ones are pruned: %s',
+    async (_, withServer) => {
+      const folder = freshFolder();
+      const operator = operatorAt(folder);
+      const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
+      const service = withServer ? await startService({ DATA_DIR: folder, DEMO: 'false' }) : undefined;
+      const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
+      const ids: string[] = [];
+      const report = async (what: string): Promise<void> => {
+        ids.push(...(await reportFacts(folder, tenant, [fact('TokenRead', 'x'), fact('CardRead', 'y')])));
+        await until(() => stdout().includes(ids.at(-1) ?? ''), 20_000, what);
+      };
+      await report('the first rows');
+      for (const round of [1, 2]) {
+        expect(await operator.json('projections rebuild logs')).toMatchObject([{ differences: 0 }]);
+        await report(`the rows after rebuild ${round}`);
+        expect(await operator.json('projections prune --yes')).toHaveLength(1);
+        await report(`the rows after prune ${round}`);
+      }
+      child.kill('SIGINT');
+      expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+      expect(
+        rowsIn(stdout())
+          .map((row) => row.id)
+          .slice(1),
+      ).toEqual(ids);
+      await service?.stop();
+    },
+    60_000,
+  );
 });
