@@ -49,6 +49,8 @@ interface Track {
   /** By number; shut when they have not been used for a while. */
   readonly open: Map<number, Generation>;
   readonly shutting: Set<Generation>;
+  /** The numbers of those that need not be opened again: no number is given twice. */
+  readonly useless: Set<number>;
   live: Generation;
   /** It is pointed at, but does not yet show all that the live one does: reads must not go back in time. */
   next?: Generation | undefined;
@@ -87,6 +89,7 @@ export const openTracks = async (
     projector,
     open: new Map([[generation.id.generation, generation]]),
     shutting: new Set(),
+    useless: new Set(),
     live: generation,
     left: { read: [], projected: [] },
     lookedAt: openedAt,
@@ -102,11 +105,14 @@ export const openTracks = async (
   };
 
   /** Nobody reads what is removed, or what was left behind by a rebuild because the log was set back. */
-  const openIfThere = async (track: Track, number: number): Promise<Generation | undefined> =>
-    open(track, number).catch((error: unknown) => {
-      if (codeOf(error) === 'generation_removed' || isMismatch(error)) return undefined;
-      throw error;
+  const openIfThere = async (track: Track, number: number): Promise<Generation | undefined> => {
+    if (track.useless.has(number)) return undefined;
+    return open(track, number).catch((error: unknown) => {
+      if (codeOf(error) !== 'generation_removed' && !isMismatch(error)) throw error;
+      track.useless.add(number);
+      return undefined;
     });
+  };
 
   const leftWithin = async (track: Track, ms: number): Promise<readonly Generation[]> => {
     const left: (Generation | undefined)[] = [];
