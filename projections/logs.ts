@@ -182,6 +182,10 @@ export const logs: Projector = {
   on: Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
 };
 
+/** Is there a row of this event? */
+export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
+  (await reader.get(tenantId, 'rows', eventId)) !== undefined;
+
 export interface EntityType {
   readonly display_name: string;
   readonly value: string;

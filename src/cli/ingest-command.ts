@@ -1,10 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
+import { hasLog } from '../../projections/logs';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { jsonOption } from './arguments';
 import { atDesk, behind, type Desk } from './desk';
-import { printOne, progressLine, say } from './output';
+import { printJson, printOne, progressLine, say } from './output';
 
 /** More refused lines than this are only counted. */
 const MOST_SHOWN = 1_000;
@@ -38,16 +39,16 @@ const progressOf = () => {
   const line = progressLine('Ingesting:');
   const began = Date.now();
   return {
-    tell: ({ accepted, refused }: Ingested): void => {
-      const rate = Math.round((1_000 * accepted) / Math.max(1, Date.now() - began));
-      line.tell(`${accepted} accepted, ${refused} refused, ${rate}/s`);
+    tell: ({ accepted, alreadyThere, refused }: Ingested): void => {
+      const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
+      line.tell(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
     },
     end: line.end,
   };
 };
 
-const run = async ({ app }: Desk, file: string, options: Options): Promise<void> => {
-  const { log, ledger, streams, projecting } = app;
+const run = async (desk: Desk, file: string, options: Options): Promise<void> => {
+  const { log, ledger, streams, projecting } = desk.app;
   const errors: { line: number; reason: string }[] = [];
   const progress = progressOf();
   const onRefused = (line: number, reason: string): void => {
@@ -55,19 +56,28 @@ const run = async ({ app }: Desk, file: string, options: Options): Promise<void>
     errors.push({ line, reason });
     say(`line ${line}: ${reason}`);
   };
+  await desk.upToDate();
   if (options.dryRun !== true) await projecting.start();
-  const parts = { log, ledger, streams, reached: projecting.reached, now: () => new Date().toISOString() };
-  const { shown, ...done } = await ingest(inputOf(file), parts, {
+  const parts = {
+    log,
+    ledger,
+    streams,
+    reached: projecting.reached,
+    isShown: (tenantId: string, eventId: string) => hasLog(projecting.reader('logs'), tenantId, eventId),
+    now: () => new Date().toISOString(),
+  };
+  const { shown, accepted, alreadyThere, refused } = await ingest(inputOf(file), parts, {
     dryRun: options.dryRun === true,
     onRefused,
     onProgress: progress.tell,
   });
   progress.end();
-  if (done.refused > MOST_SHOWN) say(`… and ${done.refused - MOST_SHOWN} more refused lines.`);
+  if (refused > MOST_SHOWN) say(`… and ${refused - MOST_SHOWN} more refused lines.`);
   if (!shown) say(behind);
-  if (done.refused > 0) process.exitCode = 1;
-  if (options.json === true) printOne({ ...done, errors } as never, options);
-  else printOne({ ...done }, options);
+  if (refused > 0) process.exitCode = 1;
+  const done = { accepted, already_there: alreadyThere, refused };
+  if (options.json === true) printJson({ ...done, errors });
+  else printOne(done, options);
 };
 
 export const ingestCommand = (): Command =>
@@ -81,7 +91,7 @@ export const ingestCommand = (): Command =>
       `
 A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entityId": "tok_1", "occurredAt": TIME}}
 Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
-Good lines are taken even if others are refused; then the exit code is 1. The same file may be run again: an id
-counts once.`,
+Good lines are taken even if others are refused; then the exit code is 1. The same file may be run again: an id counts
+once, and is reported as already there.`,
     )
     .action((file: string, options: Options) => atDesk((desk) => run(desk, file, options)));

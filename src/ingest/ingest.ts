@@ -20,17 +20,23 @@ export interface IngestParts {
   readonly streams: Streams;
   /** Do the read models show this position? Waits a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
+  /** Do the read models show this event of the tenant? */
+  readonly isShown: (tenantId: string, eventId: string) => Promise<boolean>;
   readonly now: () => string;
 }
 
 export interface IngestOptions {
   readonly dryRun: boolean;
+  /** In the order of the lines. */
   readonly onRefused: (line: number, reason: string) => void;
   readonly onProgress: (soFar: Ingested) => void;
 }
 
 export interface Ingested {
+  /** New ones. */
   readonly accepted: number;
+  /** Their ids were in the log before, or earlier in the input: they were not appended again. */
+  readonly alreadyThere: number;
   readonly refused: number;
 }
 
@@ -109,6 +115,22 @@ const byTenant = (facts: readonly Taken[]): ReadonlyMap<string, readonly Taken[]
   return groups;
 };
 
+/** More events than may be appended before the read models show them. */
+const MOST_RECENT = 20_000;
+
+/** What this process has appended lately: the read models may not show it yet. */
+const recentIds = () => {
+  const ids = new Set<string>();
+  return {
+    has: (id: string): boolean => ids.has(id),
+    add: (id: string): void => {
+      ids.add(id);
+      const [oldest] = ids;
+      if (ids.size > MOST_RECENT && oldest !== undefined) ids.delete(oldest);
+    },
+  };
+};
+
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 export const ingest = async (
@@ -118,12 +140,32 @@ export const ingest = async (
 ): Promise<Finished> => {
   const append = appender(parts);
   const { appended, finished } = pace(parts.reached);
+  const recent = recentIds();
   let accepted = 0;
+  let alreadyThere = 0;
   let refused = 0;
+  let refusals: { readonly line: number; readonly reason: string }[] = [];
 
-  const refuse = (line: number, reason: string): void => {
-    refused += 1;
-    options.onRefused(line, reason);
+  const refuse = (line: number, reason: string): void => void refusals.push({ line, reason });
+
+  /** Those of a batch are found in two steps, so they are sorted when it is done. */
+  const reportRefusals = (): void => {
+    refused += refusals.length;
+    for (const { line, reason } of refusals.toSorted((a, b) => a.line - b.line))
+      options.onRefused(line, reason);
+    refusals = [];
+  };
+
+  /** Those that are not in the log yet, as far as that can be seen: a second copy would count nowhere. */
+  const onlyNew = async (facts: readonly Taken[]): Promise<readonly Taken[]> => {
+    const fresh: Taken[] = [];
+    for (const fact of facts) {
+      const id = `${fact.tenantId} ${fact.event.id}`;
+      if (!recent.has(id) && !(await parts.isShown(fact.tenantId, fact.event.id))) fresh.push(fact);
+      recent.add(id);
+    }
+    alreadyThere += facts.length - fresh.length;
+    return fresh;
   };
 
   const take = (line: Line, at: string): readonly Taken[] => {
@@ -160,10 +202,12 @@ export const ingest = async (
     const groups = await Promise.all(
       [...byTenant(batch)].map(([tenantId, facts]) => admitted(tenantId, facts)),
     );
-    const ends = await Promise.all(groups.map(appendTenant));
+    const fresh = await Promise.all(groups.map(onlyNew));
+    const ends = await Promise.all(fresh.map(appendTenant));
     const end = ends.reduce(later, '');
+    reportRefusals();
     if (end !== '') await appended(end, batch.length);
-    options.onProgress({ accepted, refused });
+    options.onProgress({ accepted, alreadyThere, refused });
   };
 
   for await (const lines of linesOf(input)) {
@@ -171,5 +215,5 @@ export const ingest = async (
     await appendBatch(lines.flatMap((line) => take(line, at)));
   }
   const shown = await finished();
-  return { accepted, refused, shown };
+  return { accepted, alreadyThere, refused, shown };
 };

@@ -16,6 +16,7 @@ import { until } from '../support/waiting';
 
 interface Done {
   readonly accepted: number;
+  readonly already_there: number;
   readonly refused: number;
   readonly errors: readonly { readonly line: number; readonly reason: string }[];
 }
@@ -65,8 +66,11 @@ describe('ingest without a server', () => {
   it(seeded('takes 10,000 facts of two tenants, twice, and counts them once'), async () => {
     const facts = manyFacts(tenants, 10_000, seed);
     const file = fileOf(facts);
-    for (let time = 0; time < 2; time += 1) {
-      expect(await operator.json<Done>('ingest', file)).toEqual({ accepted: 10_000, refused: 0, errors: [] });
+    for (const counts of [
+      { accepted: 10_000, already_there: 0 },
+      { accepted: 0, already_there: 10_000 },
+    ]) {
+      expect(await operator.json<Done>('ingest', file)).toEqual({ ...counts, refused: 0, errors: [] });
       await mustShow(facts);
     }
   });
@@ -83,7 +87,10 @@ describe('ingest without a server', () => {
     const taken = Number((await log.head())?.position);
     await log.close();
     expect(taken).toBeLessThan(5_000);
-    expect(await operator.json<Done>('ingest', file)).toEqual({ accepted: 5_000, refused: 0, errors: [] });
+    const done = await operator.json<Done>('ingest', file);
+    expect(done).toMatchObject({ refused: 0, errors: [] });
+    expect(done.accepted + done.already_there).toBe(5_000);
+    expect(done.already_there).toBeGreaterThan(900);
     await mustShow(facts);
   });
 
@@ -91,7 +98,8 @@ describe('ingest without a server', () => {
     const facts = manyFacts(tenants, 3_000, seed);
     const file = fileOf(facts);
     const runs = [operator.json<Done>('ingest', file), operator.json<Done>('ingest', file)];
-    for (const done of await Promise.all(runs)) expect(done).toMatchObject({ accepted: 3_000, refused: 0 });
+    for (const { accepted, already_there, refused } of await Promise.all(runs))
+      expect({ all: accepted + already_there, refused }).toEqual({ all: 3_000, refused: 0 });
     await mustShow(facts);
   });
 
@@ -104,8 +112,8 @@ describe('ingest without a server', () => {
     const long = 'it is longer than 262144 bytes';
     const plain = await operator.run('ingest', file);
     expect(plain.code).toBe(1);
-    expect(plain.stdout).toBe('accepted: 2\nrefused:  3\n');
-    expect(plain.stderr.trim().split('\n').toSorted()).toEqual([
+    expect(plain.stdout).toBe('accepted:      2\nalready_there: 0\nrefused:       3\n');
+    expect(plain.stderr.trim().split('\n')).toEqual([
       'line 1: it is not JSON',
       `line 3: tenant ${unknown} is unknown`,
       `line 4: ${long}`,
@@ -113,8 +121,8 @@ describe('ingest without a server', () => {
     const json = await operator.run('ingest --json', file);
     expect(json.code).toBe(1);
     const { errors, ...counts } = JSON.parse(json.stdout) as Done;
-    expect(counts).toEqual({ accepted: 2, refused: 3 });
-    expect(errors.toSorted((a, b) => a.line - b.line)).toEqual([
+    expect(counts).toEqual({ accepted: 0, already_there: 2, refused: 3 });
+    expect(errors).toEqual([
       { line: 1, reason: 'it is not JSON' },
       { line: 3, reason: `tenant ${unknown} is unknown` },
       { line: 4, reason: long },
@@ -136,7 +144,7 @@ describe('ingest without a server', () => {
     const crlf = textOf(facts).replaceAll('\n', '\r\n').slice(0, -2);
     expect(await fed(args, folder, crlf)).toEqual({
       code: 0,
-      stdout: 'accepted: 10\nrefused:  0\n',
+      stdout: 'accepted:      10\nalready_there: 0\nrefused:       0\n',
       stderr: '',
     });
     await mustShow(facts);
@@ -150,6 +158,7 @@ describe('ingest without a server', () => {
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toEqual({
       accepted: 1,
+      already_there: 0,
       refused: 2,
       errors: [
         { line: 2, reason: 'it is not JSON' },
@@ -170,7 +179,7 @@ describe('ingest without a server', () => {
     expect(await operator.run('ingest --dry-run --json', aFolder)).toEqual({
       code: 1,
       stdout: '',
-      stderr: `tenant-ledger: The file ${aFolder} is a folder. [file_unreadable]\n`,
+      stderr: `{"error":{"code":"file_unreadable","message":"The file ${aFolder} is a folder."}}\n`,
     });
   });
 
@@ -182,7 +191,8 @@ describe('ingest without a server', () => {
     mkdirSync(join(work, 'docs'));
     const example = join(work, 'docs', 'facts-example.ndjson');
     copyFileSync(join(ROOT, 'docs', 'facts-example.ndjson'), example);
-    expect(await operator.json<Done>('ingest', example)).toEqual({ accepted: 6, refused: 0, errors: [] });
+    const done = { accepted: 6, already_there: 0, refused: 0, errors: [] };
+    expect(await operator.json<Done>('ingest', example)).toEqual(done);
     const shown = await readingsOf(folder);
     const rows = await shown.logs(creating?.[2] ?? '');
     expect(rows.map((row) => `${row.entity_type} ${row.entity_id} ${row.operation}: ${row.message}`)).toEqual(
@@ -255,8 +265,11 @@ describe('ingest beside a server', () => {
     );
     const file = fileOf(facts);
     const operator = operatorAt(service.folder);
-    for (let time = 0; time < 2; time += 1) {
-      expect(await operator.json<Done>('ingest', file)).toMatchObject({ accepted: 2_000, refused: 0 });
+    for (const counts of [
+      { accepted: 2_000, already_there: 0 },
+      { accepted: 0, already_there: 2_000 },
+    ]) {
+      expect(await operator.json<Done>('ingest', file)).toMatchObject({ ...counts, refused: 0 });
       for (const { tenantId, key } of customers) {
         const own = facts.filter((fact) => fact.tenant_id === tenantId);
         expect((await allRows(key)).map(({ id }) => id).toSorted()).toEqual(idsOf(own));
@@ -278,7 +291,8 @@ describe('ingest beside a server', () => {
     child.kill('SIGKILL');
     await ended;
     expect(await total()).toBeLessThan(5_000);
-    expect(await operatorAt(service.folder).json<Done>('ingest', file)).toMatchObject({ accepted: 5_000 });
+    const { accepted, already_there } = await operatorAt(service.folder).json<Done>('ingest', file);
+    expect(accepted + already_there).toBe(5_000);
     expect((await allRows(key)).map(({ id }) => id).toSorted()).toEqual(idsOf(facts));
     const { json } = await ask(`${service.url}/tenants/self/reports/usage`, { key });
     expect(json).toEqual(countedUsage(facts, tenantId));
@@ -291,7 +305,7 @@ describe('ingest beside a server', () => {
     });
     expect(await operatorAt(service.folder).run('ingest', fileOf([aFact(tenantId)]))).toEqual({
       code: 1,
-      stdout: 'accepted: 0\nrefused:  1\n',
+      stdout: 'accepted:      0\nalready_there: 0\nrefused:       1\n',
       stderr: `line 1: tenant ${tenantId} is deleted\n`,
     });
   });

@@ -29,7 +29,13 @@ it('refuses facts of a tenant that another process deletes while they are taken 
   const reasons = new Set<string>();
   const done = await ingest(
     input(),
-    { ...mine, streams, reached: async () => true, now: () => new Date().toISOString() },
+    {
+      ...mine,
+      streams,
+      reached: async () => true,
+      isShown: async () => false,
+      now: () => new Date().toISOString(),
+    },
     { dryRun: false, onRefused: (_, reason) => reasons.add(reason), onProgress: () => undefined },
   );
   expect(done).toMatchObject({ accepted: 500, refused: 500 });

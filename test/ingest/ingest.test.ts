@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hasLog } from '../../projections/logs';
 import { ingest, type Ingested } from '../../src/ingest/ingest';
 import { aFact, countedUsage, manyFacts, textOf, type Fact } from '../support/facts';
 import { freshFolder } from '../support/folders';
@@ -14,6 +15,8 @@ interface Outcome extends Ingested {
 interface Wish {
   readonly dryRun?: boolean;
   readonly now?: () => string;
+  /** The read models show nothing of what is there. */
+  readonly areBehind?: boolean;
 }
 
 const NOW = (): string => new Date().toISOString();
@@ -32,7 +35,7 @@ describe('ingest', () => {
 
   const take = async (
     input: AsyncIterable<string> | readonly (Fact | string)[],
-    { dryRun = false, now = NOW }: Wish = {},
+    { dryRun = false, now = NOW, areBehind = false }: Wish = {},
   ): Promise<Outcome> => {
     const { log, ledger, streams, projecting } = here.app;
     const errors: (readonly [number, string])[] = [];
@@ -40,14 +43,16 @@ describe('ingest', () => {
       if (Symbol.asyncIterator in input) yield* input;
       else yield textOf(input);
     };
-    const parts = { log, ledger, streams, reached: projecting.reached, now };
+    const isShown = async (tenantId: string, id: string) =>
+      !areBehind && (await hasLog(projecting.reader('logs'), tenantId, id));
+    const parts = { log, ledger, streams, reached: projecting.reached, isShown, now };
     const { shown, ...done } = await ingest(source() as AsyncIterable<string>, parts, {
       dryRun,
       onRefused: (line, reason) => errors.push([line, reason]),
       onProgress: () => undefined,
     });
     expect(shown).toBe(true);
-    return { ...done, errors: errors.toSorted(([a], [b]) => a - b) };
+    return { ...done, errors };
   };
 
   const reported = (tenantId = tenant) =>
@@ -60,6 +65,7 @@ describe('ingest', () => {
     const lines = [facts[0]!, '', 'nonsense', facts[1]!, '{}', '   ', { ...facts[1]!, type: 'X' }, facts[2]!];
     expect(await take(lines)).toEqual({
       accepted: 3,
+      alreadyThere: 0,
       refused: 3,
       errors: [
         [3, 'it is not JSON'],
@@ -78,7 +84,7 @@ describe('ingest', () => {
 
   it('takes nothing from nothing', async () => {
     const before = await here.app.log.head();
-    expect(await take([])).toEqual({ accepted: 0, refused: 0, errors: [] });
+    expect(await take([])).toEqual({ accepted: 0, alreadyThere: 0, refused: 0, errors: [] });
     expect(await here.app.log.head()).toEqual(before);
   });
 
@@ -88,6 +94,7 @@ describe('ingest', () => {
     const lines = [aFact(unknown), aFact(tenant), aFact(deleted), aFact(unknown), aFact(tenant)];
     expect(await take(lines)).toEqual({
       accepted: 2,
+      alreadyThere: 0,
       refused: 3,
       errors: [
         [1, `tenant ${unknown} is unknown`],
@@ -112,6 +119,7 @@ describe('ingest', () => {
     };
     expect(await take(source())).toEqual({
       accepted: 2,
+      alreadyThere: 0,
       refused: 2,
       errors: [
         [1, `tenant ${late} is unknown`],
@@ -156,12 +164,30 @@ describe('ingest', () => {
     const facts = manyFacts([tenant], 300, seed);
     const shared = facts.map((fact) => ({ ...fact, tenant_id: other }));
     await take([...facts, ...shared, ...facts.toReversed()]);
-    await take([...shared.slice(100), ...facts.slice(50)]);
+    await take([...shared.slice(100), ...facts.slice(50)], { areBehind: true });
     for (const one of [tenant, other]) {
       expect((await rowIds(one)).toSorted()).toEqual(facts.map(({ id }) => id).toSorted());
       expect(await here.usage(one)).toEqual(countedUsage([...facts, ...shared], one));
     }
     expect((await reported()).length).toBeGreaterThan(300);
+  });
+
+  it('counts apart what is there already, and does not append it again', async () => {
+    const other = await here.newTenant();
+    const facts = manyFacts([tenant], 20, seed);
+    expect(await take([...facts, facts[3]!])).toMatchObject({ accepted: 20, alreadyThere: 1, refused: 0 });
+    const more = [aFact(tenant), ...facts, { ...facts[0]!, tenant_id: other }];
+    expect(await take(more, { dryRun: true })).toMatchObject({ accepted: 2, alreadyThere: 20 });
+    expect(await take(more)).toMatchObject({ accepted: 2, alreadyThere: 20, refused: 0 });
+    expect(await reported()).toHaveLength(21);
+    expect(await reported(other)).toHaveLength(1);
+  });
+
+  it('names refused lines in their order, whatever they are refused for', async () => {
+    const [a, b] = [randomUUID(), randomUUID()];
+    const lines = [aFact(b), 'x', aFact(a), aFact(tenant), aFact(b), 'y', aFact(a)];
+    const { errors } = await take(lines);
+    expect(errors.map(([line]) => line)).toEqual([1, 2, 3, 5, 6, 7]);
   });
 
   it('changes no count by a copy that names no time of its own', async () => {
@@ -181,7 +207,7 @@ describe('ingest', () => {
       included_monthly_active_tokens: 0,
       monthly_active_tokens: 0,
     });
-    await take([facts[2]!, facts[0]!]);
+    await take([facts[2]!, facts[0]!], { areBehind: true });
     expect(await here.usage(tenant)).toEqual(once);
     expect(await reported()).toHaveLength(5);
   });
@@ -190,10 +216,9 @@ describe('ingest', () => {
     const fact = aFact(tenant, { data: { entityId: 'a', occurredAt: '2026-01-01T00:00:00Z' } });
     await take([fact]);
     const once = await here.usage(tenant);
-    await take([
-      { ...fact, type: 'CardCreated' },
-      { ...fact, type: 'TokenDeleted', data: { ...fact.data, occurredAt: '2026-02-01T00:00:00Z' } },
-    ]);
+    await take([{ ...fact, type: 'CardCreated' }], { areBehind: true });
+    const deleted = { ...fact.data, occurredAt: '2026-02-01T00:00:00Z' };
+    await take([{ ...fact, type: 'TokenDeleted', data: deleted }], { areBehind: true });
     expect(await here.usage(tenant)).toEqual(once);
     expect(await rowIds()).toEqual([fact.id]);
   });
@@ -204,6 +229,7 @@ describe('ingest', () => {
     const before = await here.app.log.head();
     expect(await take([aFact(tenant), 'x', aFact(deleted)], { dryRun: true })).toEqual({
       accepted: 1,
+      alreadyThere: 0,
       refused: 2,
       errors: [
         [2, 'it is not JSON'],

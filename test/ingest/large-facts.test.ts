@@ -20,7 +20,13 @@ const run = async (lines: (tenantId: string) => readonly string[]) => {
   };
   const done = await ingest(
     input(),
-    { ...one, streams, reached: async () => true, now: () => new Date().toISOString() },
+    {
+      ...one,
+      streams,
+      reached: async () => true,
+      isShown: async () => false,
+      now: () => new Date().toISOString(),
+    },
     { dryRun: false, onRefused: (number) => refused.push(number), onProgress: () => undefined },
   );
   return { done, refused };
