@@ -31,9 +31,6 @@ interface AccessDocument {
 
 const TENANT = 'tenant';
 
-/** More Applications or keys than this are not listed at once. */
-const LONGEST_LIST = 10_000;
-
 export const applications: Projector = {
   name: 'applications',
   version: 2,
@@ -95,22 +92,6 @@ export const findApplication = async (
   applicationId: string,
 ): Promise<ApplicationDocument | undefined> =>
   (await reader.get(tenantId, 'applications', applicationId)) as ApplicationDocument | undefined;
-
-export const listApplications = async (
-  reader: Reader,
-  tenantId: string,
-): Promise<readonly ApplicationDocument[]> =>
-  (await reader.find(tenantId, 'applications', { limit: LONGEST_LIST })) as unknown as ApplicationDocument[];
-
-export const listKeys = async (
-  reader: Reader,
-  tenantId: string,
-  applicationId?: string,
-): Promise<readonly KeyDocument[]> =>
-  (await reader.find(tenantId, 'keys', {
-    ...(applicationId === undefined ? {} : { index: 'by_application', equal: [applicationId] }),
-    limit: LONGEST_LIST,
-  })) as unknown as KeyDocument[];
 
 const keyOf = ({
   id,

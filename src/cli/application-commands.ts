@@ -12,9 +12,20 @@ import type { ApplicationType } from '../domain/permissions';
 import { refusal } from '../domain/refusal';
 import { mustBeActive, type Decide } from '../domain/tenant';
 import { digestOf, makeKey } from '../ledger/api-key';
-import { findApplication, listApplications, type ApplicationDocument } from '../../projections/applications';
-import { actorOption, collected, jsonOption, moment, tenantOption, typeOption, uuid } from './arguments';
+import { findApplication, type ApplicationDocument } from '../../projections/applications';
+import {
+  actorOption,
+  collected,
+  jsonOption,
+  moment,
+  tenantOption,
+  typeOption,
+  uuid,
+  yesOption,
+} from './arguments';
+import { mayEnd } from './confirmation';
 import { atDesk, type Desk } from './desk';
+import { collectedFrom, documentsOf } from './documents';
 import { printMany, printOne } from './output';
 import { knownTenant } from './tenant-commands';
 
@@ -36,6 +47,14 @@ export const freshKey = (tenantId: string, expiresAt?: string): { key: string; w
 
 const find = ({ app }: Desk, tenantId: string, id: string): Promise<ApplicationDocument | undefined> =>
   findApplication(app.projecting.reader('applications'), tenantId, id);
+
+export const applicationsOf = (
+  { app }: Pick<Desk, 'app'>,
+  tenantId: string,
+): Promise<readonly ApplicationDocument[]> =>
+  collectedFrom(
+    documentsOf<ApplicationDocument>(app.projecting.reader('applications'), 'applications', tenantId),
+  );
 
 /** The Application as the read models know it, deleted or not. */
 export const knownApplication = async (
@@ -85,6 +104,13 @@ const create = (options: CreateOptions): Promise<void> =>
     printOne({ ...view, key_id: wish.keyId, expires_at: options.expires ?? null, key }, options);
   });
 
+const remove = async (desk: Desk, id: string, options: Common & { yes?: boolean }): Promise<void> => {
+  const { name } = mustHave(mustBeActive(await desk.stateOf(options.tenant)), id);
+  if (!(await mayEnd(`delete the Application ${id} ${JSON.stringify(name)} and its keys`, options))) return;
+  await desk.write(options.tenant, deleteApplication(id), options.actor);
+  printOne({ application_id: id, status: 'deleted' }, options);
+};
+
 const permissionOption = (): Option =>
   new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
 
@@ -113,7 +139,7 @@ export const applicationCommands = (): Command => {
       atDesk(async (desk) => {
         await desk.upToDate();
         await knownTenant(desk, options.tenant);
-        const rows = await listApplications(desk.app.projecting.reader('applications'), options.tenant);
+        const rows = await applicationsOf(desk, options.tenant);
         printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
       }),
     );
@@ -156,13 +182,9 @@ export const applicationCommands = (): Command => {
     .description('delete an Application and with it its keys')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
+    .addOption(yesOption())
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((id: string, options: Common) =>
-      atDesk(async (desk) => {
-        await desk.write(options.tenant, deleteApplication(id), options.actor);
-        printOne({ application_id: id, status: 'deleted' }, options);
-      }),
-    );
+    .action((id: string, options: Common & { yes?: boolean }) => atDesk((desk) => remove(desk, id, options)));
   return application;
 };

@@ -36,6 +36,7 @@ export const collected = (text: string, before: readonly string[] = []): readonl
 ];
 
 export const jsonOption = (): Option => new Option('--json', 'print JSON on stdout');
+export const yesOption = (): Option => new Option('--yes', 'do not ask');
 export const tenantOption = (): Option =>
   new Option('--tenant <uuid>', 'the tenant').argParser(uuid).makeOptionMandatory();
 export const actorOption = (): Option =>

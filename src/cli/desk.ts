@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { openApp, type App } from '../app';
 import { monotonicMs } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
+import { mustHoldData } from '../data-folder';
 import type { Caller } from '../domain/authority';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
@@ -14,6 +15,8 @@ export interface Desk {
   readonly configuration: Configuration;
   /** Decides and writes as the operator, then waits until the read models show it. */
   write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
+  /** The tenant as its own stream has it now. */
+  stateOf(tenantId: string): Promise<Tenant>;
   /** Makes sure that what is read next is up to date. */
   upToDate(): Promise<void>;
 }
@@ -40,9 +43,13 @@ const notShown = (error: unknown): void =>
 
 export const behind = 'The read models do not show it yet; the process that projects them is behind.';
 
-/** Opens the app for one command and closes it again, whatever happens. */
-export const atDesk = async <T>(work: (desk: Desk) => Promise<T>): Promise<T> => {
+/**
+ * Opens the app for one command and closes it again, whatever happens. Only a command that begins something new makes the
+ * data that it does not find.
+ */
+export const atDesk = async <T>(work: (desk: Desk) => Promise<T>, { makesData = false } = {}): Promise<T> => {
   const configuration = readConfiguration(process.env);
+  if (!makesData) mustHoldData(configuration);
   const app = await openApp(configuration, (what, error) =>
     say(error === undefined ? what : `${what} ${messageOf(error)}`),
   );
@@ -66,6 +73,7 @@ export const atDesk = async <T>(work: (desk: Desk) => Promise<T>): Promise<T> =>
         await shown(position).catch(notShown);
         return tenant;
       },
+      stateOf: (tenantId) => app.ledger.askAtHead(tenantId, ({ tenant }) => tenant, monotonicMs() + WRITE_MS),
       upToDate: async () => {
         const head = await app.log.head();
         if (head !== undefined) await shown(head.position);

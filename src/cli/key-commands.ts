@@ -1,10 +1,11 @@
 import { Command, Option } from 'commander';
 import { addKey, revokeKey } from '../domain/applications';
 import { isExpired } from '../domain/authority';
-import { listApplications, listKeys, type KeyDocument } from '../../projections/applications';
-import { freshKey, knownApplication } from './application-commands';
+import type { KeyDocument } from '../../projections/applications';
+import { applicationsOf, freshKey, knownApplication } from './application-commands';
 import { actorOption, jsonOption, moment, tenantOption, uuid } from './arguments';
 import { atDesk } from './desk';
+import { collectedFrom, documentsOf } from './documents';
 import { printMany, printOne } from './output';
 import { knownTenant } from './tenant-commands';
 
@@ -68,14 +69,13 @@ export const keyCommands = (): Command => {
         const reader = desk.app.projecting.reader('applications');
         const tenant = await knownTenant(desk, tenantId);
         if (application !== undefined) await knownApplication(desk, tenantId, application);
-        const deleted = (await listApplications(reader, tenantId)).filter(
-          (one) => one.deleted_at !== undefined,
-        );
+        const deleted = (await applicationsOf(desk, tenantId)).filter((one) => one.deleted_at !== undefined);
         const belongings = {
           tenantDeleted: tenant.deleted_at !== undefined,
           deletedApplications: new Set(deleted.map((one) => one.id)),
         };
-        const keys = await listKeys(reader, tenantId, application);
+        const all = await collectedFrom(documentsOf<KeyDocument>(reader, 'keys', tenantId));
+        const keys = all.filter((one) => application === undefined || one.application_id === application);
         const lastUses = await desk.app.keyUses.lastUses(tenantId);
         printMany(
           keys.map((one) => viewOf(one, belongings, lastUses.get(one.id))),

@@ -43,6 +43,9 @@ export const printRecord = (record: Row): void => {
     process.stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
 };
 
+/** `1 Application`, `2 Applications`. */
+export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
+
 /** What nearly every command does at its end. */
 export const printOne = (record: Row, { json }: { json?: boolean }): void =>
   json === true ? printJson(record) : printRecord(record);

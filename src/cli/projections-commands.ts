@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
 import { projections } from '../../projections/projections';
 import { parkedTenants } from '../projecting/projection-run';
@@ -7,18 +6,11 @@ import { rollback } from '../projecting/rebuild';
 import { setAside } from '../projecting/set-aside';
 import { generationName } from '../read-models/read-models';
 import { actorOption, jsonOption, uuid } from './arguments';
+import { confirmed } from './confirmation';
 import { atDesk, operatorCaller, type Desk } from './desk';
 import { printMany, printOne, say } from './output';
 import { chosen, rebuildAll, verifyAll, type RebuildArguments } from './projections-replay';
 import { projectionsStatus } from './projections-status';
-
-const confirmed = async (question: string): Promise<boolean> => {
-  if (!process.stdin.isTTY) return false;
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question(`${question} [y/N] `);
-  asking.close();
-  return /^y(es)?$/i.test(answer.trim());
-};
 
 const pruneUnused = async ({ app }: Desk, options: { yes?: boolean; json?: boolean }): Promise<void> => {
   const { readModels } = app.replay;
@@ -90,7 +82,11 @@ export const projectionsCommands = (): Command => {
     .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
     .option('--dry-run', 'only say what would be done')
     .addOption(jsonOption())
-    .action((names: string[], options: RebuildArguments) => rebuildAll(names, options));
+    .action((names: string[], options: RebuildArguments, self: Command) => {
+      if (names.length === 0 && options.all !== true)
+        self.error('error: name the projections to rebuild, or give --all');
+      return rebuildAll(names, options);
+    });
   command
     .command('rollback')
     .description('go back to the generation before the last switch')

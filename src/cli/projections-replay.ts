@@ -98,8 +98,6 @@ const checkedConfiguration = (): Promise<Configuration> =>
 /** The threads open for themselves what they need: nobody sits at the desk meanwhile, which would only take memory. */
 export const rebuildAll = async (names: readonly string[], options: RebuildArguments): Promise<void> => {
   const wanted = chosen(names);
-  if (names.length === 0 && options.all !== true)
-    throw refusal('projection_unknown', 'Name the projections to rebuild, or give --all.');
   if (options.dryRun === true) return planAll(wanted, options);
   const configuration = await checkedConfiguration();
   stepBack();

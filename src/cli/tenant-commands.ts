@@ -3,11 +3,11 @@ import { Command, Option } from 'commander';
 import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
 import { refusal } from '../domain/refusal';
 import { findTenant, type TenantDocument } from '../../projections/tenants';
-import { actorOption, jsonOption, uuid, wholeNumber } from './arguments';
+import { actorOption, jsonOption, uuid, wholeNumber, yesOption } from './arguments';
+import { mayEnd } from './confirmation';
 import { atDesk, type Desk } from './desk';
-import { printMany, printOne } from './output';
-
-const PAGE = 500;
+import { collectedFrom, documentsOf } from './documents';
+import { counted, printMany, printOne, visible } from './output';
 
 const viewOf = (tenant: TenantDocument) => ({
   tenant_id: tenant.id,
@@ -22,15 +22,8 @@ const viewOf = (tenant: TenantDocument) => ({
   deleted_at: tenant.deleted_at ?? null,
 });
 
-export async function* allTenants({ app }: Pick<Desk, 'app'>): AsyncGenerator<TenantDocument> {
-  const reader = app.projecting.reader('tenants');
-  let after: { tenantId: string; key: string } | undefined;
-  do {
-    const page: Awaited<ReturnType<typeof reader.scan>> = await reader.scan('tenants', PAGE, after);
-    for (const { document } of page) yield document as unknown as TenantDocument;
-    after = page.at(-1);
-  } while (after !== undefined);
-}
+export const allTenants = ({ app }: Pick<Desk, 'app'>): AsyncIterable<TenantDocument> =>
+  documentsOf<TenantDocument>(app.projecting.reader('tenants'), 'tenants');
 
 /** The tenant as the read models know it, deleted or not. */
 export const knownTenant = async ({ app }: Pick<Desk, 'app'>, tenantId: string): Promise<TenantDocument> => {
@@ -38,6 +31,18 @@ export const knownTenant = async ({ app }: Pick<Desk, 'app'>, tenantId: string):
   if (tenant === undefined) throw refusal('tenant_not_found', `There is no tenant ${tenantId}.`);
   return tenant;
 };
+
+/** What fits on a line: the rest is in --json and `tenant show`. */
+const LONGEST_NAME = 28;
+const shortened = (name: string): string =>
+  name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 1)}…`;
+
+const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf>) => ({
+  tenant_id,
+  name: shortened(visible(name)),
+  status,
+  created_at,
+});
 
 /** The same view from the decision itself: the read models may be behind. */
 const viewOfState = (tenant: ActiveTenant) => ({
@@ -62,6 +67,8 @@ interface CreateOptions {
   readonly json?: boolean;
 }
 
+const MAKES_DATA = { makesData: true };
+
 const create = (options: CreateOptions): Promise<void> =>
   atDesk(async (desk) => {
     const tenantId = options.id ?? randomUUID();
@@ -75,7 +82,21 @@ const create = (options: CreateOptions): Promise<void> =>
       included_monthly_active_tokens: includedTokens,
     };
     printOne(view, options);
-  });
+  }, MAKES_DATA);
+
+interface DeleteOptions {
+  readonly yes?: boolean;
+  readonly actor?: string;
+  readonly json?: boolean;
+}
+
+const remove = async (desk: Desk, tenantId: string, options: DeleteOptions): Promise<void> => {
+  const { name, applications } = mustBeActive(await desk.stateOf(tenantId));
+  const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+  if (!(await mayEnd(what, options))) return;
+  await desk.write(tenantId, deleteTenant(), options.actor);
+  printOne({ tenant_id: tenantId, status: 'deleted' }, options);
+};
 
 export const tenantCommands = (): Command => {
   const tenant = new Command('tenant').description('make, list, show, change and delete tenants');
@@ -96,10 +117,9 @@ export const tenantCommands = (): Command => {
     .action((options: { json?: boolean }) =>
       atDesk(async (desk) => {
         await desk.upToDate();
-        const rows = [];
-        for await (const one of allTenants(desk)) rows.push(viewOf(one));
+        const rows = (await collectedFrom(allTenants(desk))).map(viewOf);
         printMany(
-          rows,
+          options.json === true ? rows : rows.map(rowOf),
           options,
           'There are no tenants. Make one with: tenant-ledger tenant create --name NAME',
         );
@@ -133,13 +153,9 @@ export const tenantCommands = (): Command => {
     .command('delete')
     .description('delete a tenant and with it every key; its history stays')
     .argument('<tenant-id>', 'the tenant', uuid)
+    .addOption(yesOption())
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((tenantId: string, options: { actor?: string; json?: boolean }) =>
-      atDesk(async (desk) => {
-        await desk.write(tenantId, deleteTenant(), options.actor);
-        printOne({ tenant_id: tenantId, status: 'deleted' }, options);
-      }),
-    );
+    .action((tenantId: string, options: DeleteOptions) => atDesk((desk) => remove(desk, tenantId, options)));
   return tenant;
 };

@@ -144,7 +144,7 @@ describe('tenant-ledger logs', () => {
 
   it('prints the log of a deleted tenant: the trail survives', async () => {
     const { tenant_id: gone } = (await operator.json('tenant create --name Gone')) as { tenant_id: string };
-    expect((await operator.run(`tenant delete ${gone}`)).code).toBe(0);
+    expect((await operator.run(`tenant delete --yes ${gone}`)).code).toBe(0);
     const { stdout } = await operator.run(`logs --tenant ${gone} --json`);
     expect(rowsIn(stdout).map((row) => row.message)).toEqual(['Tenant created', 'Tenant deleted']);
   });

@@ -72,13 +72,16 @@ describe.each(places)('the command line $where', ({ open }) => {
     expect(plain).toMatchObject({ code: 0, stderr: '' });
     const other = /^tenant_id: +(\S+)$/m.exec(plain.stdout)?.[1] ?? '';
     expect(plain.stdout).toMatch(new RegExp(`^owner_id: +${NIL}$`, 'm'));
-    expect(await operator.json(`tenant delete ${other}`)).toEqual({ tenant_id: other, status: 'deleted' });
+    expect(await operator.json(`tenant delete --yes ${other}`)).toEqual({
+      tenant_id: other,
+      status: 'deleted',
+    });
     expect(await operator.json(`tenant show ${other}`)).toMatchObject({
       status: 'deleted',
       deleted_at: TIME,
     });
     const list = (await operator.run('tenant list')).stdout.split('\n');
-    expect(list[0]).toMatch(/^tenant_id +name +status +owner_id /);
+    expect(list[0]).toMatch(/^tenant_id +name +status +created_at$/);
     expect(list.find((line) => line.startsWith(other))).toMatch(/ Plain +deleted /);
   });
 
@@ -115,7 +118,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     const shown = await operator.run(`application show ${named}`);
     expect(shown.stdout).toMatch(new RegExp(`^application_id: +${app}\nname: +Shop\n`));
     const gone = { application_id: app, status: 'deleted' };
-    expect(await operator.json(`application delete ${named}`)).toEqual(gone);
+    expect(await operator.json(`application delete --yes ${named}`)).toEqual(gone);
     expect(await operator.json(`application list --tenant ${id}`)).toEqual([{ ...bare, status: 'deleted' }]);
     expect(await operator.json(`key list --tenant ${id}`)).toMatchObject([{ status: 'application_deleted' }]);
   });

@@ -160,7 +160,7 @@ describe('authentication', () => {
     it('the key of a deleted Application', async () => {
       const { id, key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
       expect((await call('/tenants/self', { key })).status).toBe(200);
-      await by.run('application', 'delete', id, '--tenant', tenantId);
+      await by.run('application', 'delete', '--yes', id, '--tenant', tenantId);
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
       refused(await call('/tenants/self', { key }));
     });
@@ -168,7 +168,7 @@ describe('authentication', () => {
     it('the key of a tenant that the operator deleted', async () => {
       const { key, tenantId: tenant } = await by.newTenant();
       expect((await call('/tenants/self', { key })).status).toBe(200);
-      await by.run('tenant', 'delete', tenant);
+      await by.run('tenant', 'delete', '--yes', tenant);
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
       refused(await call('/tenants/self', { key }));
       refused(await call('/nowhere', { key }));
@@ -214,7 +214,7 @@ describe('authentication', () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
       await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const { id, key: ofDeleted } = await by.newApplication(there.id, 'management', 'tenant:read');
-      await by.run('application', 'delete', id, '--tenant', there.id);
+      await by.run('application', 'delete', '--yes', id, '--tenant', there.id);
       const keys: Readonly<Record<string, string | undefined>> = {
         missing: undefined,
         malformed: changed(service.key, 30),

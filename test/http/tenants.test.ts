@@ -206,7 +206,7 @@ describe('the tenant over HTTP', () => {
       await by.run('application', 'set-permissions', other.id, '--tenant', tenantId);
       await by.run('key', 'create', '--tenant', tenantId, '--application', other.id);
       await by.run('key', 'revoke', other.keyId, '--tenant', tenantId);
-      await by.run('application', 'delete', other.id, '--tenant', tenantId);
+      await by.run('application', 'delete', '--yes', other.id, '--tenant', tenantId);
       const read = await call();
       expect(read.headers.get('etag')).toBe(headers.get('etag'));
       expect(read.json.name).toBe('Fixed');

@@ -1,13 +1,7 @@
 import type { Recorded } from '../../src/domain/events';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import {
-  applications,
-  findApplication,
-  findKeyRecord,
-  listApplications,
-  listKeys,
-} from '../../projections/applications';
+import { applications, findApplication, findKeyRecord } from '../../projections/applications';
 import { findTenant, tenants } from '../../projections/tenants';
 import {
   addKey,
@@ -72,8 +66,8 @@ describe('the applications projection', () => {
   ])('given %s, then the Application', async (_, events, expected) => {
     const { reader } = await given(applications, appCreated, ...events);
     expect(await findApplication(reader, TENANT, APP)).toEqual(expected);
-    expect(await listApplications(reader, TENANT)).toEqual([expected]);
-    expect(await listApplications(reader, OTHER_TENANT)).toEqual([]);
+    expect(await reader.find(TENANT, 'applications', { limit: 9 })).toEqual([expected]);
+    expect(await reader.find(OTHER_TENANT, 'applications', { limit: 9 })).toEqual([]);
   });
 
   it.each<[string, TenantEvent[], object]>([
@@ -83,10 +77,11 @@ describe('the applications projection', () => {
   ])('given %s, then the key', async (_, events, expected) => {
     const { reader } = await given(applications, appCreated, ...events);
     const key = { id: KEY, application_id: APP, digest: DIGEST, ...expected };
-    expect(await listKeys(reader, TENANT)).toEqual([key]);
-    expect(await listKeys(reader, TENANT, APP)).toEqual([key]);
-    expect(await listKeys(reader, TENANT, randomUUID())).toEqual([]);
-    expect(await listKeys(reader, OTHER_TENANT, APP)).toEqual([]);
+    const keysOf = (tenantId: string, application: string) =>
+      reader.find(tenantId, 'keys', { index: 'by_application', equal: [application], limit: 9 });
+    expect(await keysOf(TENANT, APP)).toEqual([key]);
+    expect(await keysOf(TENANT, randomUUID())).toEqual([]);
+    expect(await keysOf(OTHER_TENANT, APP)).toEqual([]);
   });
 
   it.each([renamed, allowed, appDeleted, revoked])(

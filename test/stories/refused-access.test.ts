@@ -50,7 +50,7 @@ describe('refused access', () => {
     const lacking = holds('log:read');
     const other = holds('tenant:read');
     const gone = holds('report:read');
-    await by.run('application', 'delete', gone.applicationId, '--tenant', tenantId);
+    await by.run('application', 'delete', '--yes', gone.applicationId, '--tenant', tenantId);
     const { revoked, expired } = other.keys;
 
     await many(lacking.keys.valid.key, '/tenants/self');

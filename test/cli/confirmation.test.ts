@@ -1,0 +1,66 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { freshFolder } from '../support/folders';
+import { logOf } from '../support/log-under-test';
+import { operatorAt } from '../support/operator';
+
+const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
+const hasTerminals = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
+const onTerminal = hasTerminals ? it : it.skip;
+const skipped = hasTerminals ? '' : ' (skipped: no script command)';
+
+const operator = operatorAt(freshFolder());
+const { folder } = operator;
+
+/** On a terminal of its own, where this is typed once the question is there. */
+const answered = async (line: string, answer: string) => {
+  const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
+    env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    const before = output;
+    output += chunk.toString();
+    if (!before.includes('[y/N]') && output.includes('[y/N]')) child.stdin.write(answer);
+  });
+  const [code] = (await once(child, 'close')) as [number];
+  return { code, output };
+};
+
+describe('what cannot be undone', () => {
+  let tenant = '';
+  let application = '';
+  beforeAll(async () => {
+    tenant = (await operator.json('tenant create --name Precious'))['tenant_id'] ?? '';
+    const made = await operator.json(`application create --tenant ${tenant} --name Shop --type public`);
+    application = made['application_id'] ?? '';
+  });
+  const statusOf = async (): Promise<readonly (string | undefined)[]> => [
+    (await operator.json(`tenant show ${tenant}`))['status'],
+    (await operator.json(`application show --tenant ${tenant} ${application}`))['status'],
+  ];
+
+  it('is not done without a terminal and without --yes', async () => {
+    for (const line of [`tenant delete ${tenant}`, `application delete --tenant ${tenant} ${application}`]) {
+      const { code, stdout, stderr } = await operator.run(line);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toMatch(/^tenant-ledger: [^\n]+ --yes [^\n]+ \[not_confirmed\]\n$/);
+    }
+    expect(await statusOf()).toEqual(['active', 'active']);
+  });
+
+  onTerminal(`is asked for on a terminal, by name${skipped}`, async () => {
+    for (const no of ['\n', 'n\n', 'nonsense\n', '\u0003', '\u0004']) {
+      const { code, output } = await answered(`tenant delete ${tenant}`, no);
+      expect({ no, code }).toEqual({ no, code: 1 });
+      expect(output).toContain('"Precious" with 1 Application and every key? This cannot be undone. [y/N]');
+      expect(output).toContain('Nothing was deleted.');
+    }
+    expect(await statusOf()).toEqual(['active', 'active']);
+    const one = await answered(`application delete --tenant ${tenant} ${application}`, 'y\n');
+    expect(one).toMatchObject({ code: 0, output: expect.stringContaining('"Shop"') });
+    expect((await answered(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
+    expect(await statusOf()).toEqual(['deleted', 'deleted']);
+  });
+});
