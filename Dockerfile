@@ -15,7 +15,7 @@ COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 RUN printf '#!/bin/sh\nexec node /app/dist/src/cli/main.js "$@"\n' > /usr/local/bin/tenant-ledger \
   && chmod 755 /usr/local/bin/tenant-ledger \
-  && install --directory --owner=node --group=node /data
+  && install --directory --mode=700 --owner=node --group=node /data
 
 # The operations listener stays on the container's own loopback, where the health check asks it.
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data

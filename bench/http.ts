@@ -166,7 +166,7 @@ const report = (servers: readonly Running[], measured: ReadonlyMap<string, reado
 };
 
 const main = async (): Promise<void> => {
-  const env = { DEMO: 'false', RATE_LIMITS: NEVER };
+  const env = { RATE_LIMITS: NEVER };
   const profiling = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
   const serve = [...profiling, MAIN, 'serve'];
   const servers: Running[] = [];

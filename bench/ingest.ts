@@ -108,7 +108,7 @@ const row = (what: string, seconds: number): void =>
   );
 
 const main = async (): Promise<void> => {
-  const server = await startServer({ DATA_DIR: data, DEMO: 'false' });
+  const server = await startServer({ DATA_DIR: data });
   const tenants: string[] = [];
   for (let i = 0; i < TENANTS; i += 1) {
     const id = randomUUID();

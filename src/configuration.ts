@@ -146,7 +146,8 @@ export const settings = {
     read: (text) => (text === '' || text.length >= 32 ? text : undefined),
   }),
   DEMO: setting({
-    meaning: 'Whether a first start also makes some demonstration facts: `true` or `false`.',
+    meaning:
+      'Whether a first start makes a tenant with some demonstration facts and prints its API key: `true` or `false`.',
     fallback: 'true',
     example: 'false',
     read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),

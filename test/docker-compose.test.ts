@@ -81,6 +81,10 @@ describe('docker-compose.yml', () => {
     expect(COMPOSE).not.toMatch(/changeit|_PASSWORD|\/\/[^/\s]+:[^/\s]+@/i);
   });
 
+  it('makes and prints no key unless it is asked to', () => {
+    expect(service.environment['DEMO']).toBe('false');
+  });
+
   it('publishes the API alone, and to this machine alone', () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
       ports.map((port) => ({ name, port })),
@@ -179,7 +183,7 @@ describe('the Dockerfile', () => {
     const order = lastStage.map(({ name }) => name);
     expect(order.indexOf('USER')).toBeLessThan(order.indexOf('ENTRYPOINT'));
     expect(order.lastIndexOf('RUN')).toBeLessThan(order.indexOf('USER'));
-    expect(inLast('RUN')).toContain(`--owner=node --group=node ${imageEnvironment['DATA_DIR']}`);
+    expect(inLast('RUN')).toContain(`--mode=700 --owner=node --group=node ${imageEnvironment['DATA_DIR']}`);
     expect(inLast('VOLUME')).toBe(imageEnvironment['DATA_DIR']);
   });
 

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,6 +8,7 @@ import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
 import { ask } from './support/http';
+import { logOf } from './support/log-under-test';
 import { operatorAt } from './support/operator';
 import { command, startService, type Finished, type Service } from './support/service';
 
@@ -21,6 +22,19 @@ const shell = async (line: string, env: Readonly<Record<string, string>> = {}): 
 
 const indented = (text: string): readonly string[] =>
   text.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []));
+
+const OPERATOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+
+/** A command as a start prints it, without npx, which would look for the package first. */
+const asPrinted = (line: string): Promise<string> =>
+  shell(line.replace('npx tenant-ledger', `node '${PROGRAM}'`), logOf(folderIn(line)));
+
+/** Quoted as a shell wants it, or not. */
+const folderIn = (line: string): string =>
+  (/DATA_DIR=((?:'[^']*'|\\'|[^\s'])*)/.exec(line)?.[1] ?? '')
+    .replaceAll("'\\''", '\u0000')
+    .replaceAll("'", '')
+    .replaceAll('\u0000', "'");
 
 describe('a first start', () => {
   let service: Service;
@@ -63,6 +77,35 @@ describe('a first start', () => {
   });
 });
 
+describe('a first start with DEMO=false', () => {
+  it('makes no tenant, prints no key, and says which commands do', async () => {
+    const service = await startService({ DEMO: 'false' });
+    const { folder } = service;
+    expect(service.stdout()).not.toMatch(/key_/);
+    expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
+    const [tenant = '', application = ''] = indented(service.stdout());
+    const id = /^tenant_id: +(\S+)$/m.exec(await asPrinted(tenant))?.[1] ?? '';
+    const made = await asPrinted(application.replace('TENANT_ID', id));
+    const key = /^key: +(\S+)$/m.exec(made)?.[1] ?? '';
+    expect((await ask(`${service.url}/tenants/self`, { key })).json.name).toBe('My tenant');
+    await service.stop();
+  });
+
+  it('names the commands as they are run beside a container', async () => {
+    const image = freshFolder();
+    for (const name of ['dist', 'node_modules', 'package.json'])
+      symlinkSync(join(ROOT, name), join(image, name));
+    const service = await startService(
+      { DEMO: 'false', NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
+      join(image, 'dist', 'src', 'cli', 'main.js'),
+    );
+    expect(indented(service.stdout())[0]).toBe(
+      'docker compose exec service tenant-ledger tenant create --name "My tenant"',
+    );
+    await service.stop();
+  });
+});
+
 describe('an orderly stop', () => {
   it('leaves every file complete by itself, so that it can be copied', async () => {
     const service = await startService();
@@ -91,10 +134,8 @@ describe('a later start', () => {
     expect(again.stdout()).not.toContain(first.key);
     const [line = '', ...others] = indented(again.stdout());
     expect(others).toEqual([]);
-    expect(line).toMatch(/^npx tenant-ledger key create --tenant \S+ --application \S+$/);
-    const made = await shell(line.replace(/^npx tenant-ledger/, `node '${PROGRAM}'`), {
-      DATA_DIR: first.folder,
-    });
+    expect(line).toMatch(/ npx tenant-ledger key create --tenant \S+ --application \S+$/);
+    const made = await asPrinted(line);
     const key = /^key: +(\S+)$/m.exec(made)?.[1] ?? '';
     expect(key).not.toBe(first.key);
     const names = await Promise.all(
@@ -109,8 +150,38 @@ describe('a later start', () => {
     await ask(`${first.url}/tenants/self`, { method: 'DELETE', key: first.key });
     await first.stop();
     const again = await startService({ DATA_DIR: first.folder });
-    expect(indented(again.stdout())).toEqual(['npx tenant-ledger tenant create --name "My tenant"']);
+    expect(indented(again.stdout())[0]).toBe(
+      `DATA_DIR=${first.folder} npx tenant-ledger tenant create --name "My tenant"`,
+    );
     await again.stop();
+  });
+
+  it('leads from a tenant without an Application to one with a key that works', async () => {
+    const folder = join(freshFolder(), "with space and 'quotes'");
+    const { tenant_id: tenant } = await operatorAt(folder).json('tenant create --name Bare');
+    const service = await startService({ DATA_DIR: folder, OPERATOR_ID: OPERATOR });
+    const [line = '', ...others] = indented(service.stdout());
+    expect(others).toEqual([]);
+    expect(line).toContain(
+      `OPERATOR_ID=${OPERATOR} npx tenant-ledger application create --tenant ${tenant} `,
+    );
+    const key = /^key: +(\S+)$/m.exec(await asPrinted(line))?.[1] ?? '';
+    for (const path of ['/tenants/self', '/logs', '/tenants/self/reports/usage'])
+      expect((await ask(`${service.url}${path}`, { key })).status).toBe(200);
+    await service.stop();
+  });
+
+  it('names none of several tenants, but how to list them', async () => {
+    const operator = operatorAt(freshFolder());
+    const ids = [];
+    for (const name of ['A', 'B'])
+      ids.push((await operator.json(`tenant create --name ${name}`))['tenant_id']);
+    const service = await startService({ DATA_DIR: operator.folder });
+    for (const id of ids) expect(service.stdout()).not.toContain(id);
+    const [list = ''] = indented(service.stdout());
+    expect(list).toMatch(/ npx tenant-ledger tenant list$/);
+    for (const id of ids) expect(await asPrinted(list)).toContain(id);
+    await service.stop();
   });
 
   it('builds the read models again when they were removed', async () => {
@@ -193,6 +264,12 @@ describe('a start that cannot be', () => {
   it('says that the host is not here', async () => {
     const env = { DATA_DIR: freshFolder(), HOST: '192.0.2.1' };
     expectOneSentence(await start(env), '192.0.2.1 is no address of this machine', 'HOST');
+  });
+
+  it('says that DATA_DIR is where no folder can be made', async () => {
+    if (process.platform !== 'linux') return;
+    expectOneSentence(await start({ DATA_DIR: '/proc/foo' }), 'DATA_DIR=/proc/foo is in a place where no');
+    expectOneSentence(await start({ DATA_DIR: '/proc/foo/bar' }), 'DATA_DIR=/proc/foo/bar is in a place');
   });
 
   it('says that DATA_DIR is a file, or in one', async () => {

@@ -6,12 +6,11 @@ import { createApplication } from '../domain/applications';
 import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { codeOf } from '../fault';
-import { listApplications } from '../../projections/applications';
+import { headerNames } from '../http/header-names';
 import { freshKey } from './application-commands';
 import { addDemoFacts } from './demo';
 import { operatorCaller } from './desk';
-import { visible } from './output';
-import { allTenants } from './tenant-commands';
+import { howToMakeAKey } from './hints';
 
 /** What a start says on stdout: how to use what is running. */
 const WRITE_MS = 10_000;
@@ -23,7 +22,7 @@ const firstTenantId = (logIdentity: string): string =>
     .digest('hex')
     .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
 
-const makeFirstTenant = async (app: App, operator: string, demo: boolean): Promise<string> => {
+const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
   const tenantId = firstTenantId(await app.log.identity());
   const execute = (decide: Decide) =>
     app.ledger.execute({
@@ -44,7 +43,7 @@ const makeFirstTenant = async (app: App, operator: string, demo: boolean): Promi
       key: wish,
     }),
   );
-  if (demo) await addDemoFacts(app, tenantId);
+  await addDemoFacts(app, tenantId);
   return key;
 };
 
@@ -62,28 +61,16 @@ const curlLines = (url: string, header: string, key: string): string => {
   ].join('\n');
 };
 
-const howToMakeAKey = async (app: App): Promise<string> => {
-  for await (const tenant of allTenants({ app })) {
-    if (tenant.deleted_at !== undefined) continue;
-    const applications = await listApplications(app.projecting.reader('applications'), tenant.id);
-    const found = applications.find((one) => one.type === 'management' && one.deleted_at === undefined);
-    if (found === undefined) continue;
-    return [
-      visible(`Make another key for the Application "${found.name}" of the tenant "${tenant.name}":`),
-      '',
-      `  npx tenant-ledger key create --tenant ${tenant.id} --application ${found.id}`,
-    ].join('\n');
-  }
-  return ['Make a tenant:', '', '  npx tenant-ledger tenant create --name "My tenant"'].join('\n');
-};
-
-/** A first start makes a tenant with a management Application; its key is shown here and never again. */
+/**
+ * A first start makes a tenant with a management Application, unless `DEMO` is false; its key is shown here and never
+ * again.
+ */
 export const firstKey = async (
   app: App,
   { OPERATOR_ID, DEMO }: Configuration,
 ): Promise<string | undefined> => {
-  if ((await app.log.head()) !== undefined) return undefined;
-  return makeFirstTenant(app, OPERATOR_ID, DEMO).catch((error: unknown) => {
+  if (!DEMO || (await app.log.head()) !== undefined) return undefined;
+  return makeFirstTenant(app, OPERATOR_ID).catch((error: unknown) => {
     if (codeOf(error) === 'tenant_exists') return undefined;
     throw error;
   });
@@ -91,13 +78,14 @@ export const firstKey = async (
 
 export const welcome = async (
   app: App,
+  configuration: Configuration,
   url: string,
-  header: string,
   key: string | undefined,
 ): Promise<string> => {
+  const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);
   const lines =
     key === undefined
-      ? [await howToMakeAKey(app)]
+      ? [await howToMakeAKey(app, configuration)]
       : [`API key (shown once, keep it): ${key}`, '', curlLines(url, header, key)];
   return `\ntenant-ledger serves ${url}\n\n${lines.join('\n')}\n\n`;
 };
