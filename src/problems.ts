@@ -1,3 +1,4 @@
+import { commandProblems } from './command-problems';
 import type { RefusalCode } from './domain/refusal';
 import { logProblems } from './log-problems';
 import { readModelProblems } from './read-model-problems';
@@ -218,13 +219,8 @@ const commandLine = {
     'The data folder cannot be used.',
     '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
   ),
-  file_unreadable: problem(undefined, 'A file cannot be read.', 'Check the name and who may read it.'),
+  ...commandProblems,
   ...logProblems,
-  code_unknown: problem(
-    undefined,
-    'There is no such error code.',
-    'All of them are listed in docs/errors.md.',
-  ),
 } satisfies Record<string, Problem>;
 
 export type HttpProblemCode = keyof typeof http;

@@ -29,6 +29,9 @@ const filterOf = ({ entityType, entityId, since, until }: Options): LogFilter =>
   ...(until === undefined ? {} : { end: until }),
 });
 
+const isEmptyRange = ({ since, until }: Options): boolean =>
+  since !== undefined && until !== undefined && since > until;
+
 const readable = (row: LogRow): string => {
   const actor = row.actor_id === undefined ? 'somebody' : `${row.actor_type} ${row.actor_id}`;
   const { created_at: at, entity_type: type, entity_id: id, operation, message } = row;
@@ -81,4 +84,7 @@ export const logsCommand = (): Command =>
     .addOption(new Option('--until <time>', 'only logs before this time').argParser(border))
     .option('--follow', 'go on printing what comes, until interrupted')
     .addOption(jsonOption())
-    .action(run);
+    .action((options: Options, command: Command) => {
+      if (isEmptyRange(options)) command.error('error: --since must not be after --until');
+      return run(options);
+    });

@@ -1,17 +1,16 @@
 import { Command, CommanderError } from 'commander';
 import { programVersion } from '../app';
-import { masked } from '../domain/key-like';
-import { codeOf, messageOf } from '../fault';
-import { isProblemCode } from '../problems';
+import { makePrivateFiles } from '../data-folder';
+import { fault } from '../fault';
 import { suspendInOrder } from '../suspending';
 import { applicationCommands } from './application-commands';
 import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';
 import { logCommands } from './log-commands';
 import { logsCommand } from './logs-command';
-import { say, visible } from './output';
 import { projectionsCommands } from './projections-commands';
 import { configCommand, explainCommand, limitsCommand, permissionsCommand } from './reference-commands';
+import { reportIn, type Report } from './report';
 import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
@@ -20,11 +19,11 @@ import { tenantCommands } from './tenant-commands';
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-const program = (): Command =>
+const program = (report: Report): Command =>
   new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
-    .configureOutput({ writeErr: (text) => void process.stderr.write(masked(text)) })
+    .configureOutput({ writeErr: report.usage })
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)')
     .addCommand(serveCommand())
@@ -53,29 +52,28 @@ const exitCodeOf = (error: unknown): number => {
   return FAILED;
 };
 
-const explain = (error: unknown): void => {
-  if (error instanceof CommanderError) return;
-  const code = codeOf(error);
-  const sentence = messageOf(error).split('\n').map(visible).join('\n');
-  say(`tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
-  if (code === undefined) say((error as Error).stack ?? '');
-};
-
 /** Whoever read our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
-const outliveTheReader = (): void => {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+const outliveTheReader = (report: Report): void => {
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    process.stdout.on('error', () => undefined);
+    if (error.code === 'EPIPE') return;
+    report.failure(fault('output_failed', `The output cannot be written: ${error.message}.`));
+    process.exitCode = FAILED;
   });
 };
 
 export const main = async (argv: readonly string[]): Promise<void> => {
-  outliveTheReader();
+  const report = reportIn(argv.includes('--json') ? 'json' : 'text');
+  makePrivateFiles();
+  outliveTheReader(report);
   suspendInOrder();
   try {
-    await throwing(program()).parseAsync(argv);
+    await throwing(program(report)).parseAsync(argv);
   } catch (error) {
-    explain(error);
-    process.exitCode = exitCodeOf(error);
+    const code = exitCodeOf(error);
+    if (code === 0) return;
+    report.failure(error);
+    process.exitCode = code;
   }
 };
 

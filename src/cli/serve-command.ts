@@ -2,9 +2,10 @@ import { Command } from 'commander';
 import { settingNames, settings } from '../configuration';
 
 const settingsHelp = (): string => {
+  const width = Math.max(...settingNames.map((name) => name.length)) + 2;
   const rows = settingNames.map((name) => {
     const { meaning, fallback } = settings[name];
-    return `  ${name.padEnd(18)}${meaning}${fallback === '' ? '' : ` Default: ${fallback}.`}`;
+    return `  ${name.padEnd(width)}${meaning}${fallback === '' ? '' : ` Default: ${fallback}.`}`;
   });
   return `\nEnvironment:\n${rows.join('\n')}\n`;
 };

@@ -2,6 +2,7 @@ import { keyCheck } from '../access/key-check';
 import { openApp, programVersion, type App } from '../app';
 import { storeOf } from '../log-address';
 import { readConfiguration, type Configuration } from '../configuration';
+import { openToOthers } from '../data-folder';
 import type { Position } from '../event-log/event-log';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
@@ -179,6 +180,8 @@ export const serve = async (): Promise<void> => {
     const opened = await openApp(configuration, report, elsewhere);
     app = opened;
     notices.watch(opened.ledger.unreadable);
+    const exposed = openToOthers(configuration.DATA_DIR);
+    if (exposed !== undefined) logger.warn(exposed);
     const public_ = await openApi({ app: opened, configuration, logger, life, limits });
     listeners.push(public_);
     opened.watch.start();
@@ -189,8 +192,7 @@ export const serve = async (): Promise<void> => {
     Object.assign(life, { phase: 'ready', wasReady: true });
     const urls = { url: public_.url, operations: ops.url };
     logger.info({ ...urls, version: programVersion(), store: opened.store }, 'ready');
-    const { apiKey } = headerNames(configuration.HEADER_PREFIX);
-    process.stdout.write(await welcome(opened, public_.url, apiKey, key));
+    process.stdout.write(await welcome(opened, configuration, public_.url, key));
   };
 
   try {

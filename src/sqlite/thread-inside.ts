@@ -2,6 +2,7 @@ import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import { monotonicMs } from '../clock';
 import { codeOf, messageOf } from '../fault';
 import { SQLITE_BUSY } from './database';
+import { beginWrite, endWrite } from './suspension';
 import type { Answer, Question } from './thread';
 
 /** Requests that arrived together are given together, at most this many: that is what makes a group commit. */
@@ -56,10 +57,13 @@ export const answerInThread = (inside: Inside): void => {
   /** What fails is tried again after the next requests, and when the thread is closed. */
   const tidy = (): void => {
     tidying = undefined;
+    if (!beginWrite()) return;
     try {
       inside.tidy?.();
     } catch {
       // It only saves space.
+    } finally {
+      endWrite();
     }
   };
 

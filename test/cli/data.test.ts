@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, readdirSync, statSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
@@ -10,7 +10,8 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { freshFolder } from '../support/folders';
 import { filesWith } from '../support/found-text';
 import { ask } from '../support/http';
-import { eventsIn, operatorAt } from '../support/operator';
+import { logOf } from '../support/log-under-test';
+import { eventsIn, fewAtOnce, operatorAt } from '../support/operator';
 import { startService } from '../support/service';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -115,20 +116,47 @@ describe('a command that writes', () => {
   });
 });
 
-describe('a command that reads, on a folder that is not there yet', () => {
-  const operator = operatorAt(join(freshFolder(), 'not', 'there'));
+const A_UUID = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
-  it('finds nothing and says how to begin', async () => {
-    expect(await operator.run('tenant list')).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: 'There are no tenants. Make one with: tenant-ledger tenant create --name NAME\n',
-    });
-    expect(await operator.json<unknown>('tenant list')).toEqual([]);
-    const status = await operator.json<unknown>('status');
-    expect(status).toMatchObject({ log: { head: null }, projector: null });
-    const key = await operator.run(`key list --tenant ${randomUUID()}`);
-    expect(key).toMatchObject({ code: 1, stdout: '' });
+describe('a command on a folder without data', () => {
+  const lines = [
+    'tenant list',
+    `tenant show ${A_UUID}`,
+    `tenant set-plan ${A_UUID} --included-tokens 1`,
+    `tenant delete --yes ${A_UUID}`,
+    `application create --tenant ${A_UUID} --name A --type public`,
+    `application list --tenant ${A_UUID}`,
+    `key create --tenant ${A_UUID} --application ${A_UUID}`,
+    `key list --tenant ${A_UUID}`,
+    `logs --tenant ${A_UUID}`,
+    'ingest',
+    'status',
+    'projections status',
+    'projections rebuild --all',
+    'projections verify',
+    'projections prune',
+    'projections parked',
+    `projections set-aside ${A_UUID} --reason why`,
+  ];
+  /** With an event store only the read models are in the folder; the store is not even asked. */
+  const nowhere = { EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false', EVENTSTORE_WAIT_SECONDS: '0' };
+
+  it.each([
+    ['none', () => join(freshFolder(), 'not', 'there')],
+    ['an empty one', freshFolder],
+  ])('says where it looked and how to name another folder, and makes nothing: %s', async (_, choose) => {
+    const folder = choose();
+    const before = existsSync(folder) ? readdirSync(folder) : undefined;
+    for (const env of [{ EVENTSTORE_URL: '' }, nowhere]) {
+      const ended = await fewAtOnce(lines, (line) => operatorAt(folder, env).run(line));
+      for (const [at, { code, stdout, stderr }] of ended.entries()) {
+        expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 1, stdout: '' });
+        expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[data_not_found\]\n$/);
+        for (const text of [` in the folder ${folder}.`, 'DATA_DIR=', 'tenant-ledger tenant create'])
+          expect(stderr).toContain(text);
+      }
+    }
+    expect(existsSync(folder) ? readdirSync(folder) : undefined).toEqual(before);
   });
 
   it('does not make it when no data is needed', async () => {
@@ -136,6 +164,69 @@ describe('a command that reads, on a folder that is not there yet', () => {
     for (const line of ['permissions', 'config', 'explain key_refused', '--help', 'tenant show nonsense'])
       await other.run(line);
     expect(existsSync(other.folder)).toBe(false);
+  });
+});
+
+describe('new data', () => {
+  const modesIn = (folder: string): readonly string[] =>
+    ['.', ...(readdirSync(folder, { recursive: true }) as string[])].map((name) => {
+      const { mode } = statSync(join(folder, name));
+      return (mode & 0o777).toString(8);
+    });
+
+  it('is private, whatever the umask is', async () => {
+    const folder = join(freshFolder(), 'a', 'data');
+    const service = await startService({ DATA_DIR: folder });
+    await operatorAt(folder).run('projections rebuild --all');
+    expect(new Set(modesIn(folder))).toEqual(new Set(['700', '600']));
+    await service.stop();
+    expect(service.stderr()).not.toContain('Other users');
+    expect(statSync(join(folder, '..')).mode & 0o777).toBe(0o700);
+  });
+
+  it('that others may read is warned about in one line, and left as it is', async () => {
+    const folder = freshFolder();
+    await operatorAt(folder).json('tenant create --name A');
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, 'events.db'), 0o644);
+    const service = await startService({ DATA_DIR: folder });
+    await service.stop();
+    const warnings = service
+      .stderr()
+      .split('\n')
+      .filter((line) => line.includes('Other users'));
+    expect(warnings).toHaveLength(1);
+    for (const text of [folder, 'events.db', 'chmod']) expect(warnings[0]).toContain(text);
+    expect([folder, join(folder, 'events.db')].map((path) => statSync(path).mode & 0o777)).toEqual([
+      0o755, 0o644,
+    ]);
+  });
+});
+
+describe('output that cannot be written', () => {
+  const toFull = (line: string) => {
+    const full = openSync('/dev/full', 'w');
+    const { status, stderr } = spawnSync(process.execPath, [MAIN, ...line.split(' ')], {
+      env: { DATA_DIR: folder, ...logOf(folder) },
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    });
+    closeSync(full);
+    return { status, stderr };
+  };
+  const folder = freshFolder();
+  const onLinux = existsSync('/dev/full') ? it : it.skip;
+
+  onLinux('is one sentence and exit code 1', async () => {
+    const { tenant_id: id } = await operatorAt(folder).json('tenant create --name A');
+    const lines = ['permissions', '--help', 'tenant list', `logs --tenant ${id}`, 'status', 'config'];
+    for (const line of lines) {
+      const { status, stderr } = toFull(line);
+      expect({ line, status }).toEqual({ line, status: 1 });
+      expect(stderr).toMatch(/^tenant-ledger: The output cannot be written: [^\n]+ \[output_failed\]\n$/);
+    }
+    const { stderr } = toFull('permissions --json');
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'output_failed' } });
   });
 });
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
   const { tenant_id: gone } = await operator.json('tenant create --name B');
   const line = `application create --tenant ${tenant} --name C --type public`;
   const application = await operator.json(line);
-  await operator.json(`tenant delete ${gone}`);
+  await operator.json(`tenant delete --yes ${gone}`);
   await operator.json(`key revoke --tenant ${tenant} ${application['key_id']}`);
   Object.assign(made, {
     tenant,
@@ -105,9 +105,14 @@ describe('what the state of a tenant does not allow', () => {
     for (const [at, { line, code, says }] of refused.entries()) {
       const { code: exit, stdout, stderr = '' } = ended[at] ?? {};
       expect({ line: line(), exit, stdout }).toEqual({ line: line(), exit: 1, stdout: '' });
-      expect(stderr).toMatch(new RegExp(`^tenant-ledger: .+\\.? \\[${code}\\]\\n$`));
-      for (const text of says()) expect(stderr).toContain(text);
+      const { error } = JSON.parse(stderr) as { error: { code: string; message: string } };
+      expect({ line: line(), error }).toEqual({ line: line(), error: { code, message: expect.any(String) } });
+      for (const text of says()) expect(error.message).toContain(text);
     }
+    const [{ line: first, code: firstCode }] = refused as [Refused];
+    expect((await operator.run(first())).stderr).toMatch(
+      new RegExp(`^tenant-ledger: .+\\.? \\[${firstCode}\\]\\n$`),
+    );
     expect(await eventsIn(operator.folder)).toEqual(before);
   });
 

@@ -76,7 +76,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
   whereJobs(
     seeded(`holds no lock that the server needs${skipped}`),
     async () => {
-      const service = await startService({ DEMO: 'false' });
+      const service = await startService();
       const { tenant_id: tenant } = await operatorAt(service.folder).json('tenant create --name A');
       const facts = manyFacts([tenant ?? ''], 20_000, seed);
       const ingesting = await job(['ingest', '--json', fileOf(facts)], service.folder);
@@ -122,7 +122,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
 
 describe('a process that is stopped while it holds the write lock of the log', () => {
   it('makes the server say that it is not ready, and why, until it goes on', async () => {
-    const service = await startService({ DEMO: 'false', EVENTSTORE_URL: '' });
+    const service = await startService({ EVENTSTORE_URL: '' });
     const ready = () => ask(`${service.operationsUrl}/readyz`);
     expect((await ready()).status).toBe(200);
     const other = openForWriting(join(service.folder, 'events.db'), 'FULL');

@@ -1,4 +1,5 @@
 import { freshFolder } from '../support/folders';
+import { settingNames } from '../../src/configuration';
 import { fewAtOnce, operatorAt } from '../support/operator';
 
 const commands: Readonly<Record<string, readonly string[]>> = {
@@ -8,14 +9,14 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'tenant list': ['--json'],
   'tenant show': ['<tenant-id>', '--json'],
   'tenant set-plan': ['<tenant-id>', '--included-tokens', '--actor', '--json'],
-  'tenant delete': ['<tenant-id>', '--actor', '--json'],
+  'tenant delete': ['<tenant-id>', '--yes', '--actor', '--json'],
   application: ['create', 'list', 'show', 'rename', 'set-permissions', 'delete'],
   'application create': ['--tenant', '--name', '--type', '--permission', '--expires', '--actor', '--json'],
   'application list': ['--tenant', '--json'],
   'application show': ['<application-id>', '--tenant', '--json'],
   'application rename': ['<application-id>', '--tenant', '--name', '--actor', '--json'],
   'application set-permissions': ['<application-id>', '--tenant', '--permission', '--actor', '--json'],
-  'application delete': ['<application-id>', '--tenant', '--actor', '--json'],
+  'application delete': ['<application-id>', '--tenant', '--yes', '--actor', '--json'],
   key: ['create', 'list', 'revoke'],
   'key create': ['--tenant', '--application', '--expires', '--actor', '--json'],
   'key list': ['--tenant', '--application', '--json'],
@@ -68,6 +69,11 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'log copy --from a', says: ["'--to <address>' not specified"] },
   { line: 'log copy --from a --to b --to-prefix a/b', says: ['--to-prefix', 'at most 64 letters'] },
   { line: 'log copy --from a --to b --follow-until-quiet soon', says: ["'soon'", 'whole number'] },
+  { line: 'projections rebuild', says: ['name the projections to rebuild, or give --all'] },
+  {
+    line: `logs --tenant ${A_UUID} --since 2026-02-01 --until 2026-01-31`,
+    says: ['--since must not be after --until'],
+  },
   { line: 'explain', says: ["missing required argument 'code'"] },
 ];
 
@@ -101,5 +107,20 @@ describe('the use of the command line', () => {
         expect({ line, stderr }).toEqual({ line, stderr: expect.stringContaining(text) });
       expect(stderr).not.toMatch(/^\s+at /m);
     }
+  });
+
+  it('is refused with JSON on stderr where --json was given', async () => {
+    const lines = wrong.map(({ line }) => line).filter((line) => !line.endsWith('--name'));
+    const ended = await fewAtOnce(lines, (line) => run(line, '--json'));
+    for (const [at, { code, stdout, stderr }] of ended.entries()) {
+      expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 2, stdout: '' });
+      const { error } = JSON.parse(stderr) as { error: { code: string; message: string } };
+      expect(error).toEqual({ code: 'wrong_usage', message: expect.stringMatching(/^(?!error: )./) });
+    }
+  });
+
+  it('sets the name of every setting apart from its meaning', async () => {
+    const { stdout } = await run('serve --help');
+    for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name} {2,}[A-Z]`, 'm'));
   });
 });
