@@ -73,7 +73,7 @@ export const atDesk = async <T>(work: (desk: Desk) => Promise<T>, { makesData = 
         await shown(position).catch(notShown);
         return tenant;
       },
-      stateOf: (tenantId) => app.ledger.askAtHead(tenantId, ({ tenant }) => tenant, monotonicMs() + WRITE_MS),
+      stateOf: (tenantId) => app.ledger.askAtHead(tenantId, (tenant) => tenant, monotonicMs() + WRITE_MS),
       upToDate: async () => {
         const head = await app.log.head();
         if (head !== undefined) await shown(head.position);
