@@ -20,11 +20,18 @@ if (have[0] < OLDEST[0] || (have[0] === OLDEST[0] && have[1] < OLDEST[1])) {
 
 var childProcess = require('node:child_process');
 var fs = require('node:fs');
+var os = require('node:os');
 var path = require('node:path');
 
 var root = path.join(__dirname, '..');
 var dist = path.join(root, 'dist');
 var STAMP = '.built-from';
+var LOCK = path.join(root, '.preparing');
+
+var SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+var PATIENCE_MS = 3000;
+var STALE_MS = 30000;
+var LOOK_AGAIN_MS = 100;
 
 function readJson(file) {
   try {
@@ -68,17 +75,68 @@ function remove(folder) {
   fs.rmSync(folder, { recursive: true, force: true });
 }
 
+// A process that we may not signal runs, too.
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+// The child and everything that it has started: it leads a group of its own.
+function endGroup(child, signal) {
+  try {
+    if (process.platform === 'win32') child.kill(signal);
+    else process.kill(-child.pid, signal);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}
+
+// A signal ends the child, too, which would go on by itself otherwise; what it leaves behind is made again next time.
 function run(what, command, args, onFailure) {
   console.error(what);
-  var done = childProcess.spawnSync(command, args, {
+  var child = childProcess.spawn(command, args, {
     cwd: root,
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
+    detached: process.platform !== 'win32',
   });
-  if (done.status === 0) return;
-  if (onFailure) onFailure();
-  console.error('tenant-ledger: "' + [command].concat(args).join(' ') + '" failed; see the lines above.');
-  process.exit(1);
+  var interrupted;
+  function onSignal(signal) {
+    if (interrupted === undefined) setTimeout(endGroup, PATIENCE_MS, child, 'SIGKILL').unref();
+    interrupted = signal;
+    endGroup(child, signal);
+  }
+  SIGNALS.forEach(function (signal) {
+    process.on(signal, onSignal);
+  });
+  return new Promise(function (resolve) {
+    child.on('error', function (error) {
+      console.error('tenant-ledger: ' + error.message);
+      resolve(1);
+    });
+    child.on('close', resolve);
+  }).then(function (status) {
+    SIGNALS.forEach(function (signal) {
+      process.removeListener(signal, onSignal);
+    });
+    if (status === 0 && interrupted === undefined) return;
+    if (onFailure) onFailure();
+    if (interrupted !== undefined) {
+      console.error('tenant-ledger: interrupted; the next start begins this step again.');
+      throw new Failed(128 + os.constants.signals[interrupted]);
+    }
+    console.error('tenant-ledger: "' + [command].concat(args).join(' ') + '" failed; see the lines above.');
+    throw new Failed(1);
+  });
+}
+
+// Has been said already; only the exit code is left.
+function Failed(code) {
+  this.exitCode = code;
 }
 
 function isBuilt(stamp) {
@@ -89,21 +147,10 @@ function isBuilt(stamp) {
   }
 }
 
-// Another process may put its own build there at the same moment: then that one is moved away, and it is tried again.
 function putInPlace(fresh, old) {
-  for (var left = 10; ; left -= 1) {
-    try {
-      return fs.renameSync(fresh, dist);
-    } catch (error) {
-      if (left === 0) throw error;
-    }
-    try {
-      fs.renameSync(dist, old);
-      remove(old);
-    } catch (error) {
-      if (error.code !== 'ENOENT') throw error;
-    }
-  }
+  if (fs.existsSync(dist)) fs.renameSync(dist, old);
+  fs.renameSync(fresh, dist);
+  remove(old);
 }
 
 // Built beside the last build, which it replaces when it is whole: servers start threads from these files as they run.
@@ -112,26 +159,115 @@ function build(stamp) {
   var tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   var args = [tsc, '--outDir', fresh, '--tsBuildInfoFile', path.join(fresh, '.tsbuildinfo')];
   remove(fresh);
-  run('Building …', process.execPath, args, function () {
+  return run('Building …', process.execPath, args, function () {
     remove(fresh);
+  }).then(function () {
+    fs.writeFileSync(path.join(fresh, STAMP), stamp);
+    putInPlace(fresh, fresh + '-old');
   });
-  fs.writeFileSync(path.join(fresh, STAMP), stamp);
-  putInPlace(fresh, fresh + '-old');
+}
+
+// What is needed for the build is installed in any case: NODE_ENV=production would leave it out.
+var INSTALL = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+
+function install() {
+  return run('Installing what is missing (npm ci) …', 'npm', INSTALL);
+}
+
+// What has to be done: an installation, a build, both or nothing.
+function missing(options) {
+  var stamp = sourceStamp();
+  var built = isBuilt(stamp);
+  return { stamp: stamp, build: !built, install: missingPackages(options.forTests || !built).length > 0 };
+}
+
+// A lock that is not renewed is nobody's: its process was killed, or its number belongs to another program by now.
+function holderOf(lock) {
+  try {
+    var pid = Number(fs.readFileSync(lock, 'utf8'));
+    return isRunning(pid) && Date.now() - fs.statSync(lock).mtimeMs < STALE_MS ? pid : undefined;
+  } catch (_) {
+    return undefined;
+  }
+}
+
+// It appears with its content, in one step.
+function takeLock() {
+  var mine = LOCK + '-' + process.pid;
+  fs.writeFileSync(mine, String(process.pid));
+  try {
+    fs.linkSync(mine, LOCK);
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+    return false;
+  } finally {
+    remove(mine);
+  }
+}
+
+// Another process may have replaced it by its own at this moment: then that is put back.
+function dropStaleLock() {
+  var dropped = LOCK + '-' + process.pid;
+  try {
+    fs.renameSync(LOCK, dropped);
+    if (holderOf(dropped) !== undefined) fs.linkSync(dropped, LOCK);
+  } catch (error) {
+    if (error.code !== 'ENOENT' && error.code !== 'EEXIST') throw error;
+  } finally {
+    remove(dropped);
+  }
+}
+
+function pause(ms) {
+  return new Promise(function (resolve) {
+    setTimeout(resolve, ms);
+  });
+}
+
+// One process prepares, others wait for it: two installations at once would spoil each other.
+function locked(work) {
+  var told = false;
+  function attempt() {
+    if (takeLock()) return;
+    var holder = holderOf(LOCK);
+    if (holder === undefined) dropStaleLock();
+    else if (!told) {
+      told = true;
+      console.error('Process ' + holder + ' is installing or building here already; waiting for it …');
+    }
+    return pause(LOOK_AGAIN_MS).then(attempt);
+  }
+  return Promise.resolve(attempt()).then(function () {
+    var renewing = setInterval(function () {
+      fs.utimesSync(LOCK, new Date(), new Date());
+    }, STALE_MS / 10);
+    return work().finally(function () {
+      clearInterval(renewing);
+      remove(LOCK);
+    });
+  });
+}
+
+// Another process may have done it meanwhile.
+function makeReady(options) {
+  var todo = missing(options);
+  return Promise.resolve(todo.install ? install() : undefined).then(function () {
+    if (todo.build) return build(todo.stamp);
+  });
 }
 
 function prepare(options) {
-  var stamp = sourceStamp();
-  var built = isBuilt(stamp);
-  if (missingPackages(options.forTests || !built).length > 0)
-    run('Installing what is missing (npm ci) …', 'npm', [
-      'ci',
-      '--no-audit',
-      '--no-fund',
-      '--loglevel=error',
-    ]);
-  if (!built) build(stamp);
+  var todo = missing(options);
+  if (!todo.install && !todo.build) return Promise.resolve();
+  return locked(function () {
+    return makeReady(options);
+  }).catch(function (error) {
+    if (!(error instanceof Failed)) throw error;
+    process.exit(error.exitCode);
+  });
 }
 
 exports.prepare = prepare;
 
-if (require.main === module) prepare({ forTests: true });
+if (require.main === module) void prepare({ forTests: true });

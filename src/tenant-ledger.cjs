@@ -2,5 +2,8 @@
 'use strict';
 
 // The command itself. It runs from a fresh clone: what is missing is installed and built first.
-require('./prepare.cjs').prepare({ forTests: false });
-void require('../dist/src/cli/main.js').main(process.argv);
+void require('./prepare.cjs')
+  .prepare({ forTests: false })
+  .then(function () {
+    return require('../dist/src/cli/main.js').main(process.argv);
+  });

@@ -11,10 +11,13 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { freshFolder } from './support/folders';
+import { until } from './support/waiting';
 
 const ROOT = join(__dirname, '..', '..');
 
@@ -30,16 +33,36 @@ const clone = () => {
   writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
   writeFileSync(at('bin', 'npm'), `#!/bin/sh\necho "$@" >> '${at('npm-calls')}'\nexit $NPM_ENDS\n`);
   chmodSync(at('bin', 'npm'), 0o755);
+  const PATH = `${at('bin')}:${process.env['PATH'] ?? ''}`;
 
   return {
     at,
-    prepare: (npmEnds = '0') => {
+    prepare: (npmEnds = '0', more: Readonly<Record<string, string>> = {}) => {
       const { status, stdout, stderr } = spawnSync(process.execPath, [at('src', 'prepare.cjs')], {
-        env: { PATH: `${at('bin')}:${process.env['PATH'] ?? ''}`, NPM_ENDS: npmEnds },
+        env: { PATH, NPM_ENDS: npmEnds, ...more },
         encoding: 'utf8',
       });
       return { status, stdout, stderr };
     },
+    start: () => {
+      const child = spawn(process.execPath, [at('src', 'prepare.cjs')], { env: { PATH, NPM_ENDS: '0' } });
+      let stderr = '';
+      child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+      return { child, stderr: () => stderr, ended: once(child, 'close').then(([code]) => code as number) };
+    },
+    /** Until there is a file `go`; then what was missing is there. */
+    npmTakesLong: () => {
+      const wait = `while [ ! -e '${at('go')}' ]; do sleep 0.1; done`;
+      const lines = [
+        '#!/bin/sh',
+        `echo "$@" >> '${at('npm-calls')}'`,
+        `echo $$ > '${at('npm-pid.new')}'; mv '${at('npm-pid.new')}' '${at('npm-pid')}'`,
+        wait,
+        `cp '${join(ROOT, 'package-lock.json')}' '${at('package-lock.json')}'`,
+      ];
+      writeFileSync(at('bin', 'npm'), `${lines.join('\n')}\n`);
+    },
+    wantNoMore: () => copyFileSync(join(ROOT, 'package-lock.json'), at('package-lock.json')),
     prepareBeside: async (): Promise<number | null> => {
       const [code] = (await once(spawn(process.execPath, [at('src', 'prepare.cjs')]), 'close')) as [number];
       return code;
@@ -54,6 +77,14 @@ const clone = () => {
       writeFileSync(at('package-lock.json'), JSON.stringify(lock));
     },
   };
+};
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 };
 
 const BUILDING = { status: 0, stdout: '', stderr: 'Building …\n' };
@@ -121,12 +152,68 @@ describe('preparing a clone', () => {
     expect(npmCalls()).toMatch(/^ci [^\n]*\n$/);
   });
 
+  it('installs what the build needs, also where NODE_ENV=production would leave it out', () => {
+    const { prepare, npmCalls, wantMore } = clone();
+    wantMore();
+    prepare('0', { NODE_ENV: 'production' });
+    expect(npmCalls()).toMatch(/ --include=dev /);
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'ends an installation, too, when it is ended by %s',
+    async (signal) => {
+      const { at, prepare, start, npmTakesLong, wantMore, wantNoMore } = clone();
+      wantMore();
+      npmTakesLong();
+      const preparing = start();
+      await until(() => existsSync(at('npm-pid')), 20_000, 'npm runs');
+      const npm = Number(readFileSync(at('npm-pid'), 'utf8'));
+      expect(isRunning(npm)).toBe(true);
+      preparing.child.kill(signal);
+      expect(await preparing.ended).toBe(128 + constants.signals[signal]);
+      expect(preparing.stderr()).toContain('interrupted; the next start begins this step again.');
+      await until(() => !isRunning(npm), 10_000, 'npm is gone');
+      expect(readdirSync(at()).filter((name) => name.startsWith('.'))).toEqual([]);
+      wantNoMore();
+      expect(prepare()).toEqual(BUILDING);
+    },
+  );
+
+  it('installs once when it is started twice at the same time: one waits for the other', async () => {
+    const { at, start, npmTakesLong, npmCalls, wantMore, built } = clone();
+    wantMore();
+    npmTakesLong();
+    const first = start();
+    await until(() => existsSync(at('npm-pid')), 20_000, 'npm runs');
+    const second = start();
+    const sentence = `Process ${first.child.pid} is installing or building here already; waiting for it …\n`;
+    await until(() => second.stderr() !== '', 20_000, 'the second one waits');
+    writeFileSync(at('go'), '');
+    expect(await Promise.all([first.ended, second.ended])).toEqual([0, 0]);
+    expect(second.stderr()).toBe(sentence);
+    expect(npmCalls().trim().split('\n')).toHaveLength(1);
+    expect(built()).toBe('1\n');
+  });
+
+  it.each([
+    ['a process that is gone', () => spawnSync(process.execPath, ['-e', '']).pid, new Date()],
+    ['a process that does not renew it', () => process.pid, new Date(Date.now() - 60_000)],
+  ])('takes no notice of the lock of %s', (_, pid, at) => {
+    const one = clone();
+    writeFileSync(one.at('.preparing'), String(pid()));
+    utimesSync(one.at('.preparing'), at, at);
+    expect(one.prepare()).toEqual(BUILDING);
+    expect(existsSync(one.at('.preparing'))).toBe(false);
+  });
+
   it('ends with 1 when it cannot install', () => {
     const { prepare, wantMore, at } = clone();
     wantMore();
     const { status, stderr } = prepare('7');
     expect(status).toBe(1);
-    expect(stderr).toContain('"npm ci --no-audit --no-fund --loglevel=error" failed; see the lines above.');
+    expect(stderr).toContain(
+      '"npm ci --include=dev --no-audit --no-fund --loglevel=error" failed; see the lines above.',
+    );
     expect(existsSync(at('dist'))).toBe(false);
   });
 });

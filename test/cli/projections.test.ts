@@ -91,6 +91,7 @@ describe('projections, beside a running server', () => {
       'projections set-aside x --reason y',
       'projections verify --tenant x',
       'projections rebuild --al',
+      'projections rebuild',
     ];
     for (const { code, stdout } of await fewAtOnce(wrong, (line) => operator.run(line)))
       expect([code, stdout]).toEqual([2, '']);
@@ -99,7 +100,6 @@ describe('projections, beside a running server', () => {
   it('refuses what it cannot do with exit code 1, and says why', async () => {
     const refusals = [
       ['projections rebuild nothing', 'projection_unknown', 'tenants, applications, logs, usage'],
-      ['projections rebuild', 'projection_unknown', '--all'],
       ['projections verify tenants nothing', 'projection_unknown', 'nothing'],
       ['projections rollback nothing', 'projection_unknown', 'nothing'],
       ['projections rollback logs', 'nothing_to_roll_back_to', 'logs'],

@@ -32,7 +32,13 @@ describe('error codes', () => {
   });
 
   it('are thrown somewhere, every one that is documented', () => {
-    const elsewhere = ['headers_too_large', 'malformed_request', 'internal_error', 'request_too_slow'];
+    const elsewhere = [
+      'headers_too_large',
+      'malformed_request',
+      'internal_error',
+      'request_too_slow',
+      'wrong_usage',
+    ];
     const used = new Set([...thrown(), ...elsewhere]);
     expect(Object.keys(problems).filter((code) => !used.has(code))).toEqual([]);
   });
