@@ -22,16 +22,14 @@ var childProcess = require('node:child_process');
 var fs = require('node:fs');
 var os = require('node:os');
 var path = require('node:path');
+var locked = require('./prepare-lock.cjs').locked;
 
 var root = path.join(__dirname, '..');
 var dist = path.join(root, 'dist');
 var STAMP = '.built-from';
-var LOCK = path.join(root, '.preparing');
 
 var SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 var PATIENCE_MS = 3000;
-var STALE_MS = 30000;
-var LOOK_AGAIN_MS = 100;
 
 function readJson(file) {
   try {
@@ -73,16 +71,6 @@ function sourceStamp() {
 
 function remove(folder) {
   fs.rmSync(folder, { recursive: true, force: true });
-}
-
-// A process that we may not signal runs, too.
-function isRunning(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code === 'EPERM';
-  }
 }
 
 // The child and everything that it has started: it leads a group of its own.
@@ -181,74 +169,6 @@ function missing(options) {
   return { stamp: stamp, build: !built, install: missingPackages(options.forTests || !built).length > 0 };
 }
 
-// A lock that is not renewed is nobody's: its process was killed, or its number belongs to another program by now.
-function holderOf(lock) {
-  try {
-    var pid = Number(fs.readFileSync(lock, 'utf8'));
-    return isRunning(pid) && Date.now() - fs.statSync(lock).mtimeMs < STALE_MS ? pid : undefined;
-  } catch (_) {
-    return undefined;
-  }
-}
-
-// It appears with its content, in one step.
-function takeLock() {
-  var mine = LOCK + '-' + process.pid;
-  fs.writeFileSync(mine, String(process.pid));
-  try {
-    fs.linkSync(mine, LOCK);
-    return true;
-  } catch (error) {
-    if (error.code !== 'EEXIST') throw error;
-    return false;
-  } finally {
-    remove(mine);
-  }
-}
-
-// Another process may have replaced it by its own at this moment: then that is put back.
-function dropStaleLock() {
-  var dropped = LOCK + '-' + process.pid;
-  try {
-    fs.renameSync(LOCK, dropped);
-    if (holderOf(dropped) !== undefined) fs.linkSync(dropped, LOCK);
-  } catch (error) {
-    if (error.code !== 'ENOENT' && error.code !== 'EEXIST') throw error;
-  } finally {
-    remove(dropped);
-  }
-}
-
-function pause(ms) {
-  return new Promise(function (resolve) {
-    setTimeout(resolve, ms);
-  });
-}
-
-// One process prepares, others wait for it: two installations at once would spoil each other.
-function locked(work) {
-  var told = false;
-  function attempt() {
-    if (takeLock()) return;
-    var holder = holderOf(LOCK);
-    if (holder === undefined) dropStaleLock();
-    else if (!told) {
-      told = true;
-      console.error('Process ' + holder + ' is installing or building here already; waiting for it …');
-    }
-    return pause(LOOK_AGAIN_MS).then(attempt);
-  }
-  return Promise.resolve(attempt()).then(function () {
-    var renewing = setInterval(function () {
-      fs.utimesSync(LOCK, new Date(), new Date());
-    }, STALE_MS / 10);
-    return work().finally(function () {
-      clearInterval(renewing);
-      remove(LOCK);
-    });
-  });
-}
-
 // Another process may have done it meanwhile.
 function makeReady(options) {
   var todo = missing(options);
@@ -260,7 +180,7 @@ function makeReady(options) {
 function prepare(options) {
   var todo = missing(options);
   if (!todo.install && !todo.build) return Promise.resolve();
-  return locked(function () {
+  return locked(path.join(root, '.preparing'), function () {
     return makeReady(options);
   }).catch(function (error) {
     if (!(error instanceof Failed)) throw error;

@@ -27,8 +27,10 @@ const clone = () => {
   const at = (...names: readonly string[]): string => join(folder, ...names);
   mkdirSync(at('src'));
   mkdirSync(at('bin'));
-  for (const file of ['package.json', 'package-lock.json', 'tsconfig.json', join('src', 'prepare.cjs')])
+  for (const file of ['package.json', 'package-lock.json', 'tsconfig.json'])
     copyFileSync(join(ROOT, file), at(file));
+  for (const file of ['prepare.cjs', 'prepare-lock.cjs'])
+    copyFileSync(join(ROOT, 'src', file), at('src', file));
   symlinkSync(join(ROOT, 'node_modules'), at('node_modules'));
   writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
   writeFileSync(at('bin', 'npm'), `#!/bin/sh\necho "$@" >> '${at('npm-calls')}'\nexit $NPM_ENDS\n`);
