@@ -8,7 +8,7 @@ import { until } from '../support/waiting';
 
 /** Clients that send many requests over one connection without reading an answer. */
 describe('pipelined requests that nobody reads the answers of', () => {
-  const ADDRESSES = 10;
+  const ADDRESSES = 4;
   const EACH = 990;
   const HEAP_MB = 96;
   let service: Service;
