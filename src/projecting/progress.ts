@@ -62,12 +62,13 @@ export const progress = (): Progress => {
     reached: async (shown, position, withinMs, look) => {
       const end = monotonicMs() + withinMs;
       let askedAt = -Infinity;
-      for (;;) {
+      // Mostly it is shown a moment later, and looked at then.
+      for (let mayLook = withinMs <= 0; ; mayLook = true) {
         const asking = monotonicMs() - askedAt >= POLL_MS;
         if (asking) askedAt = monotonicMs();
         const before = namesOf(shown());
         const isShown = await allShow(shown(), position, asking);
-        if (isShown || asking) await look();
+        if (isShown || (asking && mayLook)) await look();
         const now = namesOf(shown());
         if (isShown && now.every((name) => before.includes(name))) return true;
         if (now.join() !== before.join()) {

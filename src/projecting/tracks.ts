@@ -157,10 +157,8 @@ export const openTracks = async (
     if (hasSlept && track.next !== undefined) await catchUpAfterSleep(track.next);
     await advance(track);
     track.previous = previous === undefined ? undefined : await openIfThere(track, previous);
-    track.left = {
-      read: await leftWithin(track, STILL_READ_MS),
-      projected: await leftWithin(track, STILL_PROJECTED_MS),
-    };
+    const projected = await leftWithin(track, STILL_PROJECTED_MS);
+    track.left = { projected, read: projected.length === 0 ? [] : await leftWithin(track, STILL_READ_MS) };
     shutUnused(track);
   };
 
