@@ -18,6 +18,8 @@ export interface OpenedLog {
   readonly log: EventLog;
   /** The names of its streams: several logs may share a server, each with a prefix of its own. */
   readonly streams: Streams;
+  /** How many reads and subscriptions its server has open, where that can be known. */
+  readonly openReads?: () => number;
   /** Closes it and opens the same log again, as a restarted program would. */
   reopen(): Promise<OpenedLog>;
 }
@@ -67,6 +69,7 @@ export const eventLogContract = (name: string, open: Open): void => {
     const opened = new Set<EventLog>();
     let log: EventLog;
     let streams: Streams;
+    let openReads: OpenedLog['openReads'];
     let reopen: () => Promise<void>;
 
     const openOne = async (): Promise<OpenedLog> => {
@@ -76,7 +79,7 @@ export const eventLogContract = (name: string, open: Open): void => {
     };
 
     const take = (one: OpenedLog): void => {
-      ({ log, streams } = one);
+      ({ log, streams, openReads } = one);
       reopen = async () => {
         opened.delete(one.log);
         const again = await one.reopen();
@@ -779,6 +782,38 @@ export const eventLogContract = (name: string, open: Open): void => {
         await asking;
         await tail.stop();
         expect([...found]).toEqual(['whole']);
+      });
+    });
+
+    describe('reading', () => {
+      /** Takes so many batches and leaves. */
+      const leaving = async (reading: AsyncIterable<unknown>, batches: number): Promise<void> => {
+        let taken = 0;
+        for await (const _ of reading) {
+          taken += 1;
+          if (taken === batches) break;
+        }
+      };
+      const ALL = Infinity;
+
+      it.each<[string, (tenantId: string) => Promise<unknown>]>([
+        ['the whole log', () => leaving(log.readAll(), ALL)],
+        ['the whole log, left early', () => leaving(log.readAll(), 1)],
+        ['the whole log, followed and left', () => leaving(log.readAll({ follow: true }), 1)],
+        ['a tenant', (tenantId) => leaving(log.readTenant(tenantId), ALL)],
+        ['a tenant, left early', (tenantId) => leaving(log.readTenant(tenantId), 1)],
+        ['a tenant, followed and left', (tenantId) => leaving(log.readTenant(tenantId, { follow: true }), 1)],
+        ['a stream', (tenantId) => leaving(log.readStream(streams.tenant(tenantId)), ALL)],
+        ['a stream, left early', (tenantId) => leaving(log.readStream(streams.tenant(tenantId)), 1)],
+        ['a stream that is not there', () => leaving(log.readStream(aStream()), ALL)],
+        ['a distance', async () => log.distance(undefined, (await log.head())!.position)],
+        ['the continuity', async () => log.continuity(await log.head())],
+      ])('%s leaves nothing open', async (_, read) => {
+        const tenantId = randomUUID();
+        await grow(log, streams.tenant(tenantId), 1_500);
+        await grow(log, streams.activity(tenantId), 1_500);
+        for (let i = 0; i < 3; i += 1) await read(tenantId);
+        await until(() => (openReads?.() ?? 0) === 0, 5_000, 'no read is left open');
       });
     });
 

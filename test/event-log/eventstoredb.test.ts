@@ -20,6 +20,7 @@ const openAs = async (streams: Streams): Promise<OpenedLog> => {
   return {
     log,
     streams,
+    openReads: () => standIn?.openReads.size ?? 0,
     reopen: async () => {
       await log.close();
       return openAs(streams);

@@ -42,6 +42,8 @@ export interface StandIn {
   /** What has been asked of it, by method. */
   readonly asked: Readonly<Record<Method, number>>;
   readonly subscriptions: ReadonlySet<Subscription>;
+  /** The reads and subscriptions that were begun and are not over, neither by this side nor by the other. */
+  readonly openReads: ReadonlySet<unknown>;
   /** The next so many appends go through this instead. */
   nextAppends(what: AppendFault, times?: number): void;
   /** The next so many reads give everything and then fail, instead of ending. */
@@ -86,6 +88,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const log = wish.log ?? storedLog();
   const asked = { append: 0, read: 0, features: 0, gossip: 0, single: 0 };
   const subscriptions = new Set<Subscription>();
+  const openReads = new Set<ReadCall>();
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<string>();
   const faults: AppendFault[] = [];
@@ -192,6 +195,8 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
 
   const read = (call: ReadCall): void => {
     asked.read += 1;
+    openReads.add(call);
+    for (const end of ['cancelled', 'finish', 'close', 'error']) call.on(end, () => openReads.delete(call));
     const options = call.request.getOptions();
     const isStrange = wish.readsWithoutFilters === true && options?.hasFilter() === true;
     const error =
@@ -271,6 +276,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     gate,
     asked,
     subscriptions,
+    openReads,
     nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
     failReads: (times) => (failingReads = times),
     notLeader: (other) => (leader = other),
