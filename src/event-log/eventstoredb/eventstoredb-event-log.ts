@@ -137,12 +137,14 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const made = await patiently(() => identityOf(reader, append, streams.log()), servers, around).catch(
-    async (error: unknown) => {
-      await close();
-      throw error;
-    },
-  );
+  const made = await patiently(
+    () => identityOf(reader, append, streams.log(), around.unlessThere),
+    servers,
+    around,
+  ).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
 
   identity = made.identity;
   log.begins(made.position);

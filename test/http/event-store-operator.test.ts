@@ -1,0 +1,247 @@
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { freshFolder } from '../support/folders';
+import { isNotTheApi } from '../support/described';
+import { ask, type Answered } from '../support/http';
+import { expectProblem } from '../support/problem';
+import { command, commandJson, spawnProgram, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const PREFIX = 'ledger.';
+
+const stopping: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stopping.splice(0).toReversed()) await stop();
+});
+
+const aStore = async (): Promise<StandIn> => {
+  const store = await startStandIn();
+  stopping.push(() => store.stop());
+  return store;
+};
+
+const serviceOn = async (store: StandIn, more: Readonly<Record<string, string>> = {}): Promise<Service> => {
+  const service = await startService({ EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, ...more });
+  stopping.push(service.stop);
+  return service;
+};
+
+const rename = (service: Service, key: string, name: string): Promise<Answered> =>
+  ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
+
+const ready = (service: Service): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+
+const linesOf = (service: Service): readonly { level: number; msg: string }[] =>
+  service
+    .stderr()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as { level: number; msg: string });
+
+describe('a tenant whose stream was removed from the event store', () => {
+  const env = (store: StandIn, folder: string) => ({
+    EVENTSTORE_URL: store.url,
+    STREAM_PREFIX: PREFIX,
+    DATA_DIR: folder,
+  });
+
+  it.each<[string, (store: StandIn, stream: string) => void]>([
+    ['tombstoned', (store, stream) => store.log.tombstone(stream)],
+    ['deleted', (store, stream) => store.log.softDelete(stream)],
+    ['truncated at its front', (store, stream) => store.log.truncate(stream, 1)],
+    ['truncated as a whole', (store, stream) => store.log.truncate(stream, 100)],
+  ])(
+    '%s: its writes are refused for good, nothing is begun again, and others go on',
+    async (_, remove) => {
+      const store = await aStore();
+      const folder = freshFolder();
+      const first = await startService(env(store, folder));
+      const stream = store.log.records.find((record) => record.stream.startsWith(`${PREFIX}tenant-`))!.stream;
+      const tenantId = stream.slice(`${PREFIX}tenant-`.length);
+      const other = await commandJson(['tenant', 'create', '--name', 'Other'], env(store, folder));
+      await first.stop();
+      remove(store, stream);
+
+      const service = await serviceOn(store, { DATA_DIR: folder });
+      const before = store.log.ofStream(stream).length;
+      for (const method of ['PUT', 'DELETE'] as const) {
+        const refused = await ask(`${service.url}/tenants/self`, {
+          method,
+          key: first.key,
+          ...(method === 'PUT' ? { body: { name: 'Again' } } : {}),
+        });
+        expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
+        expect(refused.headers.get('retry-after')).toBeNull();
+      }
+      const { status, json } = await ready(service);
+      expect(status).toBe(200);
+      expect(json.decisions).toMatchObject({
+        parked: [{ tenant_id: tenantId, reason: expect.stringContaining(stream) }],
+      });
+      const again = await command(
+        ['tenant', 'create', '--name', 'Again', '--id', tenantId],
+        env(store, folder),
+      );
+      expect(again.code).toBe(1);
+      expect(again.stderr).toContain('[tenant_unreadable]');
+      expect(store.log.ofStream(stream)).toHaveLength(before);
+      const renamed = await command(
+        ['tenant', 'update', other['id'] ?? '', '--name', 'Fine'],
+        env(store, folder),
+      );
+      expect(renamed.stderr).not.toContain('tenant_unreadable');
+    },
+    60_000,
+  );
+
+  it('is noticed by a running service too, when it writes', async () => {
+    const store = await aStore();
+    const service = await serviceOn(store);
+    expect((await rename(service, service.key, 'Acme')).status).toBe(200);
+    const { stream } = store.log.records.findLast((record) => record.stream.startsWith(`${PREFIX}tenant-`))!;
+    store.log.tombstone(stream);
+    expectProblem(await rename(service, service.key, 'Gone'), { status: 503, code: 'tenant_unreadable' });
+    expect((await ready(service)).json.decisions).toMatchObject({
+      parked: [{ event_id: null, reason: expect.stringMatching(/deleted for ever/) }],
+    });
+  });
+});
+
+describe('an operator whose event log is in an event store', () => {
+  it('sees which one it is, without its password', async () => {
+    const store = await aStore();
+    const url = store.url.replace('esdb://', 'esdb://admin:topsecret@');
+    const shown = `esdb://127.0.0.1:${store.port}`;
+    const service = await serviceOn(store, { EVENTSTORE_URL: url });
+    const line =
+      service
+        .stderr()
+        .split('\n')
+        .find((text) => text.includes('"msg":"ready"')) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ store: shown });
+    expect((await ready(service)).json.log).toMatchObject({ store: shown });
+    const env = { EVENTSTORE_URL: url, STREAM_PREFIX: PREFIX, DATA_DIR: service.folder };
+    const status = await command(['status'], env);
+    expect(status.stdout).toMatch(new RegExp(`^store: +${shown}\n`));
+    const config = await command(['config'], env);
+    expect(config.stdout).toMatch(new RegExp(`EVENTSTORE_URL +${shown} `));
+    for (const text of [service.stderr(), service.stdout(), status.stdout, status.stderr, config.stdout])
+      expect(text).not.toContain('topsecret');
+  });
+
+  it('sees that it is alive and what it waits for, while the store is not there', async () => {
+    const store = await aStore();
+    await store.kill();
+    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
+    const OPS_PORT = String(20_000 + (process.pid % 20_000));
+    const child = spawnProgram(['serve'], { ...env, OPS_PORT });
+    const ended = once(child, 'close');
+    let stdout = '';
+    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr?.resume();
+    const operations = `http://127.0.0.1:${OPS_PORT}`;
+    isNotTheApi(operations);
+    const asked = (path: string): Promise<Answered | undefined> =>
+      ask(`${operations}${path}`).catch(() => undefined);
+    await until(async () => (await asked('/livez'))?.status === 200);
+    expect(await asked('/readyz')).toMatchObject({
+      status: 503,
+      json: { status: 'starting', waiting_for: `the event log esdb://127.0.0.1:${store.port}` },
+    });
+    await store.restart();
+    await until(async () => (await asked('/readyz'))?.status === 200);
+    expect(stdout).toContain('tenant-ledger serves');
+    child.kill('SIGTERM');
+    expect((await ended)[0]).toBe(0);
+  });
+
+  it('may stop a start that waits', async () => {
+    const store = await aStore();
+    await store.kill();
+    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
+    const child = spawnProgram(['serve'], env);
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const ended = once(child, 'close');
+    await until(() => stderr.includes('Waiting for the event store'));
+    child.kill('SIGTERM');
+    expect((await ended)[0]).toBe(0);
+  });
+
+  it('is answered within a second, also by a store that is frozen, with what is known', async () => {
+    const store = await aStore();
+    const service = await serviceOn(store);
+    expect((await ready(service)).status).toBe(200);
+    store.gate.freeze();
+    const begun = performance.now();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ready(service)));
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    for (const { status, json } of answers) {
+      expect(status).toBe(503);
+      expect(json).toMatchObject({
+        status: 'unavailable',
+        reason: expect.stringMatching(/not answer/),
+        last_known: { log: { store: expect.any(String) }, projections: expect.any(Array) },
+      });
+    }
+    store.gate.thaw();
+    await until(async () => (await ready(service)).status === 200);
+  });
+
+  it('reads in the log when the store is out of reach, and when it is back', async () => {
+    const store = await aStore();
+    const service = await serviceOn(store);
+    await store.kill();
+    await until(() => linesOf(service).some(({ msg }) => msg.startsWith('The event log is out of reach')));
+    expect((await rename(service, service.key, 'Not now')).status).toBe(503);
+    await store.restart();
+    await until(() => linesOf(service).some(({ msg }) => /^The event log is back after \d/.test(msg)));
+    const levels = linesOf(service)
+      .filter(({ msg }) => /out of reach|is back/.test(msg))
+      .map(({ level }) => level);
+    expect(levels).toEqual([40, 30]);
+  });
+
+  it('is told after two seconds what a command waits for', async () => {
+    const store = await aStore();
+    store.gate.freeze();
+    const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
+    const child = spawnProgram(['status'], env);
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const ended = once(child, 'close');
+    await until(() =>
+      stderr.includes(`Waiting for the event store at 127.0.0.1:${store.port}, 60 s at most.`),
+    );
+    store.gate.thaw();
+    expect((await ended)[0]).toBe(0);
+  });
+
+  it('with another prefix by mistake is told so, and leaves nothing behind', async () => {
+    const store = await aStore();
+    const folder = freshFolder();
+    const service = await startService({
+      EVENTSTORE_URL: store.url,
+      STREAM_PREFIX: PREFIX,
+      DATA_DIR: folder,
+    });
+    await service.stop();
+    const [records, files] = [store.log.records.length, readdirSync(folder).toSorted()];
+    for (const args of [['status'], ['serve'], ['tenant', 'create', '--name', 'Misplaced']]) {
+      const ended = await command(args, {
+        EVENTSTORE_URL: store.url,
+        STREAM_PREFIX: 'other.',
+        DATA_DIR: folder,
+        PORT: '0',
+        OPS_PORT: '0',
+      });
+      expect(ended.code).toBe(1);
+      expect(ended.stderr).toMatch(
+        /STREAM_PREFIX="other\.".*Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR\..*move the folder.*\[read_models_of_another_log\]/,
+      );
+    }
+    expect(store.log.records).toHaveLength(records);
+    expect(readdirSync(folder).toSorted()).toEqual(files);
+  });
+});
