@@ -86,7 +86,7 @@ describe('a tenant whose stream was removed from the event store', () => {
       expect(again.code).toBe(1);
       expect(again.stderr).toContain('[tenant_unreadable]');
       expect(store.log.ofStream(stream)).toHaveLength(before);
-      const others = ['--tenant', other['id'] ?? '', '--name', 'Fine', '--type', 'management'];
+      const others = ['--tenant', other['tenant_id'] ?? '', '--name', 'Fine', '--type', 'management'];
       expect((await command(['application', 'create', ...others], env(store, folder))).code).toBe(0);
     },
     60_000,
