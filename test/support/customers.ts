@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { freshKey } from '../../src/cli/application-commands';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';
@@ -21,13 +23,51 @@ export interface Customer {
 export const idsOf = ({ json }: Answered): readonly string[] =>
   json.data.map((row: { id: string }) => row.id);
 
-export const customerOf = async (service: () => Service, by: Beside): Promise<Customer> => {
+const PERMISSIONS = ['log:read', 'report:read', 'tenant:update'];
+
+interface Made {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly id: string;
+}
+
+const madeNow = async (by: Beside): Promise<Made> => {
   const { tenantId } = await by.newTenant();
-  const permissions = ['log:read', 'report:read', 'tenant:update'];
-  const { key, id } = await by.newApplication(tenantId, 'management', ...permissions);
+  return { tenantId, ...(await by.newApplication(tenantId, 'management', ...PERMISSIONS)) };
+};
+
+/** Its events lie in the log as they were recorded at an earlier time. */
+const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> => {
+  const recordedAt = new Date(since).toISOString();
+  const [tenantId, id] = [randomUUID(), randomUUID()];
+  const { key, wish } = freshKey(tenantId);
+  const settings = { fingerprintTokens: false, deduplicateTokens: false };
+  const application = {
+    applicationId: id,
+    name: 'A',
+    applicationType: 'management',
+    permissions: PERMISSIONS,
+  };
+  const events = [
+    { type: 'TenantCreated', data: { name: 'T', ownerId: id, settings, includedMonthlyActiveTokens: 0 } },
+    { type: 'ApplicationCreated', data: application },
+    { type: 'KeyAdded', data: { keyId: wish.keyId, applicationId: id, digest: wish.digest } },
+  ].map((event) => ({ id: randomUUID(), ...event, metadata: { version: 1, at: recordedAt }, recordedAt }));
+  await log.append(streams.tenant(tenantId), events, 'no_stream', 5_000);
+  return { tenantId, key, id };
+};
+
+/** With a time: what happens to it later may have been recorded at any time from then on. */
+export const customerOf = async (service: () => Service, by: Beside, since?: string): Promise<Customer> => {
+  const { tenantId, key, id } = await (since === undefined ? madeNow(by) : madeAt(by, since));
   const get: Customer['get'] = (query = '', more = {}) =>
     ask(`${service().url}/logs${query}`, { key, ...more });
   const total = async (): Promise<number> => (await get()).json.pagination.total_items;
+  if (since !== undefined)
+    await until(async () => {
+      const { status, json } = await get();
+      return status === 200 && json.pagination.total_items === 3;
+    });
   return {
     tenantId,
     key,
