@@ -71,7 +71,8 @@ describe('a server whose event log is in an event store', () => {
   it('never shows the password', async () => {
     const env = { DATA_DIR: freshFolder(), EVENTSTORE_WAIT_SECONDS: '0' };
     const url = 'esdb://admin:topsecret@127.0.0.1:1?tls=false';
-    const ended = await command(['status'], { ...env, EVENTSTORE_URL: url });
+    const create = ['tenant', 'create', '--name', 'Acme'];
+    const ended = await command(create, { ...env, EVENTSTORE_URL: url });
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(
       /^tenant-ledger: The event store at 127.0.0.1:1 was not there within 0 s\..*\[log_unavailable\]\n$/,

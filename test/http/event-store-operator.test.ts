@@ -204,7 +204,7 @@ describe('an operator whose event log is in an event store', () => {
     const store = await aStore();
     store.gate.freeze();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
-    const child = spawnProgram(['status'], env);
+    const child = spawnProgram(['tenant', 'create', '--name', 'Acme'], env);
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     const ended = once(child, 'close');
