@@ -59,7 +59,8 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
     setBack: async () => setBack(path, copy),
     grow: () =>
       changed(
-        `INSERT INTO events SELECT position + 1000, 'other', position, 'x' || position, type, data, metadata, recorded_at FROM events`,
+        `INSERT INTO events (position, stream, revision, id, type, data, metadata, recorded_at)
+         SELECT position + 1000, 'other', position, 'x' || position, type, data, metadata, recorded_at FROM events`,
       ),
     close: async () => undefined,
   };
