@@ -69,7 +69,9 @@ describe('tenant-ledger log copy', () => {
     db.close();
     const found = await run.run('log copy', '--from', from, '--to', to, '--json');
     expect(found).toMatchObject({ code: 1, stdout: '' });
-    expect(found.stderr).toMatch(/"code":"copy_differs",.*event number 1200 is .* They differ in: type, data\."/);
+    expect(found.stderr).toMatch(
+      /"code":"copy_differs",.*event number 1200 is .* They differ in: type, data\."/,
+    );
     expect(found.stderr).toContain('(\\u001b[31mRed, revision ');
     expect(found.stderr).not.toContain('\u001b');
   });
