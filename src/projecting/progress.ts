@@ -64,7 +64,9 @@ export const progress = (): Progress => {
       let askedAt = -Infinity;
       // Mostly it is shown a moment later, and looked at then.
       for (let mayLook = withinMs <= 0; ; mayLook = true) {
-        const asking = monotonicMs() - askedAt >= POLL_MS;
+        // When the time is up, only what is known already counts.
+        const isOver = withinMs > 0 && monotonicMs() >= end;
+        const asking = !isOver && monotonicMs() - askedAt >= POLL_MS;
         if (asking) askedAt = monotonicMs();
         const before = namesOf(shown());
         const isShown = await allShow(shown(), position, asking);
