@@ -11,16 +11,16 @@ export interface Freshness {
   /**
    * Does the generation show everything that was in the log at this time (on the clock of this thread) or later?
    * - `behind`: it does not, or this cannot be shown yet.
-   * - `away`: the log does not answer.
+   * - `away`: the log does not answer within a moment; with a deadline (on the monotonic clock), not before that.
    */
-  shows(generation: Generation, since: number): Promise<Shown>;
+  shows(generation: Generation, since: number, deadline?: number): Promise<Shown>;
   /** When the log last answered. */
   answeredAt(): number;
 }
 
 export type Shown = 'shown' | 'behind' | 'away';
 
-/** A log that takes longer than this counts as away. While it is asked nobody else waits for it. */
+/** A log that takes longer than this counts as away, for those who can do without it. Nobody else waits meanwhile. */
 const ANSWER_MS = 300;
 
 /** A proof is renewed at this age, while the one before it still counts. */
@@ -68,12 +68,13 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
     return true;
   };
 
+  const soon = (): number => monotonicMs() + ANSWER_MS - (threadMs() - heads.current().at);
+
   /** True: the log answered a question that was asked at this time or later. */
-  const askedSince = async (since: number): Promise<boolean> => {
+  const askedSince = async (since: number, deadline: number): Promise<boolean> => {
     const late = (): Error => new Error('The log does not answer.');
     try {
-      const asked = threadMs() - heads.current().at;
-      await beforeDeadline(heads.since(since), monotonicMs() + ANSWER_MS - asked, late);
+      await beforeDeadline(heads.since(since), deadline, late);
       return true;
     } catch {
       return false;
@@ -81,14 +82,14 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   };
 
   return {
-    shows: async (generation, since) => {
+    shows: async (generation, since, deadline) => {
       if (isProven(generation, since)) {
         if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
         return 'shown';
       }
       if (await prove(generation, since)) return 'shown';
       if (goal !== undefined && goal.at >= since) return 'behind';
-      if (!(await askedSince(since))) return 'away';
+      if (!(await askedSince(since, deadline ?? soon()))) return 'away';
       return (await prove(generation, since)) ? 'shown' : 'behind';
     },
     answeredAt: () => answeredAt,

@@ -108,9 +108,9 @@ export const keyCheck = (parts: KeyCheckParts): KeyCheck => {
     return record;
   };
 
-  const find = async (key: CheckedKey, since: number): Promise<Found> => {
+  const find = async (key: CheckedKey, since: number, deadline?: number): Promise<Found> => {
     const generation = applications();
-    const shown = await fresh.shows(generation, since);
+    const shown = await fresh.shows(generation, since, deadline);
     if (shown === 'away') return withoutLog(generation, key);
     const record = shown === 'shown' ? await fromReadModel(generation, key) : undefined;
     return { record: record ?? (await fromStream(generation, key, since)), isProven: true };
@@ -146,7 +146,7 @@ export const keyCheck = (parts: KeyCheckParts): KeyCheck => {
   };
 
   const atHead = (key: CheckedKey): Promise<KeyStanding> =>
-    orFolded(key, async () => provenOrAway(await find(key, threadMs()), key.at));
+    orFolded(key, async () => provenOrAway(await find(key, threadMs(), key.deadline), key.at));
 
   return {
     atHead,

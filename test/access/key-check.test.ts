@@ -337,8 +337,29 @@ describe('while the log does not answer', () => {
     expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
     expect(ms).toBeLessThan(250);
     expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
-    expect(await refusedWith(one.check.forWriting(checked(unknown)))).toBe('log_unavailable');
-    expect(await refusedWith(one.check.atHead(checked(one.key)))).toBe('log_unavailable');
+    const brief = (key: KnownKey): CheckedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
+    expect(await refusedWith(one.check.forWriting(brief(unknown)))).toBe('log_unavailable');
+    expect(await refusedWith(one.check.atHead(brief(one.key)))).toBe('log_unavailable');
+  });
+
+  it('for a while, who needs it waits for it until the deadline', async () => {
+    const answer = signal();
+    let isSlow = false;
+    const around = (log: EventLog): EventLog => ({
+      ...log,
+      head: async () => {
+        if (isSlow) await answer.given;
+        return log.head();
+      },
+    });
+    const { customer, project, check } = await world({ around });
+    const key = await customer();
+    await project();
+    isSlow = true;
+    const waiting = check.atHead(checked(other(key)));
+    await until(async () => (await check.forReading(checked(key))).status === 'good');
+    answer.give();
+    expect((await waiting).status).toBe('unknown');
   });
 
   it.each(['silent', 'failing'] as const)('(%s) for longer than agreed, reads are refused', async (how) => {
