@@ -35,12 +35,15 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
   };
 };
 
+/** So much of the time is kept back for the answer itself. */
+const ANSWER_MS = 50;
+
 /**
  * A write is answered when the read models show it. If they do not by the time that an answer is due, it is durable all
  * the same, and says so; while the service starts no read is answered, so nothing is waited for.
  */
 const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
-  const left = parts.isReady() ? Math.max(0, ctx.state.deadline - monotonicMs()) : 0;
+  const left = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
   const shown = await parts
     .reached(position, left)
     .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))

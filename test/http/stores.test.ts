@@ -81,7 +81,7 @@ describe('stores', () => {
       expect([value.status, value.json.name]).toEqual([200, 'Pending']);
       expect(value.headers.get('svc-read-pending')).toBe('true');
       expect(ms).toBeGreaterThan(1_800);
-      expect(ms).toBeLessThan(2_000);
+      expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
       expect(await by.count()).toBe(before + 1);
       expect((await call()).json.name).toBe('Acme');
     });
@@ -100,7 +100,7 @@ describe('stores', () => {
       log.close();
       expect([value.status, value.headers.get('svc-read-pending')]).toEqual([200, 'true']);
       expect(ms).toBeGreaterThan(1_000);
-      expect(ms).toBeLessThan(2_000);
+      expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
     });
   });
 
