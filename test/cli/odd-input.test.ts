@@ -19,6 +19,7 @@ it('shows the control characters of a name instead of obeying them, but not in J
 
 it('says in a sentence why a file of facts cannot be read', async () => {
   const operator = operatorAt(freshFolder());
+  await operator.json('tenant create --name A');
   const missing = join(operator.folder, 'missing.ndjson');
   expect(await operator.run(`ingest ${missing}`)).toMatchObject({
     code: 1,

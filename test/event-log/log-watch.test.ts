@@ -182,9 +182,9 @@ describe.each(['SQLite', 'the event store'])(
             20_000,
           ));
       };
-      await Promise.all(Array.from({ length: 6 }, write));
+      do await Promise.all(Array.from({ length: 6 }, write));
+      while (looks < 20);
       expect(await app.projecting.reached(last, 20_000)).toBe(true);
-      expect(looks).toBeGreaterThan(20);
       expect({ reports, setBack: watch.setBack(), missing: watch.missing() }).toEqual({ reports: [] });
     }, 60_000);
   },
