@@ -54,6 +54,7 @@ describe('tenant-ledger logs', () => {
   let tenant: string;
   let ids: readonly string[];
   beforeAll(async () => {
+    await operator.json('tenant create --name Another');
     tenant = await tenantMadeAt(folder, '2020-01-01T00:00:00.000Z');
     const told: readonly (readonly [string, string, string])[] = [
       ['TokenCreated', 'a', '2021-01-31T10:00:00.000Z'],

@@ -4,6 +4,7 @@ import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
+import { SQLITE_LOG } from '../support/log-under-test';
 import { expectProblem } from '../support/problem';
 import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -54,7 +55,7 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
     db.close();
   };
   return {
-    env: { DATA_DIR: folder },
+    env: { DATA_DIR: folder, ...SQLITE_LOG },
     keep: () => changed(`VACUUM INTO '${copy}'`),
     setBack: async () => setBack(path, copy),
     grow: () =>

@@ -1,16 +1,14 @@
 import { EXAMPLE, folderOfRelease010, keysOfRelease010 as keys } from '../support/earlier-folder';
 import { ask } from '../support/http';
+import { SQLITE_LOG } from '../support/log-under-test';
 import { command, startService, type Service } from '../support/service';
-
-/** It has its own event log, wherever the other stories keep theirs. */
-const OWN_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
 
 describe('a data folder that release 0.1.0 has left', () => {
   let service: Service;
   const get = (path: string, key = keys.example) => ask(`${service.url}${path}`, { key });
 
   beforeAll(async () => {
-    service = await startService({ DATA_DIR: folderOfRelease010(), ...OWN_LOG });
+    service = await startService({ DATA_DIR: folderOfRelease010(), ...SQLITE_LOG });
   });
   afterAll(() => service.stop());
 
@@ -59,7 +57,7 @@ describe('a data folder that release 0.1.0 has left', () => {
   });
 
   it('is shown by the commands, and verifies', async () => {
-    const env = { DATA_DIR: service.folder, ...OWN_LOG };
+    const env = { DATA_DIR: service.folder, ...SQLITE_LOG };
     const list = await command(['tenant', 'list', '--json'], env);
     expect(JSON.parse(list.stdout)).toHaveLength(3);
     const { code, stderr } = await command(['projections', 'verify'], env);

@@ -15,6 +15,9 @@ export const logOf = (folder: string): Readonly<Record<string, string>> => {
   return { EVENTSTORE_URL: url, STREAM_PREFIX: `test-${name}.` };
 };
 
+/** For programs whose folder holds their event log, wherever the others of the test keep theirs. */
+export const SQLITE_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
+
 /** The app on a folder, as a program of the test opens it. */
 export const openAppIn = (
   folder: string,
