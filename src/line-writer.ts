@@ -83,11 +83,13 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
     writeBacklog();
   };
 
+  const isBehind = (): boolean => backlog.length > 0 || lost > 0;
+
   const tryAgain = (): void => {
     retry = undefined;
     writeBacklog();
     reportLost();
-    if (backlog.length > 0) tryLater();
+    if (isBehind()) tryLater();
   };
 
   const tryLater = (): void => {
@@ -96,7 +98,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
 
   process.on('exit', () => {
     let since = monotonicMs();
-    while (backlog.length > 0 && monotonicMs() - since < LAST_WAIT_MS) {
+    while (isBehind() && monotonicMs() - since < LAST_WAIT_MS) {
       const before = backlogBytes;
       writeBacklog();
       reportLost();
@@ -114,7 +116,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
         const rest = tryToWrite(bytes);
         if (rest.length > 0) keep(rest);
       }
-      if (backlog.length > 0) tryLater();
+      if (isBehind()) tryLater();
     },
   };
 };

@@ -22,5 +22,5 @@ opening.catch((error: unknown) => {
 
 port.on('message', () => {
   port.close();
-  void opening.then((projector) => projector.close());
+  void opening.then((projector) => projector.close()).catch(() => undefined);
 });

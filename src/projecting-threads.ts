@@ -42,6 +42,8 @@ const groups: readonly Group[] = [
 ];
 
 const RESTART_MS = 500;
+/** One that waits for a store that is away is not waited for. It loses nothing: commits are whole or not there. */
+const END_MS = 5_000;
 
 /** Projects in threads of their own, so that nothing that is projected makes those wait who ask over HTTP. */
 export const projectingThreads =
@@ -69,13 +71,18 @@ export const projectingThreads =
           workerData: assignment,
           resourceLimits: { maxYoungGenerationSizeMb: nurseryMb },
         });
-        const close = (): void => worker.postMessage('close');
+        let end: NodeJS.Timeout | undefined;
+        const close = (): void => {
+          worker.postMessage('close');
+          end = setTimeout(() => void worker.terminate(), END_MS).unref();
+        };
         ending.signal.addEventListener('abort', close);
         worker.on('message', receive);
         worker.on('error', (error) =>
           onTrouble(`The thread that projects ${names.join(' and ')} died and is started again.`, error),
         );
         worker.on('exit', () => {
+          clearTimeout(end);
           ending.signal.removeEventListener('abort', close);
           resolve();
         });

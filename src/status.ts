@@ -1,5 +1,5 @@
 import type { App } from './app';
-import { monotonicMs } from './clock';
+import { monotonicMs, pause } from './clock';
 import type { EventLog, Position } from './event-log/event-log';
 import { generationName } from './read-models/read-models';
 import type { ParkedTenant } from './projecting/fold-batch';
@@ -42,6 +42,7 @@ export interface UnreadableTenant {
 
 const MOST_SHOWN = 100;
 const LOOK_MS = 1_000;
+const BRIEF_MS = 200;
 
 interface Lag {
   readonly lag_events: number;
@@ -101,19 +102,40 @@ const statusOf = async (
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-export const ledgerStatus = async ({
-  log,
-  ledger,
-  projecting,
-  store,
-  watch,
-}: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> }) => {
+/** Asks about one tenant after the other whether its stream can be read: a refusal is then among `unreadable`. */
+export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
+
+export const lookAtAll: LookAt = async (ledger, tenants) => {
+  const known = new Set(ledger.unreadable().map(({ more }) => more['tenantId']));
+  for (const tenantId of tenants)
+    if (!known.has(tenantId))
+      await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
+};
+
+/** The same, but nobody waits for long: what takes longer goes on, and shows the next time. */
+export const lookBriefly = (): LookAt => {
+  let looking: Promise<void> | undefined;
+  return async (ledger, tenants) => {
+    looking ??= lookAtAll(ledger, tenants).finally(() => (looking = undefined));
+    await Promise.race([looking, pause(BRIEF_MS)]);
+  };
+};
+
+export const ledgerStatus = async (
+  {
+    log,
+    ledger,
+    projecting,
+    store,
+    watch,
+  }: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> },
+  look: LookAt = lookAtAll,
+) => {
   const head = (await log.head())?.position;
   const lagAt = lags(log, head);
   const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
   const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
-  for (const tenantId of suspects)
-    await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
+  await look(ledger, suspects);
   const trouble = watch.missing()?.message;
   const status: LedgerStatus = {
     log: {

@@ -32,6 +32,9 @@ export interface Tail {
 /** Of all tails together, in events: the least recently read are dropped, and read again when they are needed. */
 const MOST_EVENTS = 100_000;
 
+/** An empty one is not free: whoever makes up keys can ask for any number of tenants that are not there. */
+const costOf = ({ size }: Tail): number => size + 1;
+
 const emptyTail = (after: number, at: number): Tail => ({
   after,
   upTo: after,
@@ -46,14 +49,15 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
   let events = 0;
 
   const drop = (tenantId: string): void => {
-    events -= tails.get(tenantId)?.size ?? 0;
+    const dropped = tails.get(tenantId);
+    if (dropped !== undefined) events -= costOf(dropped);
     tails.delete(tenantId);
   };
 
   const keep = (tenantId: string, tail: Tail): Tail => {
     drop(tenantId);
     tails.set(tenantId, tail);
-    events += tail.size;
+    events += costOf(tail);
     for (const oldest of tails.keys()) {
       if (events <= MOST_EVENTS || oldest === tenantId) break;
       drop(oldest);

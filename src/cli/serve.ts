@@ -1,6 +1,7 @@
 import { keyCheck } from '../access/key-check';
 import { openApp, programVersion, type App } from '../app';
 import { storeOf } from '../log-address';
+import { pause } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import { openToOthers } from '../data-folder';
 import type { Position } from '../event-log/event-log';
@@ -18,7 +19,7 @@ import { makeLogger } from '../logger';
 import { parkedNotices } from '../parked-notices';
 import { projectingThreads } from '../projecting-threads';
 import { remembering } from '../read-models/remembering';
-import { ledgerStatus } from '../status';
+import { ledgerStatus, lookBriefly } from '../status';
 import { firstKey, welcome } from './welcome';
 
 type Phase = 'starting' | 'ready' | 'stopping';
@@ -34,6 +35,7 @@ type Logger = Awaited<ReturnType<typeof makeLogger>>;
 /** A second signal does not wait. */
 const IMPATIENT_EXIT = 130;
 
+const LONGEST_LOOK_MS = 1_000;
 const CATCH_UP_SLICE_MS = 250;
 
 const openLimits = ({ RATE_LIMITS }: Configuration, logger: Logger): RateLimits =>
@@ -70,7 +72,9 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     ...readers,
     upToDate: async () => {
       await readers.upToDate();
-      await projecting.upToDate();
+      const looking = projecting.upToDate();
+      // A store that does not answer must not hold up what can be answered without it.
+      if (looking !== undefined) await Promise.race([looking, pause(LONGEST_LOOK_MS)]);
     },
     reached: projecting.reached,
     isParked: projecting.isParked,
@@ -106,13 +110,14 @@ const openOperations = (
 ): Promise<Listener> => {
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
+  const look = lookBriefly();
   const listener = operations({
     phase: () => life.phase,
     waitingFor: () => (opened() === undefined ? `the event log ${storeOf(configuration)}` : undefined),
     status: async () => {
       const app = opened() as App;
       await app.mustBeWritable();
-      return ledgerStatus(app);
+      return ledgerStatus(app, look);
     },
     setBack: () => opened()?.watch.setBack(),
     limits: limits.status,

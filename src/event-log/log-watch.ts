@@ -133,8 +133,9 @@ export const logWatch = ({
 
   /** What is known comes first: it was in the log before the log is asked for it. */
   const lookOnce = async (): Promise<void> => {
+    // Read models that cannot be read say nothing about the log.
+    known = later(await checkpoint().catch(() => undefined), known);
     try {
-      known = later(await checkpoint(), known);
       const found = await log.continuity(known);
       back();
       judge(found);

@@ -28,15 +28,18 @@ const parseInPieces = (socket: Socket, queue: Queue): void => {
   const [parse] = socket.listeners('data') as Parse[];
   if (parse === undefined) return;
   const mustWait = (): boolean => queue.waiting.length > 0 || socket.isPaused() || socket.destroyed;
-  socket.off('data', parse);
-  socket.on('data', (chunk: Buffer) => {
+  // With a CONNECT the server lets go of the socket, and its parser may soon be another connection's.
+  const isOurs = (): boolean => socket.listeners('data').includes(take);
+  const take = (chunk: Buffer): void => {
     let at = 0;
-    for (; at < chunk.length && !mustWait(); at += PIECE_BYTES)
+    for (; at < chunk.length && !mustWait() && isOurs(); at += PIECE_BYTES)
       parse(at === 0 && chunk.length <= PIECE_BYTES ? chunk : chunk.subarray(at, at + PIECE_BYTES));
-    if (at >= chunk.length || socket.destroyed) return;
+    if (at >= chunk.length || socket.destroyed || !isOurs()) return;
     socket.pause();
     socket.unshift(chunk.subarray(at));
-  });
+  };
+  socket.off('data', parse);
+  socket.on('data', take);
 };
 
 /**

@@ -85,8 +85,10 @@ export const cachedFolds = (
     } catch (thrown) {
       const isLost = codeOf(thrown) === 'history_missing';
       const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
-      drop(tenantId);
-      if (codeOf(error) === 'tenant_unreadable') broken.set(tenantId, error as Fault);
+      if (codeOf(error) === 'tenant_unreadable') {
+        drop(tenantId);
+        broken.set(tenantId, error as Fault);
+      }
       throw error;
     }
   };
