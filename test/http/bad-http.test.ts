@@ -316,6 +316,18 @@ describe('bad HTTP', () => {
     expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
   });
 
+  it('requests behind a CONNECT, in the same packet, end neither listener', async () => {
+    const start = `CONNECT example.com:80 HTTP/1.1\r\n${HOST}Pad: `;
+    const connect = `${start}${'p'.repeat(1_024 - start.length - 4)}\r\n\r\n`;
+    for (const url of [service.url, service.operationsUrl]) {
+      const { socket, closed, received } = converse(url);
+      socket.write(`${connect}${`GET /livez HTTP/1.1\r\n${HOST}\r\n`.repeat(100)}`);
+      await closed;
+      expect(answersIn(received()).map((answered) => answered.status)).toEqual([400]);
+    }
+    expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
+  });
+
   it('garbage behind a good request does not take its answer away', async () => {
     const answers = await sendRaw(
       service.url,

@@ -183,21 +183,6 @@ describe('requests that are sent without waiting for answers', () => {
     expect(answers.map(({ status }) => status)).toEqual([...numbers(40).map(() => 200), 400]);
   });
 
-  it('are not parsed any more after a CONNECT, however much comes with it', async () => {
-    const start = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\nPad: ';
-    const connect = `${start}${'p'.repeat(1_024 - start.length - 4)}\r\n\r\n`;
-    expect(connect).toHaveLength(1_024);
-    const talk = converse(listener.url);
-    talk.socket.write(
-      `${connect}${numbers(40)
-        .map((at) => put(at, 'z'))
-        .join('')}`,
-    );
-    await talk.closed;
-    expect(answersIn(talk.received()).map(({ status }) => status)).toEqual([400]);
-    expect(begun).toEqual([]);
-  });
-
   it('are never begun when their connection is gone before their turn', async () => {
     const { given, give } = signal();
     hold = given;

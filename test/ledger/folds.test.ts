@@ -55,6 +55,15 @@ describe('a folded tenant', () => {
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
+  it('stays known while the log is away for a moment: a revocation that was seen is not forgotten', async () => {
+    const one = await openLedger(freshFolder());
+    const customer = await makeCustomer(one);
+    await atHead(one, customer);
+    await one.log.close();
+    await expect(atHead(one, customer)).rejects.toMatchObject({ code: 'log_unavailable' });
+    expect(one.folds.peek(customer.tenantId)).toBeDefined();
+  });
+
   it.each([1, 499, 500, 501, 1_400])(
     'with %i keys comes back from its parts, which are small',
     async (keys) => {
