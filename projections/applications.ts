@@ -106,7 +106,7 @@ const keyOf = ({
 });
 
 /**
- * What the read model says about a key (its `standingOf` is what the tenant's stream says), and what the tenant's stream says since, if that is given. Everything is read
+ * What the read model says about a key and, where it is given, what the tenant's stream says since. Everything is read
  * after the call: none of it is older than that.
  */
 export const findKeyRecord = async (

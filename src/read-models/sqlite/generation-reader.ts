@@ -236,5 +236,3 @@ export const generationReader = (db: Database, collections: readonly Collection[
     forget: (): void => numbers.clear(),
   };
 };
-
-export type GenerationReader = ReturnType<typeof generationReader>;

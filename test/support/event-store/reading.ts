@@ -78,7 +78,7 @@ const placeIn = (
   const revision = Number(from?.getRevision() ?? 0);
   const at = records.findIndex((record) => record.revision >= revision);
   if (at < 0) return { records, first: backwards ? last : records.length };
-  // [source] Backwards from a revision that is not there: from the one before it.
+  // [unseen] Backwards from a revision that is not there: from the one before it.
   return { records, first: backwards && records[at]?.revision !== revision ? at - 1 : at };
 };
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 
 /**
  * What the stand-in server remembers. It imitates EventStoreDB 23.10 and shares nothing with the adapter. Where each
- * behaviour is known from: [seen] on a running 23.10.8, or [source] read in its public source (branch oss-v23.10).
+ * behaviour is known from: [seen] on a running 23.10.8, [source] read in its public source (branch oss-v23.10),
+ * or [unseen] as it is described, not looked up in the source and not tried on a node.
  */
 export interface StoredRecord {
   readonly stream: string;
@@ -45,13 +46,13 @@ export interface StoredLog {
   indexAt(position: bigint): number | undefined;
   /** An older copy is put in its place: only the first so many records are left. */
   restore(count: number): void;
-  /** [source] Hides a stream: it reads as not found, and an append begins behind what was there. */
+  /** [unseen] Hides a stream: it reads as not found, and an append begins behind what was there. */
   softDelete(stream: string): void;
-  /** [source] Ends a stream for ever. */
+  /** [unseen] Ends a stream for ever. */
   tombstone(stream: string): void;
-  /** [source] `$tb`: what is before this revision is not read any more. */
+  /** [unseen] `$tb`: what is before this revision is not read any more. */
   truncate(stream: string, before: number): void;
-  /** [source] Removes a record for good, as scavenging does with what is deleted; $all goes on behind it. */
+  /** [unseen] Removes a record for good, as scavenging does with what is deleted; $all goes on behind it. */
   scavenge(id: string): void;
   /** What can be read of a stream now. */
   find(stream: string): Found;
@@ -106,7 +107,7 @@ export const storedLog = (begin = 0n): StoredLog => {
 
   const isSoftDeleted = (stream: string): boolean => truncated.get(stream) === Infinity;
 
-  /** [source] Metadata is a stream of its own; `$tb` of a deleted stream is the largest number there is. */
+  /** [unseen] Metadata is a stream of its own; `$tb` of a deleted stream is the largest number there is. */
   const setTruncation = (stream: string, before: number): void => {
     truncated.set(stream, before);
     const tb = before === Infinity ? '9223372036854775807' : String(before);
@@ -126,7 +127,7 @@ export const storedLog = (begin = 0n): StoredLog => {
       const own = streams.get(stream) ?? [];
       const actual = own.at(-1)?.revision ?? -1;
       if (tombstones.has(stream)) return { kind: 'deleted' };
-      // [source] To a deleted stream both "no stream" and its last revision may append; it goes on behind what was there.
+      // [unseen] To a deleted stream both "no stream" and its last revision may append; it goes on behind what was there.
       const revived = isSoftDeleted(stream) && (expected === 'no_stream' || Number(expected) === actual);
       const wanted = typeof expected === 'bigint' ? Number(expected) : expected === 'no_stream' ? -1 : actual;
       if (expected === 'stream_exists' && actual < 0) return { kind: 'wrong_revision', actual };
