@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { ledgerStatus } from '../status';
 import { jsonOption } from './arguments';
 import { atDesk } from './desk';
-import { printJson, printRecord, printTable } from './output';
+import { printJson, printRecord, printTable, say } from './output';
 
 export const statusCommand = (): Command =>
   new Command('status')
@@ -13,6 +13,11 @@ export const statusCommand = (): Command =>
     .action((options: { json?: boolean }) =>
       atDesk(async ({ app }) => {
         const status = await ledgerStatus(app);
+        const incomplete = (await app.log.incompleteStreams?.()) ?? [];
+        for (const { stream, events, lastRevision } of incomplete)
+          say(
+            `Events are missing from the log: the stream ${stream} has ${events} of the ${lastRevision + 1} events up to its last one. "tenant-ledger log verify" says which are missing.`,
+          );
         const isBlocked = [status.decisions, ...status.projections].some(({ parked }) => parked.length > 0);
         if (isBlocked) process.exitCode = 1;
         if (options.json === true) return printJson(status);

@@ -49,6 +49,9 @@ export interface EventLog {
   /** The last event's position and id, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
+  /** The streams that lack events before their last one. Left out by a log that would have to be read whole for it. */
+  readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
+
   /** How many events lie after one position, up to and with another; an estimate where counting would mean reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
@@ -81,6 +84,12 @@ export interface Head {
  * - `replaced`: the log that was opened is not there any more; another one or none is in its place.
  */
 export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
+
+export interface IncompleteStream {
+  readonly stream: string;
+  readonly events: number;
+  readonly lastRevision: number;
+}
 
 export interface ReadFrom {
   readonly after?: Position | undefined;

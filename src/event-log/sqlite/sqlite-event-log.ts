@@ -23,6 +23,8 @@ import { findLog, logMissing, mustBeOurLog } from './whole-log';
 
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
+/** There may be many; `log verify` names them all. */
+const MOST_INCOMPLETE = 100;
 
 /** What the appending thread says itself; anything else is trouble with the file. */
 const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -105,6 +107,10 @@ export const sqliteEventLog = async (
   const head = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
 
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
+  const incomplete = db.prepare(
+    `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
+     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MOST_INCOMPLETE}`,
+  );
   const file = fileAt(path);
   const readIdentity = (): string | undefined => (identity.get() as { value: string } | undefined)?.value;
   const madeAs = readIdentity();
@@ -144,6 +150,7 @@ export const sqliteEventLog = async (
       const row = head.get() as { position: number; id: string } | undefined;
       return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
     },
+    incompleteStreams: async () => incomplete.all(),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     continuity,
     eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
