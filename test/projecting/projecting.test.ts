@@ -72,11 +72,12 @@ describe('a projecting process', () => {
 
   it('has the lease alone: the other waits, and takes over when it stops', async () => {
     const { log, process, nameIn } = await prepared();
-    await log.tell(STREAM, created('first'));
+    const { position: first } = await log.tell(STREAM, created('first'));
     const [one, two] = [await process(), await process()];
     expect(await one.holder()).toBeUndefined();
     await one.start();
-    await until(async () => (await one.holder()) !== undefined);
+    // It projects only once it has tried for every lease.
+    expect(await one.reached(first, LONG)).toBe(true);
     const holder = await two.holder();
     await two.start();
     const { position } = await log.tell(STREAM, updated('second'));
