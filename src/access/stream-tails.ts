@@ -1,6 +1,6 @@
 import { changesAfter, noChanges, type AccessChanges } from '../domain/access-changes';
 import type { Recorded, TenantEvent } from '../domain/events';
-import type { EventLog, LoggedEvent } from '../event-log/event-log';
+import type { EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { tenantEventOf } from '../ledger/fold';
 import { sharedRuns, type SharedRuns } from './shared-runs';
@@ -46,45 +46,41 @@ const emptyTail = (after: number, at: number): Tail => ({
 export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams): StreamTails => {
   const tails = new Map<string, Tail>();
   const reading = new Map<string, SharedRuns<Tail>>();
-  let events = 0;
+  let cost = 0;
 
   const drop = (tenantId: string): void => {
     const dropped = tails.get(tenantId);
-    if (dropped !== undefined) events -= costOf(dropped);
+    if (dropped !== undefined) cost -= costOf(dropped);
     tails.delete(tenantId);
   };
 
   const keep = (tenantId: string, tail: Tail): Tail => {
     drop(tenantId);
     tails.set(tenantId, tail);
-    events += costOf(tail);
+    cost += costOf(tail);
     for (const oldest of tails.keys()) {
-      if (events <= MOST_EVENTS || oldest === tenantId) break;
+      if (cost <= MOST_EVENTS || oldest === tenantId) break;
       drop(oldest);
     }
     return tail;
-  };
-
-  const takeOn = (tail: Tail, batch: readonly LoggedEvent[], tenantId: string): Tail => {
-    const decoded: Recorded<TenantEvent>[] = [];
-    for (const logged of batch)
-      decoded.push(tenantEventOf(logged, tail.upTo + decoded.length, tenantId, streams));
-    return {
-      ...tail,
-      upTo: tail.upTo + decoded.length,
-      size: tail.size + decoded.length,
-      changes: changesAfter(tail.changes, decoded),
-    };
   };
 
   /** Goes on from what was read before; only what came since is read. */
   const readOn = async (tenantId: string, after: number, at: number): Promise<Tail> => {
     const known = tails.get(tenantId);
     const fits = known !== undefined && known.after <= after && after <= known.upTo;
-    let tail = fits ? { ...known, at } : emptyTail(after, at);
+    const tail = fits ? { ...known, at } : emptyTail(after, at);
+    const events: Recorded<TenantEvent>[] = [];
     for await (const batch of log.readStream(streams.tenant(tenantId), tail.upTo))
-      tail = takeOn(tail, batch, tenantId);
-    return keep(tenantId, tail);
+      for (const logged of batch)
+        events.push(tenantEventOf(logged, tail.upTo + events.length, tenantId, streams));
+    if (events.length === 0) return keep(tenantId, tail);
+    return keep(tenantId, {
+      ...tail,
+      upTo: tail.upTo + events.length,
+      size: tail.size + events.length,
+      changes: changesAfter(tail.changes, events),
+    });
   };
 
   return {
