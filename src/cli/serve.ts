@@ -4,6 +4,7 @@ import { storeOf } from '../log-address';
 import { pause } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import { openToOthers } from '../data-folder';
+import { compileTenantSchemas } from '../event-log/decode';
 import type { Position } from '../event-log/event-log';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
@@ -182,7 +183,9 @@ export const serve = async (): Promise<void> => {
     listeners.push(ops);
     onSignals(logger, stop);
     const elsewhere = projectingThreads(configuration, onProjecting, notices.parked);
+    const compiling = compileTenantSchemas();
     const opened = await openApp(configuration, report, elsewhere);
+    await compiling;
     app = opened;
     notices.watch(opened.ledger.unreadable);
     const exposed = openToOthers(configuration.DATA_DIR);
