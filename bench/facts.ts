@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { App } from '../src/app';
+import type { App } from '../src/app/app';
 import { factTypes } from '../src/domain/facts';
 
 const TENANTS = 10;

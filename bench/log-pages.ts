@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
-import { openApp, type App } from '../src/app';
+import { openApp, type App } from '../src/app/app';
 import { freshKey } from '../src/cli/application-commands';
 import { operatorCaller } from '../src/cli/desk';
 import { monotonicMs } from '../src/clock';
@@ -11,7 +11,7 @@ import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
-import { projectingThreads } from '../src/projecting-threads';
+import { projectingThreads } from '../src/app/projecting-workers';
 import { startServer } from './processes';
 
 /**

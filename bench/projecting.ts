@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openApp } from '../src/app';
+import { openApp } from '../src/app/app';
 import { readConfiguration } from '../src/configuration';
-import { projectingThreads } from '../src/projecting-threads';
+import { projectingThreads } from '../src/app/projecting-workers';
 import { appendFacts, seconds } from './facts';
 
 /**

@@ -2,11 +2,11 @@ import { closeSync, fsyncSync, mkdtempSync, openSync, readdirSync, rmSync } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projections } from '../projections/projections';
-import { openApp, type App } from '../src/app';
+import { openApp, type App } from '../src/app/app';
 import { readConfiguration } from '../src/configuration';
 import type { RebuildStep } from '../src/projecting/rebuild';
 import { generationName } from '../src/read-models/read-models';
-import { rebuildInThreads, verifyInThreads } from '../src/replay-threads';
+import { rebuildInThreads, verifyInThreads } from '../src/app/replay-workers';
 import { appendFacts, seconds } from './facts';
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openApp, type App } from '../src/app';
+import { openApp, type App } from '../src/app/app';
 import { monotonicMs } from '../src/clock';
 import { readConfiguration } from '../src/configuration';
 import { createTenant, updateTenant } from '../src/domain/tenant';

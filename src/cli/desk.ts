@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os';
-import { openApp, type App } from '../app';
+import { openApp, type App } from '../app/app';
 import { monotonicMs } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
-import { mustHoldData } from '../data-folder';
+import { mustHoldData } from '../app/data-folder';
 import type { Caller } from '../domain/authority';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';

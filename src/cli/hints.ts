@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { App } from '../app';
+import type { App } from '../app/app';
 import { settings, type Configuration } from '../configuration';
-import { withoutSecrets } from '../log-address';
+import { withoutSecrets } from '../app/log-address';
 import type { TenantDocument } from '../../projections/tenants';
 import { applicationsOf } from './application-commands';
 import { visible } from './output';

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { withoutSecrets } from '../log-address';
+import { withoutSecrets } from '../app/log-address';
 import { readConfiguration } from '../configuration';
 import { copyLog, type CopyStep } from '../event-log/copy';
 import { jsonOption, wholeNumber } from './arguments';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { readFileSync } from 'node:fs';
-import { withoutSecrets } from '../log-address';
+import { withoutSecrets } from '../app/log-address';
 import { readConfiguration } from '../configuration';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
 import { fault, messageOf } from '../fault';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { pause } from '../clock';
-import { logView } from '../http/logs';
+import { logView } from '../http/routes/logs';
 import { walkLogs, type LogFilter } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';

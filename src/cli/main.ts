@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
-import { programVersion } from '../app';
-import { makePrivateFiles } from '../data-folder';
+import { programVersion } from '../app/app';
+import { makePrivateFiles } from '../app/data-folder';
 import { fault } from '../fault';
-import { suspendInOrder } from '../suspending';
+import { suspendInOrder } from '../app/suspending';
 import { applicationCommands } from './application-commands';
 import { ingestCommand } from './ingest-command';
 import { keyCommands } from './key-commands';

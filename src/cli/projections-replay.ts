@@ -8,7 +8,7 @@ import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 import { planRebuild } from '../projecting/rebuild-plan';
-import { rebuildInThreads, verifyInThreads } from '../replay-threads';
+import { rebuildInThreads, verifyInThreads } from '../app/replay-workers';
 import { together } from '../together';
 import { atDesk } from './desk';
 import { printJson, printMany, progressLine, say } from './output';

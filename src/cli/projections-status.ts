@@ -11,7 +11,7 @@ import {
   type GenerationId,
   type ReadModels,
 } from '../read-models/read-models';
-import { lagBehind } from '../status';
+import { lagBehind } from '../app/status';
 import type { Desk } from './desk';
 import { printJson, printRecord, printTable } from './output';
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { storeOf } from '../log-address';
+import { storeOf } from '../app/log-address';
 import {
   isSecret,
   readConfiguration,

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { ledgerStatus } from '../status';
+import { ledgerStatus } from '../app/status';
 import { jsonOption } from './arguments';
 import { atDesk } from './desk';
 import { printJson, printRecord, printTable, say } from './output';

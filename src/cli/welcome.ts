@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { App } from '../app';
+import type { App } from '../app/app';
 import { monotonicMs } from '../clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { codeOf } from '../fault';
-import { headerNames } from '../http/header-names';
+import { headerNames } from '../http/answer/header-names';
 import { freshKey } from './application-commands';
 import { addDemoFacts } from './demo';
 import { operatorCaller } from './desk';

@@ -6,8 +6,8 @@ import type { AccessRecord } from '../access/access-record';
 import type { KeyCheck } from '../access/key-check';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
-import type { HeaderNames } from './header-names';
-import type { RouteParts } from './route';
+import type { HeaderNames } from './answer/header-names';
+import type { RouteParts } from './routes/route';
 
 /** As it is told in a body. */
 export interface StartProgress {

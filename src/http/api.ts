@@ -1,21 +1,21 @@
 import Koa from 'koa';
 import { codeOf } from '../fault';
-import { accessLog } from './access-log';
+import { accessLog } from './answer/access-log';
 import type { ApiParts, ApiState } from './api-context';
-import { arrival, requireHost, requirePath } from './arrival';
-import { authentication } from './authentication';
-import { clientAddress } from './client-address';
-import { errorFrame } from './error-frame';
-import { limiting } from './limiting';
-import { listLimits } from './limits';
-import { listLogEntityTypes, listLogs } from './logs';
-import { listPermissions } from './permissions';
+import { arrival, requireHost, requirePath } from './request/arrival';
+import { authentication } from './request/authentication';
+import { clientAddress } from './request/client-address';
+import { errorFrame } from './answer/error-frame';
+import { limiting } from './request/limiting';
+import { listLimits } from './routes/limits';
+import { listLogEntityTypes, listLogs } from './routes/logs';
+import { listPermissions } from './routes/permissions';
 import { openApiPage } from './openapi/page';
-import { problemPages } from './problem-pages';
-import { readOwnUsage } from './reports';
-import type { Route } from './route';
-import { routing } from './routing';
-import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './tenants';
+import { problemPages } from './answer/problem-pages';
+import { readOwnUsage } from './routes/reports';
+import type { Route } from './routes/route';
+import { routing } from './routes/routing';
+import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './routes/tenants';
 
 export const routes: readonly Route[] = [
   listPermissions,

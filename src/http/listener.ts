@@ -4,9 +4,9 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { problems, type HttpProblemCode } from '../problems';
-import { oneAtATime } from './one-at-a-time';
-import { securityHeaders } from './security-headers';
-import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
+import { oneAtATime } from './request/one-at-a-time';
+import { securityHeaders } from './answer/security-headers';
+import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
 
 /** How long a connection is waited for, in milliseconds. */
 export interface Patience {

@@ -2,8 +2,8 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { beforeDeadline, isoNow, monotonicMs } from '../clock';
 import { messageOf, type Fault } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import type { LedgerStatus } from '../status';
-import { securityHeaders } from './security-headers';
+import type { LedgerStatus } from '../app/status';
+import { securityHeaders } from './answer/security-headers';
 
 /** The operations listener: for whoever runs the service, on a port of its own. */
 export interface OperationsParts {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { keyCheck, type CheckedKey, type KeyCheck } from '../../src/access/key-check';
-import type { App } from '../../src/app';
+import type { App } from '../../src/app/app';
 import { monotonicMs } from '../../src/clock';
 import {
   addKey,

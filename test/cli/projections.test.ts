@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { findTenant } from '../../projections/tenants';
-import { openApp, type App } from '../../src/app';
+import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import { openForWriting } from '../../src/sqlite/database';
 import { created, openLog, streams, updated } from '../projecting/world';

@@ -104,7 +104,7 @@ describe('a server that may read without its log for a second', () => {
 
 describe('the embedded profile', () => {
   it('never loads the client of the event store', () => {
-    const app = JSON.stringify(require.resolve('../../src/app'));
+    const app = JSON.stringify(require.resolve('../../src/app/app'));
     const configuration = JSON.stringify(require.resolve('../../src/configuration'));
     const script = `require(${app}).openApp(require(${configuration}).readConfiguration(process.env), () => {}).then(async (app) => {
       await app.close();

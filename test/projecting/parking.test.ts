@@ -12,7 +12,7 @@ import { fedBatch } from '../../src/projecting/pages';
 import type { ParkedTenant } from '../../src/projecting/fold-batch';
 import { parkedTenants, project, retryDue, retryParked } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Generation } from '../../src/read-models/read-models';
-import { ledgerStatus } from '../../src/status';
+import { ledgerStatus } from '../../src/app/status';
 import { inThreadWriter } from '../read-models/in-thread-writer';
 import { lineCollections, linesProjector } from './lines';
 import {

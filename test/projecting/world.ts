@@ -107,7 +107,7 @@ export const openReadModels: typeof sqliteReadModels = async (...parts) => {
   return readModels;
 };
 
-/** A whole projecting process, as `src/app.ts` makes it. What goes wrong in it is kept. */
+/** A whole projecting process, as `src/app/app.ts` makes it. What goes wrong in it is kept. */
 export const openProcess = async (
   log: EventLog,
   readModels: ReadModels,

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { App } from '../../src/app';
+import type { App } from '../../src/app/app';
 import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { logOf, openAppIn } from '../support/log-under-test';
 

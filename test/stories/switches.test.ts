@@ -1,6 +1,6 @@
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
-import type { App } from '../../src/app';
+import type { App } from '../../src/app/app';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
 import { STILL_PROJECTED_MS } from '../../src/projecting/tracks';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { App } from '../../src/app';
+import type { App } from '../../src/app/app';
 import { freshKey } from '../../src/cli/application-commands';
 import { operatorCaller } from '../../src/cli/desk';
 import { monotonicMs } from '../../src/clock';

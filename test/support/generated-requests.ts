@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import type { Route } from '../../src/http/route';
-import type { Schema } from '../../src/http/schema';
+import type { Route } from '../../src/http/routes/route';
+import type { Schema } from '../../src/http/routes/schema';
 import type { Asking } from './http';
 
 /** Requests made from the declared routes and their schemas: right ones, and ones that are wrong somewhere. */

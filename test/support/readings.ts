@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { App } from '../../src/app';
+import type { App } from '../../src/app/app';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';

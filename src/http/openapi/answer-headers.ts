@@ -1,5 +1,5 @@
-import type { HeaderNames } from '../header-names';
-import { moment, text, type Schema } from '../schema';
+import type { HeaderNames } from '../answer/header-names';
+import { moment, text, type Schema } from '../routes/schema';
 
 /** Headers that an answer may have. Those of every answer are said once. */
 const answerHeaders = ({

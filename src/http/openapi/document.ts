@@ -1,6 +1,6 @@
-import type { HeaderNames } from '../header-names';
-import { tags, type Route } from '../route';
-import type { Schema } from '../schema';
+import type { HeaderNames } from '../answer/header-names';
+import { tags, type Route } from '../routes/route';
+import type { Schema } from '../routes/schema';
 import { headersFor, sharedHeaders } from './answer-headers';
 import { namedSchemas } from './named-schemas';
 import { openPages } from './open-pages';

@@ -1,5 +1,5 @@
 import { LONGEST_NAME } from '../../domain/names';
-import type { Schema } from '../schema';
+import type { Schema } from '../routes/schema';
 
 /** What our own keyword `aName` means in words of JSON Schema that everybody knows. */
 const publishedName: Schema = {

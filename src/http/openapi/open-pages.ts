@@ -1,5 +1,5 @@
 import { problems } from '../../problems';
-import { meaning, record, text, type Schema } from '../schema';
+import { meaning, record, text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
 import { answersOf, codesWithoutKey } from './problem-answers';

@@ -1,6 +1,6 @@
-import type { HeaderNames } from '../header-names';
-import type { GoodAnswer, Route } from '../route';
-import { text, type Schema } from '../schema';
+import type { HeaderNames } from '../answer/header-names';
+import type { GoodAnswer, Route } from '../routes/route';
+import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
 import { problemAnswers } from './problem-answers';

@@ -1,7 +1,7 @@
 import { problems, type HttpProblemCode } from '../../problems';
-import { PROBLEM_TYPE } from '../problem-body';
-import type { Route } from '../route';
-import { count, listOf, meaning, text, type Schema } from '../schema';
+import { PROBLEM_TYPE } from '../answer/problem-body';
+import type { Route } from '../routes/route';
+import { count, listOf, meaning, text, type Schema } from '../routes/schema';
 
 /** Which errors an operation may answer with, and what they look like: from the table of problems. */
 

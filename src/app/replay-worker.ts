@@ -1,0 +1,75 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { projections } from '../../projections/projections';
+import { openReplay, type Replay } from './app';
+import type { Configuration } from '../configuration';
+import { codeOf, messageOf } from '../fault';
+import { openLiveGenerations } from '../projecting/live-generations';
+import { sharedPages } from '../projecting/pages';
+import { rebuildTogether } from '../projecting/rebuild';
+import { verify, type Verified } from '../projecting/verify';
+import type { ReplayTold, ReplayWork } from './replay-workers';
+
+const port = parentPort;
+if (port === null) throw new Error('This belongs in a worker thread.');
+const tell = (told: ReplayTold): void => port.postMessage(told);
+
+const { configuration, work } = workerData as {
+  readonly configuration: Configuration;
+  readonly work: ReplayWork;
+};
+const projectors = projections.filter(({ name }) => work.projections.includes(name));
+
+const failureOf = (error: unknown) => {
+  const code = codeOf(error);
+  const stack = error instanceof Error ? error.stack : undefined;
+  return { message: messageOf(error), ...(code === undefined ? { stack } : { code }) };
+};
+const onTrouble = (what: string, error: unknown): void =>
+  tell({ tell: 'trouble', what, ...failureOf(error) });
+
+const verifyTogether = async (
+  { parts, scratch }: Replay,
+  tenantId: string | undefined,
+): Promise<PromiseSettledResult<Verified>[]> => {
+  const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
+  const replay = { ...parts, pages: sharedPages(parts.log, parts.streams) };
+  const place = await scratch();
+  const verifying = live.map((one) =>
+    verify(replay, place.readModels, one, {
+      ...(tenantId === undefined ? {} : { tenantId }),
+      onProgress: (what) => tell({ tell: 'progress', what }),
+      onDifference: (difference) => tell({ tell: 'difference', projection: one.projector.name, difference }),
+    }),
+  );
+  try {
+    return await Promise.allSettled(verifying);
+  } finally {
+    await place.remove().catch((error: unknown) => onTrouble('A scratch store could not be removed.', error));
+  }
+};
+
+const outcomesOf = (replay: Replay): Promise<PromiseSettledResult<unknown>[]> => {
+  if (work.do === 'verify') return verifyTogether(replay, work.tenantId);
+  return rebuildTogether(replay.parts, projectors, ({ name }) => ({
+    ...work.options,
+    tell: (step) => tell({ tell: 'step', projection: name, step }),
+  }));
+};
+
+const run = async (): Promise<void> => {
+  const replay = await openReplay(configuration, onTrouble);
+  try {
+    const outcomes = await outcomesOf(replay);
+    outcomes.forEach((outcome, i) => {
+      const projection = projectors[i]?.name ?? '';
+      if (outcome.status === 'fulfilled') tell({ tell: 'done', projection, outcome: outcome.value });
+      else tell({ tell: 'failed', projection, ...failureOf(outcome.reason) });
+    });
+  } finally {
+    await replay.close();
+  }
+};
+
+run().catch((error: unknown) => {
+  for (const { name } of projectors) tell({ tell: 'failed', projection: name, ...failureOf(error) });
+});

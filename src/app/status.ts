@@ -1,0 +1,159 @@
+import type { App } from './app';
+import { monotonicMs, pause } from '../clock';
+import type { EventLog, Position } from '../event-log/event-log';
+import { generationName } from '../read-models/read-models';
+import type { ParkedTenant } from '../projecting/fold-batch';
+import type { LiveGeneration } from '../projecting/live-generations';
+import { parkedTenants } from '../projecting/projection-run';
+
+/** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
+export interface ProjectionStatus {
+  readonly projection: string;
+  readonly generation: string;
+  readonly position: Position | null;
+  readonly lag_events: number;
+  /** How long the oldest event that is not in has been in the log. */
+  readonly lag_seconds: number;
+  readonly parked: readonly ParkedTenant[];
+}
+
+export interface LedgerStatus {
+  readonly log: {
+    /** Where it is kept. */
+    readonly store: string;
+    readonly identity: string;
+    readonly head: Position | null;
+    /** What is wrong with it although it can be read. */
+    readonly trouble?: string;
+  };
+  readonly projector: string | null;
+  readonly projections: readonly ProjectionStatus[];
+  /** Tenants whose own stream cannot be read: nothing can be decided about them. */
+  readonly decisions: { readonly parked: readonly UnreadableTenant[] };
+}
+
+export interface UnreadableTenant {
+  readonly tenant_id: string;
+  /** Null: it is not one event, but all that was removed from the store. */
+  readonly event_id: string | null;
+  readonly position: Position | null;
+  readonly reason: string;
+}
+
+const MOST_SHOWN = 100;
+const LOOK_MS = 1_000;
+const BRIEF_MS = 200;
+
+interface Lag {
+  readonly lag_events: number;
+  readonly lag_seconds: number;
+}
+
+const NO_LAG: Lag = { lag_events: 0, lag_seconds: 0 };
+
+/** How far a position is behind the head of the log. */
+export const lagBehind = async (
+  log: EventLog,
+  head: Position | undefined,
+  position: Position | undefined,
+): Promise<Lag> => {
+  const lag_events = head === undefined ? 0 : await log.distance(position, head);
+  if (lag_events === 0) return NO_LAG;
+  for await (const [oldest] of log.readAll({ after: position }))
+    return {
+      lag_events,
+      lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest?.recordedAt ?? '')) / 1_000),
+    };
+  return NO_LAG;
+};
+
+/** Most read models are equally far: each position is looked at once. */
+const lags = (log: EventLog, head: Position | undefined) => {
+  const known = new Map<Position | undefined, Promise<Lag>>();
+  return (position: Position | undefined): Promise<Lag> => {
+    const lag = known.get(position) ?? lagBehind(log, head, position);
+    known.set(position, lag);
+    return lag;
+  };
+};
+
+const firstParked = async ({ generation }: LiveGeneration): Promise<readonly ParkedTenant[]> => {
+  const parked: ParkedTenant[] = [];
+  for await (const tenant of parkedTenants(generation)) {
+    parked.push(tenant);
+    if (parked.length === MOST_SHOWN) break;
+  }
+  return parked;
+};
+
+const statusOf = async (
+  live: LiveGeneration,
+  lagAt: (position: Position | undefined) => Promise<Lag>,
+): Promise<ProjectionStatus> => {
+  const { applied } = await live.generation.control();
+  return {
+    projection: live.projector.name,
+    generation: generationName(live.generation.id),
+    position: applied ?? null,
+    ...(await lagAt(applied)),
+    parked: await firstParked(live),
+  };
+};
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** Asks about one tenant after the other whether its stream can be read: a refusal is then among `unreadable`. */
+export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
+
+export const lookAtAll: LookAt = async (ledger, tenants) => {
+  const known = new Set(ledger.unreadable().map(({ more }) => more['tenantId']));
+  for (const tenantId of tenants)
+    if (!known.has(tenantId))
+      await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
+};
+
+/** The same, but nobody waits for long: what takes longer goes on, and shows the next time. */
+export const lookBriefly = (): LookAt => {
+  let looking: Promise<void> | undefined;
+  return async (ledger, tenants) => {
+    looking ??= lookAtAll(ledger, tenants).finally(() => (looking = undefined));
+    await Promise.race([looking, pause(BRIEF_MS)]);
+  };
+};
+
+export const ledgerStatus = async (
+  {
+    log,
+    ledger,
+    projecting,
+    store,
+    watch,
+  }: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> },
+  look: LookAt = lookAtAll,
+) => {
+  const head = (await log.head())?.position;
+  const lagAt = lags(log, head);
+  const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
+  const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
+  await look(ledger, suspects);
+  const trouble = watch.missing()?.message;
+  const status: LedgerStatus = {
+    log: {
+      store,
+      identity: await log.identity(),
+      head: head ?? null,
+      ...(trouble === undefined ? {} : { trouble }),
+    },
+    projector: (await projecting.holder()) ?? null,
+    projections,
+    decisions: {
+      parked: ledger.unreadable().map(({ more }) => ({
+        tenant_id: String(more['tenantId']),
+        event_id: textOrNull(more['eventId']),
+        position: textOrNull(more['position']),
+        reason: String(more['reason']),
+      })),
+    },
+  };
+  return status;
+};

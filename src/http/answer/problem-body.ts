@@ -1,0 +1,62 @@
+import { problems, type HttpProblemCode } from '../../problems';
+
+/** The one place that makes error bodies: RFC 9457, the same from every layer. */
+export interface ProblemBody {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly instance: string;
+  readonly code: HttpProblemCode;
+  readonly trace_id: string;
+  readonly [more: string]: unknown;
+}
+
+export interface Occurrence {
+  readonly code: HttpProblemCode;
+  readonly detail?: string;
+  readonly instance: string;
+  readonly traceId: string;
+  readonly publicUrl: string;
+  readonly more?: Readonly<Record<string, unknown>>;
+}
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** Seconds after which it makes sense to try again. */
+const RETRY_AFTER = '1';
+
+export const problemBody = ({
+  code,
+  detail,
+  instance,
+  traceId,
+  publicUrl,
+  more,
+}: Occurrence): ProblemBody => {
+  const { status = 500, title, meaning } = problems[code];
+  return {
+    type: `${publicUrl}/problems/${code}`,
+    title,
+    status,
+    detail: detail ?? meaning,
+    instance,
+    code,
+    trace_id: traceId,
+    ...more,
+  };
+};
+
+/** What only an operator can end does not go by itself. */
+const FINAL: ReadonlySet<HttpProblemCode> = new Set(['tenant_unreadable', 'log_set_back']);
+
+const mayGoAway = (code: HttpProblemCode): boolean => {
+  const { status } = problems[code];
+  return (status === 503 || status === 409) && !FINAL.has(code);
+};
+
+export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => ({
+  'Cache-Control': 'no-store',
+  ...(problems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
+  ...(mayGoAway(code) ? { 'Retry-After': RETRY_AFTER } : {}),
+});

@@ -1,0 +1,37 @@
+import { parseAddress } from '../../limits/address';
+import { originOf } from '../../limits/trusted-proxies';
+import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+
+/** `Forwarded` is not read: of two headers that tell the same thing one could contradict the other. */
+const FORWARDED_FOR = 'x-forwarded-for';
+
+/** The peer is gone already: its answer reaches nobody. */
+const GONE = 'gone';
+
+const isForwarded = (ctx: ApiContext): boolean =>
+  ctx.req.headers[FORWARDED_FOR] !== undefined || ctx.req.headers['forwarded'] !== undefined;
+
+/** Whose request it is, for the limits: the address of the connection, or what trusted proxies say of it. */
+export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
+  let warned = false;
+
+  const warn = (peer: string): void => {
+    if (warned) return;
+    warned = true;
+    logger.warn(
+      { peer },
+      'a forwarded header came from a peer that is no trusted proxy and is ignored; if it is your proxy, set TRUSTED_PROXIES (this is said once)',
+    );
+  };
+
+  return (ctx, next) => {
+    const peer = parseAddress(ctx.req.socket.remoteAddress ?? '');
+    if (peer === undefined) ctx.state.clientAddress = GONE;
+    else {
+      const { address, trusted } = originOf(trustedProxies, peer, headerOf(ctx, FORWARDED_FOR));
+      if (!trusted && isForwarded(ctx)) warn(peer.text);
+      ctx.state.clientAddress = address.counted;
+    }
+    return next();
+  };
+};

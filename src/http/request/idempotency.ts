@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto';
+import type { Idempotency } from '../../domain/events';
+import { headerOf, type ApiContext } from '../api-context';
+import { looksLikeKey } from '../../domain/key-like';
+import type { HeaderNames } from '../answer/header-names';
+import { invalid } from './invalid';
+
+const STANDARD = 'Idempotency-Key';
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
+
+/** As sent, unchecked. */
+export const sentIdempotencyKey = (ctx: ApiContext, headers: HeaderNames): string | undefined =>
+  headerOf(ctx, headers.idempotencyKey) ?? headerOf(ctx, STANDARD);
+
+/** Ours or the standard one; both, if they agree. */
+const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undefined => {
+  const own = headerOf(ctx, headers.idempotencyKey);
+  const standard = headerOf(ctx, STANDARD);
+  if (own !== undefined && standard !== undefined && own !== standard)
+    throw invalid({ [headers.idempotencyKey]: [`differs from ${STANDARD}`] });
+  const key = sentIdempotencyKey(ctx, headers);
+  if (key === undefined) return undefined;
+  const name = own === undefined ? STANDARD : headers.idempotencyKey;
+  // It is kept with the event.
+  if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
+  if (VISIBLE_ASCII.test(key)) return key;
+  throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });
+};
+
+export const idempotencyOf = (
+  ctx: ApiContext,
+  headers: HeaderNames,
+  rawBody: string,
+): Idempotency | undefined => {
+  const key = idempotencyKeyOf(ctx, headers);
+  if (key === undefined) return undefined;
+  const hash = createHash('sha256').update(rawBody).digest('hex');
+  return { key, scope: `${ctx.method} ${ctx.state.path}`, hash };
+};

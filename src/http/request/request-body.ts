@@ -1,0 +1,78 @@
+import bodyParser from 'koa-bodyparser';
+import { fault } from '../../fault';
+import type { ApiContext, ApiParts, Step } from '../api-context';
+import { arrived } from './arrival';
+import { invalid } from './invalid';
+
+/** What `koa-bodyparser` and the libraries below it throw. */
+interface ParserError extends Error {
+  readonly status?: number;
+  readonly type?: string;
+}
+
+/** Shows where invalid UTF-8 was decoded. Nobody means it: it is what a decoder writes for bytes it cannot read. */
+const REPLACEMENT = '\ufffd';
+
+const unsupported = () =>
+  fault('unsupported_media_type', 'The body must be JSON in UTF-8, with Content-Type: application/json.');
+
+/** A type as `application/merge-patch+json` is JSON, too, but promises what this service does not do. */
+const mustBeJson = (ctx: ApiContext): void => {
+  const type = ctx.request.is('application/json');
+  if (type === null) throw invalid({ body: ['is required'] });
+  const charset = /charset=\s*"?([^\s;"]+)/i.exec(ctx.req.headers['content-type'] ?? '')?.[1];
+  if (type === false || (charset !== undefined && !/^utf-?8$/i.test(charset))) throw unsupported();
+};
+
+const tooLarge = (limit: number) => fault('body_too_large', `The body is larger than ${limit} bytes.`);
+
+/** Refused before a byte of it is read. The parser below would not: it takes lengths above 2^31 for small ones. */
+const mustBeSmall = (ctx: ApiContext, limit: number): void => {
+  if (Number(ctx.req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+};
+
+/** The names of codings have no case; the parser below knows one of each. */
+const codingInLowerCase = ({ req: { headers } }: ApiContext): void => {
+  const coding = headers['content-encoding'];
+  if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
+};
+
+const translated = (error: ParserError, limit: number): Error => {
+  if (error.status === 413) return tooLarge(limit);
+  if (error.status === 415) return unsupported();
+  if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
+  if (error.message.includes('forbidden prototype')) return invalid({ body: ['must not contain __proto__'] });
+  if (error instanceof SyntaxError || error.status === 400) return invalid({ body: ['must be valid JSON'] });
+  return invalid({ body: ['cannot be read'] });
+};
+
+/** The body as it was sent, for the hash of an idempotent request. */
+export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
+
+/** Parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
+export const requestBody = ({ bodyLimit }: ApiParts): Step => {
+  const parse = bodyParser({
+    enableTypes: ['json'],
+    jsonLimit: `${bodyLimit}b`,
+    strict: false,
+    onerror: (error, ctx) => {
+      // What a given-up decompression left unread would block the connection.
+      ctx.req.unpipe();
+      ctx.req.resume();
+      arrived(ctx);
+      throw translated(error, bodyLimit);
+    },
+  }) as unknown as Step;
+  return async (ctx, next) => {
+    mustBeJson(ctx);
+    mustBeSmall(ctx, bodyLimit);
+    codingInLowerCase(ctx);
+    await parse(ctx, async () => {
+      arrived(ctx);
+      const rawBody = rawBodyOf(ctx);
+      if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
+      if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
+      await next();
+    });
+  };
+};

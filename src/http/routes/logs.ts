@@ -1,0 +1,190 @@
+import { parseBorder } from '../../domain/moment';
+import {
+  findLogs,
+  numberIn,
+  type LogFilter,
+  type LogPage,
+  type LogQuestion,
+} from '../../../projections/log-pages';
+import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
+import type { Reader } from '../../../projections/projector';
+import type { Cursors } from './cursor';
+import { invalid } from '../request/invalid';
+import { parameter, textParameter, type Given, type Parameter } from '../request/parameters';
+import { rememberedBy } from '../answer/remembered-by';
+import { ok, route, type Answer } from './route';
+import {
+  entityTypesExample,
+  entityTypesSchema,
+  LARGEST_SIZE,
+  logPageExample,
+  logPageSchema,
+} from './log-schemas';
+
+const DEFAULT_SIZE = 20;
+
+/** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
+const border = (description: string): Parameter<string | undefined> => ({
+  description,
+  schema: { type: 'string', format: 'date-time' },
+  example: '2026-01-31T12:00:00Z',
+  fallback: undefined,
+  mayBeEmpty: true,
+  read: (date) => parseBorder(date.replace(' ', '+')),
+  rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+});
+
+const wholeNumber = (description: string, fallback: number, most = Number.MAX_SAFE_INTEGER) =>
+  parameter<number>({
+    description,
+    schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
+    example: fallback,
+    fallback,
+    mayBeEmpty: false,
+    read: (number) => (/^0*[1-9][0-9]*$/.test(number) ? Math.min(Number(number), most) : undefined),
+    rule: 'must be a whole number, 1 or more',
+  });
+
+const parameters = {
+  entity_type: textParameter('Only logs of this entity type.', 'tenant'),
+  entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
+  start_date: border(
+    'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
+  ),
+  end_date: border('Only logs before this moment, written likewise.'),
+  page: wholeNumber('The page, from 1; with `start` it counts from there.', 1),
+  size: wholeNumber(
+    `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
+    DEFAULT_SIZE,
+    LARGEST_SIZE,
+  ),
+  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
+};
+
+type Query = Given<typeof parameters>;
+
+const filterOf = (query: Query): LogFilter => {
+  const { entity_type: type, entity_id: id, start_date: start, end_date: end } = query;
+  if (start !== undefined && end !== undefined && start > end)
+    throw invalid({ start_date: ['must not be after end_date'] });
+  return {
+    ...(type === undefined ? {} : { entityType: type }),
+    ...(id === undefined ? {} : { entityId: id }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  };
+};
+
+const filterText = ({ entityType, entityId, start, end }: LogFilter): string =>
+  JSON.stringify([entityType ?? null, entityId ?? null, start ?? null, end ?? null]);
+
+const olderThan = (
+  cursor: string | undefined,
+  cursors: Cursors,
+  tenantId: string,
+  filter: LogFilter,
+): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
+  if (cursor === undefined) return {};
+  const place = cursors.read(tenantId, filterText(filter), cursor);
+  if (place === undefined)
+    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+  const [position = '', number = 0] = place.split(' ');
+  return { olderThan: position, olderNumber: Number(number) };
+};
+
+/** The last row's place: its position, and its number as a hint. */
+const placeOf = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
+
+/** The eight fields of the specification and the event's id. */
+export const logView = (tenantId: string, row: LogRow) => ({
+  id: row.id,
+  tenant_id: tenantId,
+  ...(row.actor_id === undefined ? {} : { actor_id: row.actor_id }),
+  ...(row.actor_type === undefined ? {} : { actor_type: row.actor_type }),
+  entity_type: row.entity_type,
+  entity_id: row.entity_id,
+  operation: row.operation,
+  message: row.message,
+  created_at: row.created_at,
+});
+
+const paginationOf = (
+  page: number,
+  size: number,
+  { total, more, rows }: LogPage,
+  cursor: (row: LogRow) => string,
+) => {
+  const last = rows.at(-1);
+  const next = more && last !== undefined ? cursor(last) : undefined;
+  return {
+    total_items: total,
+    page_number: page,
+    page_size: size,
+    total_pages: Math.ceil(total / size),
+    ...(next === undefined ? {} : { after: next, next }),
+  };
+};
+
+export const listLogs = route({
+  method: 'get',
+  path: '/logs',
+  summary: 'List logs',
+  tag: 'Logs',
+  permission: 'log:read',
+  parameters,
+  answer: {
+    status: 200,
+    description: 'A page of the audit log, newest first.',
+    schema: logPageSchema,
+    example: logPageExample,
+  },
+  from: 'logs',
+  handle: async ({ tenantId, query }, { reader, cursors }) => {
+    const filter = filterOf(query);
+    const { page, size, start } = query;
+    const older = olderThan(start, cursors, tenantId, filter);
+    const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
+    const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), placeOf(filter, row));
+    const body = {
+      pagination: paginationOf(page, size, found, cursor),
+      data: found.rows.map((row) => logView(tenantId, row)),
+    };
+    return ok(body);
+  },
+});
+
+/** The list of a tenant may be 100 kB long. */
+const MOST_LISTS = 200;
+/** As answered before, as long as the reader shows the same. */
+const entityTypes = rememberedBy<Answer>(MOST_LISTS);
+
+const makeEntityTypes = async (reader: Reader, tenantId: string): Promise<Answer> => {
+  const { types, total } = await listEntityTypes(reader, tenantId);
+  const answer = {
+    status: 200,
+    text: JSON.stringify(types),
+    ...(total > types.length ? { totalItems: total } : {}),
+  };
+  entityTypes(reader).set(tenantId, answer);
+  return answer;
+};
+
+export const listLogEntityTypes = route({
+  method: 'get',
+  path: '/logs/entity-types',
+  summary: 'List log entity types',
+  tag: 'Logs',
+  permission: 'log:read',
+  answer: {
+    status: 200,
+    description: `What the log is about: what every Tenant knows, and the first ${MOST_TYPES.toLocaleString('en')} other types that occurred.`,
+    schema: entityTypesSchema,
+    example: entityTypesExample,
+    mayBeCut: true,
+  },
+  from: 'logs',
+  handle: ({ tenantId }, { reader }) => {
+    const logs = reader('logs');
+    return entityTypes(logs).get(tenantId) ?? makeEntityTypes(logs, tenantId);
+  },
+});

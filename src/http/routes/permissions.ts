@@ -1,0 +1,53 @@
+import {
+  applicationTypes,
+  isApplicationType,
+  permissions,
+  permissionsOf,
+  type ApplicationType,
+} from '../../domain/permissions';
+import { parameter } from '../request/parameters';
+import { ok, route } from './route';
+import { listOf, meaning, record, text } from './schema';
+
+const applicationType = parameter<ApplicationType | undefined>({
+  description: 'Only what Applications of this type may hold.',
+  schema: { type: 'string', enum: applicationTypes },
+  example: 'management',
+  fallback: undefined,
+  mayBeEmpty: true,
+  read: (type) => (isApplicationType(type) ? type : undefined),
+  rule: `must be one of ${applicationTypes.join(', ')}`,
+});
+
+const permission = record('Permission', {
+  type: meaning(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
+  description: meaning(text, 'What it allows.', 'Read Tenants'),
+  application_types: meaning(
+    listOf({ type: 'string', enum: applicationTypes }),
+    'The types of Applications that may hold it.',
+  ),
+});
+
+export const listPermissions = route({
+  method: 'get',
+  path: '/permissions',
+  summary: 'List permissions',
+  tag: 'Permissions',
+  parameters: { application_type: applicationType },
+  answer: {
+    status: 200,
+    description: 'The permissions.',
+    schema: listOf(permission),
+    example: [{ type: 'tenant:read', description: 'Read Tenants', application_types: ['management'] }],
+  },
+  handle: async ({ query: { application_type: type } }) => {
+    const rows = type === undefined ? permissions : permissionsOf(type);
+    return ok(
+      rows.map((row) => ({
+        type: row.type,
+        description: row.description,
+        application_types: row.applicationTypes,
+      })),
+    );
+  },
+});

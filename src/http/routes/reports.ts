@@ -1,0 +1,51 @@
+import { reportUsage } from '../../../projections/usage';
+import { ok, route } from './route';
+import { count, meaning, moment, record, type Schema } from './schema';
+
+const metrics = record(
+  'TokenTypeMetrics',
+  {
+    count: meaning(count, 'Tokens of this type that are there.', 2),
+    last_created_at: meaning(moment, 'When the last one was created.'),
+  },
+  ['last_created_at'],
+);
+
+const usageReport: Schema = record('TenantUsageReport', {
+  token_report: meaning(
+    record('TokenReport', {
+      metrics_by_type: {
+        type: 'object',
+        description: 'By token type: `token`, `card`, `bank`, each once it was seen.',
+        additionalProperties: metrics,
+      },
+      included_monthly_active_tokens: meaning(count, 'What the plan includes.', 0),
+      monthly_active_tokens: meaning(count, 'Tokens created, read or used in this month (UTC).', 3),
+    }),
+    'Token usage of the Tenant.',
+  ),
+});
+
+const example = {
+  token_report: {
+    metrics_by_type: { token: { count: 2, last_created_at: '2026-01-31T12:00:00.000Z' } },
+    included_monthly_active_tokens: 0,
+    monthly_active_tokens: 3,
+  },
+};
+
+export const readOwnUsage = route({
+  method: 'get',
+  path: '/tenants/self/reports/usage',
+  summary: 'Get the Tenant usage report',
+  tag: 'Reports',
+  permission: 'report:read',
+  answer: {
+    status: 200,
+    description: 'Tokens per type and active in this month.',
+    schema: usageReport,
+    example,
+  },
+  from: 'usage',
+  handle: async ({ tenantId, at }, { reader }) => ok(await reportUsage(reader('usage'), tenantId, at)),
+});

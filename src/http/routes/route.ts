@@ -1,0 +1,113 @@
+import type { Caller, HeldBy } from '../../domain/authority';
+import type { Idempotency } from '../../domain/events';
+import type { ActiveTenant } from '../../domain/tenant';
+import type { Position } from '../../event-log/event-log';
+import type { Ledger } from '../../ledger/ledger';
+import type { RateLimits } from '../../limits/rate-limits';
+import type { Reader } from '../../../projections/projector';
+import type { Cursors } from './cursor';
+import type { Given, Parameters } from '../request/parameters';
+import type { Schema } from './schema';
+
+/** The groups of the published description. */
+export const tags = {
+  Permissions: 'What an Application may be allowed to do.',
+  Logs: 'The audit log of the Tenant that owns the key.',
+  Tenants: 'The Tenant that owns the key.',
+  Reports: 'What the Tenant uses.',
+  Limits: 'How often a client may ask.',
+  Description: 'What this service is; no key is needed.',
+};
+
+export type Tag = keyof typeof tags;
+
+/** A route is a declaration; everything that all routes share happens around it. */
+export interface Route<Body = unknown, Query extends Parameters = Parameters> {
+  readonly method: 'get' | 'put' | 'post' | 'delete';
+  readonly path: string;
+  /** One line for the published description. */
+  readonly summary: string;
+  /** What it belongs to in the published description. */
+  readonly tag: Tag;
+  /** Left out: any good key will do. */
+  readonly permission?: string;
+  /** Left out: the route takes no parameters and ignores them. */
+  readonly parameters?: Query;
+  /** Left out: the route takes no body and ignores one. */
+  readonly body?: BodyCheck<Body>;
+  /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
+  readonly answer: GoodAnswer;
+  /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
+  readonly from?: string;
+  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Answer | Promise<Answer>;
+}
+
+export type GoodAnswer =
+  | {
+      readonly status: 200 | 201;
+      readonly description: string;
+      readonly schema: Schema;
+      /** For the published description. */
+      readonly example: unknown;
+      /** It bears an entity tag, and a GET may be answered with 304. */
+      readonly etag?: true;
+      /** A list that may be cut: then a header says how many there are. */
+      readonly mayBeCut?: true;
+    }
+  | { readonly status: 204; readonly description: string };
+
+/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
+export interface BodyCheck<Body> {
+  (parsed: unknown): Body;
+  /** What it checks against. */
+  readonly schema: Schema;
+  /** For the published description. */
+  readonly example: unknown;
+}
+
+export const route = <Body = undefined, Query extends Parameters = Record<string, never>>(
+  declaration: Route<Body, Query>,
+): Route => declaration as unknown as Route;
+
+/** What a handler may use. */
+export interface RouteParts {
+  readonly ledger: Ledger;
+  readonly reader: (projection: string) => Reader;
+  readonly cursors: Cursors;
+  readonly limits: RateLimits;
+}
+
+/** A request that has passed every check so far. */
+export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
+  readonly tenantId: string;
+  readonly application: HeldBy;
+  readonly caller: Caller;
+  /** The route's own. */
+  readonly permission: string | undefined;
+  readonly query: Query;
+  readonly body: Body;
+  readonly idempotency: Idempotency | undefined;
+  readonly precondition: ((tenant: ActiveTenant) => boolean) | undefined;
+  readonly at: string;
+  readonly traceId: string;
+  readonly deadline: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+  /** The body as JSON, where it was made before. */
+  readonly text?: string;
+  /** The revision that the body shows. */
+  readonly etag?: number;
+  /** How many there are of what the body lists, if that is cut. */
+  readonly totalItems?: number;
+  /** A write: answered when the read models show this position. */
+  readonly position?: Position;
+}
+
+export const ok = (body: unknown, etag?: number): Answer => ({
+  status: 200,
+  body,
+  ...(etag === undefined ? {} : { etag }),
+});

@@ -1,0 +1,92 @@
+import type { TenantSettings } from '../../domain/events';
+import type { Tenant } from '../../domain/tenant';
+import type { TenantDocument } from '../../../projections/tenants';
+import { flag, meaning, moment, record, text, uuid } from './schema';
+
+/** The Tenant of the specification. Optional fields are left out when there is no value. */
+export interface TenantView {
+  readonly id: string;
+  readonly owner_id: string;
+  readonly name: string;
+  readonly settings: { readonly fingerprint_tokens: string; readonly deduplicate_tokens: string };
+  readonly created_by?: string;
+  readonly created_at: string;
+  readonly modified_by?: string;
+  readonly modified_at?: string;
+}
+
+/** Booleans, carried as text. */
+export const tenantSettings = {
+  fingerprint_tokens: meaning(
+    flag,
+    'Whether all tokens are fingerprinted with the default expression of their type.',
+  ),
+  deduplicate_tokens: meaning(flag, 'Whether tokens are deduplicated when they are created or updated.'),
+};
+
+export const tenantSchema = record(
+  'Tenant',
+  {
+    id: meaning(uuid, 'Of the Tenant.'),
+    owner_id: meaning(uuid, 'The user who owns the Tenant.'),
+    name: meaning(text, 'The name of the Tenant.', 'Acme'),
+    settings: meaning(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),
+    created_by: meaning(uuid, 'The user who created the Tenant.'),
+    created_at: meaning(moment, 'When it was created.'),
+    modified_by: meaning(uuid, 'The user or the Application that modified it last.'),
+    modified_at: meaning(moment, 'When the request arrived that modified it last.'),
+  },
+  ['created_by', 'modified_by', 'modified_at'],
+);
+
+export const tenantExample: TenantView = {
+  id: '11111111-2222-4333-8444-555555555555',
+  owner_id: '00000000-0000-0000-0000-000000000000',
+  name: 'Acme',
+  settings: { fingerprint_tokens: 'false', deduplicate_tokens: 'true' },
+  created_by: '00000000-0000-0000-0000-000000000000',
+  created_at: '2026-01-31T12:00:00.000Z',
+  modified_by: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  modified_at: '2026-02-01T09:30:00.123Z',
+};
+
+type Settings = TenantDocument['settings'];
+
+type MaybeUndefined<T> = { [K in keyof Required<T>]: T[K] | undefined };
+
+/** What is undefined does not stand in the JSON. */
+const present = (fields: MaybeUndefined<TenantView>): TenantView => fields as unknown as TenantView;
+
+const settingsView = (settings: Settings): TenantView['settings'] => ({
+  fingerprint_tokens: String(settings.fingerprint_tokens),
+  deduplicate_tokens: String(settings.deduplicate_tokens),
+});
+
+export const viewOfDocument = (document: TenantDocument): TenantView =>
+  present({
+    id: document.id,
+    owner_id: document.owner_id,
+    name: document.name,
+    settings: settingsView(document.settings),
+    created_by: document.created_by,
+    created_at: document.created_at,
+    modified_by: document.modified_by,
+    modified_at: document.modified_at,
+  });
+
+const documentSettings = (settings: TenantSettings): Settings => ({
+  fingerprint_tokens: settings.fingerprintTokens,
+  deduplicate_tokens: settings.deduplicateTokens,
+});
+
+export const viewOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>): TenantView =>
+  present({
+    id: tenant.id,
+    owner_id: tenant.ownerId,
+    name: tenant.name,
+    settings: settingsView(documentSettings(tenant.settings)),
+    created_by: tenant.created.by,
+    created_at: tenant.created.at,
+    modified_by: tenant.modified?.by,
+    modified_at: tenant.modified?.at,
+  });

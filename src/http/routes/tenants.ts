@@ -1,0 +1,129 @@
+import type { TenantSettings } from '../../domain/events';
+import { keyRefused } from '../../domain/authority';
+import { deleteTenant, mustBeActive, updateTenant, type Decide, type TenantWish } from '../../domain/tenant';
+import type { Command } from '../../ledger/ledger';
+import type { Reader } from '../../../projections/projector';
+import { findTenant } from '../../../projections/tenants';
+import { bodyCheck } from '../request/body-check';
+import { rememberedBy } from '../answer/remembered-by';
+import { ok, route, type Answer, type Asked } from './route';
+import { meaning, type Schema } from './schema';
+import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';
+
+const PATH = '/tenants/self';
+
+type Flag = 'true' | 'false';
+
+interface TenantWishOnTheWire {
+  readonly name: string;
+  readonly settings?: { readonly fingerprint_tokens?: Flag; readonly deduplicate_tokens?: Flag } | null;
+}
+
+const tenantWishSchema: Schema = {
+  title: 'TenantWish',
+  type: 'object',
+  properties: {
+    name: meaning({ type: 'string', aName: true }, 'The name of the Tenant.'),
+    settings: {
+      type: ['object', 'null'],
+      description: 'The settings to change; those that are left out stay as they are.',
+      properties: tenantSettings,
+      additionalProperties: false,
+    },
+  },
+  required: ['name'],
+};
+
+const settingsOf = ({ settings }: TenantWishOnTheWire): Partial<TenantSettings> => ({
+  ...(settings?.fingerprint_tokens === undefined
+    ? {}
+    : { fingerprintTokens: settings.fingerprint_tokens === 'true' }),
+  ...(settings?.deduplicate_tokens === undefined
+    ? {}
+    : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
+});
+
+const tenantWish = bodyCheck<TenantWishOnTheWire, TenantWish>(
+  tenantWishSchema,
+  (wire) => ({ name: wire.name, settings: settingsOf(wire) }),
+  { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
+);
+
+const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
+  decide,
+  tenantId: asked.tenantId,
+  caller: asked.caller,
+  at: asked.at,
+  traceId: asked.traceId,
+  deadline: asked.deadline,
+  ...(asked.permission === undefined ? {} : { permission: asked.permission }),
+  ...(asked.precondition === undefined ? {} : { precondition: asked.precondition }),
+  ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
+});
+
+/** As answered before, as long as the reader shows the same. */
+const answers = rememberedBy<Answer>();
+
+const makeAnswer = async (reader: Reader, tenantId: string): Promise<Answer> => {
+  const document = await findTenant(reader, tenantId);
+  if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
+  const view = viewOfDocument(document);
+  const answer = { ...ok(view, document.revision), text: JSON.stringify(view) };
+  answers(reader).set(tenantId, answer);
+  return answer;
+};
+
+const answerBy = (reader: Reader, tenantId: string): Answer | Promise<Answer> =>
+  answers(reader).get(tenantId) ?? makeAnswer(reader, tenantId);
+
+export const readOwnTenant = route({
+  method: 'get',
+  path: PATH,
+  summary: 'Get the Tenant',
+  tag: 'Tenants',
+  permission: 'tenant:read',
+  answer: {
+    status: 200,
+    description: 'The Tenant that owns the key.',
+    schema: tenantSchema,
+    example: tenantExample,
+    etag: true,
+  },
+  from: 'tenants',
+  handle: ({ tenantId }, { reader }) => answerBy(reader('tenants'), tenantId),
+});
+
+export const updateOwnTenant = route({
+  method: 'put',
+  path: PATH,
+  summary: 'Update the Tenant',
+  tag: 'Tenants',
+  permission: 'tenant:update',
+  body: tenantWish,
+  answer: {
+    status: 200,
+    description: 'The updated Tenant.',
+    schema: tenantSchema,
+    example: tenantExample,
+    etag: true,
+  },
+  handle: async (asked, { ledger }) => {
+    const { tenant, position } = await ledger.execute(commandOf(asked, updateTenant(asked.body)));
+    const updated = mustBeActive(tenant);
+    return { ...ok(viewOfTenant(updated), updated.changedAt), position };
+  },
+});
+
+export const deleteOwnTenant = route({
+  method: 'delete',
+  path: PATH,
+  summary: 'Delete the Tenant',
+  tag: 'Tenants',
+  permission: 'tenant:delete',
+  answer: { status: 204, description: 'The Tenant is deleted.' },
+  handle: async (asked, { ledger }) => {
+    const command = commandOf(asked, deleteTenant());
+    const { position } = await ledger.execute({ ...command, repeatableAfterDeletion: true });
+    return { status: 204, position };
+  },
+});

@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { openApp, openLog, openReplay } from '../../src/app/app';
+import { readConfiguration } from '../../src/configuration';
+import { streamNames } from '../../src/event-log/streams';
+import { freshFolder } from '../support/folders';
+
+const quiet = (): void => undefined;
+
+const scratchIn = (folder: string): readonly string[] =>
+  readdirSync(folder).filter((name) => name.startsWith('scratch-'));
+
+describe('a scratch store', () => {
+  it('is gone when it is removed, and so is what a killed process has left; others stay', async () => {
+    const folder = freshFolder();
+    const { pid: dead } = spawnSync(process.execPath, ['-e', '']);
+    for (const owner of [dead, process.ppid])
+      mkdirSync(join(folder, `scratch-${owner}-abc`, 'deep'), { recursive: true });
+    const configuration = readConfiguration({ DATA_DIR: folder });
+    const app = await openApp(configuration, quiet);
+    const replay = await openReplay(configuration, quiet);
+    const scratch = await replay.scratch();
+    expect(scratchIn(folder)).toHaveLength(2);
+    expect(scratchIn(folder)).toContain(`scratch-${process.ppid}-abc`);
+    await scratch.remove();
+    expect(scratchIn(folder)).toEqual([`scratch-${process.ppid}-abc`]);
+    await replay.close();
+    await app.close();
+  });
+});
+
+describe('an event log by its address', () => {
+  it('is the one in a data folder, named in any of three ways', async () => {
+    const folder = freshFolder();
+    const identities = new Set<string>();
+    for (const address of [folder, `sqlite:${folder}`, pathToFileURL(folder).href]) {
+      const log = await openLog(address, streamNames(), identities.size === 0 ? 'target' : 'source', quiet);
+      identities.add(await log.identity());
+      await log.close();
+    }
+    expect(identities.size).toBe(1);
+  });
+
+  it('must be there to be copied from, and is not made by looking', async () => {
+    const nowhere = join(freshFolder(), 'nowhere');
+    await expect(openLog(nowhere, streamNames(), 'source', quiet)).rejects.toMatchObject({
+      code: 'log_not_found',
+      message: `There is no event log in the folder ${nowhere}.`,
+    });
+    expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(
+    'is refused where it makes no sense: "%s"',
+    async (address) => {
+      const error = await openLog(address, streamNames(), 'target', quiet).catch(
+        (reason: unknown) => reason as Error,
+      );
+      expect(error).toMatchObject({
+        code: 'log_not_found',
+        message: expect.stringContaining('is no address of an event log'),
+      });
+      expect((error as Error).message).not.toContain('hunter2');
+    },
+  );
+
+  it('is refused where a file lies', async () => {
+    const file = join(freshFolder(), 'file');
+    writeFileSync(file, '');
+    await expect(openLog(file, streamNames(), 'target', quiet)).rejects.toMatchObject({
+      code: 'data_dir_unusable',
+      message: expect.stringContaining(`The folder ${file} `),
+    });
+  });
+});

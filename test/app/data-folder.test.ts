@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { keptSecret } from '../../src/app/data-folder';
+import { freshFolder } from '../support/folders';
+
+describe('the secret that is kept with the data', () => {
+  it('is made once, for the owner only, and leaves nothing else behind', () => {
+    const folder = freshFolder();
+    const secret = keptSecret(folder);
+    expect(secret.length).toBeGreaterThanOrEqual(32);
+    expect(keptSecret(folder)).toBe(secret);
+    expect(readFileSync(join(folder, 'secret'), 'utf8')).toBe(secret);
+    expect(statSync(join(folder, 'secret')).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['secret']);
+  });
+
+  it.each(['', 'short'])('is not taken from a file that holds %j', (text) => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'secret'), text);
+    expect(() => keptSecret(folder)).toThrow(/secret .* is damaged/);
+  });
+});

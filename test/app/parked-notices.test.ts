@@ -1,0 +1,120 @@
+import { fault } from '../../src/fault';
+import { parkedNotices } from '../../src/app/parked-notices';
+
+const blocked = (tenant_id: string, event_id = 'e1', reason = 'It is unknown.') => ({
+  tenant_id,
+  event_id,
+  reason,
+});
+
+const PARKED =
+  'A tenant is parked: its read models wait at this event. tenant-ledger projections parked shows it.';
+const UNREADABLE =
+  'Nothing can be decided about a tenant: its history cannot be read. tenant-ledger status shows it.';
+
+/** `said` ends the time in which news is gathered. */
+const heard = () => {
+  const lines: unknown[][] = [];
+  const notices = parkedNotices({
+    warn: (...line: unknown[]) => void lines.push(['warn', ...line]),
+    info: (...line: unknown[]) => void lines.push(['info', ...line]),
+  });
+  const parked = (projection: string, ...tenants: readonly ReturnType<typeof blocked>[]): void =>
+    notices.parked({ projection, parked: tenants, isCut: false });
+  const said = (): unknown[][] => {
+    notices.close();
+    return lines.splice(0);
+  };
+  return { notices, parked, said };
+};
+
+describe('the notices about parked tenants', () => {
+  it('say once that a tenant is parked, in all its projections, and once that it is freed', () => {
+    const { parked, said } = heard();
+    parked('logs', blocked('one'));
+    parked('usage', blocked('one'));
+    parked('tenants');
+    expect(said()).toEqual([['warn', { ...blocked('one'), projections: ['logs', 'usage'] }, PARKED]]);
+    parked('logs', blocked('one'));
+    parked('usage', blocked('one'));
+    expect(said()).toEqual([]);
+    parked('logs');
+    parked('usage');
+    expect(said()).toEqual([
+      ['info', { tenant_id: 'one', projections: ['logs', 'usage'] }, 'A tenant is parked no more.'],
+    ]);
+    parked('logs');
+    expect(said()).toEqual([]);
+  });
+
+  it('say it again for another event and for another reason', () => {
+    const { parked, said } = heard();
+    parked('logs', blocked('one'));
+    said();
+    parked('logs', blocked('one', 'e2'));
+    expect(said()).toHaveLength(1);
+    parked('logs', blocked('one', 'e2', 'It is worse.'));
+    expect(said()).toEqual([
+      ['warn', { ...blocked('one', 'e2', 'It is worse.'), projections: ['logs'] }, PARKED],
+    ]);
+  });
+
+  it('say nothing of a tenant that is freed at once, as a newer program does at its start', () => {
+    const { parked, said } = heard();
+    parked('logs', blocked('one'), blocked('two'));
+    parked('logs', blocked('two'));
+    expect(said()).toEqual([['warn', { ...blocked('two'), projections: ['logs'] }, PARKED]]);
+  });
+
+  it('sum up many', () => {
+    const { parked, said } = heard();
+    const many = Array.from({ length: 11 }, (_, i) => blocked(`tenant ${i}`));
+    parked('logs', ...many);
+    parked('usage', ...many);
+    expect(said()).toEqual([
+      [
+        'warn',
+        { tenants: 11, places: ['logs', 'usage'] },
+        'Many tenants are parked. tenant-ledger projections parked lists them.',
+      ],
+    ]);
+    parked('logs');
+    parked('usage');
+    expect(said()).toEqual([['info', { tenants: 11 }, 'Many tenants are parked no more.']]);
+  });
+
+  it('take those after the end of a list that was cut to be as they were', () => {
+    const { notices, parked, said } = heard();
+    parked('logs', blocked('a'), blocked('b'), blocked('c'));
+    said();
+    notices.parked({ projection: 'logs', parked: [blocked('b')], isCut: true });
+    expect(said()).toEqual([
+      ['info', { tenant_id: 'a', projections: ['logs'] }, 'A tenant is parked no more.'],
+    ]);
+    parked('logs', blocked('b'), blocked('c'));
+    expect(said()).toEqual([]);
+  });
+
+  it('say which tenants cannot be decided about, and which can be again', async () => {
+    const { notices, said } = heard();
+    const faults = [
+      fault('tenant_unreadable', 'x', { tenantId: 'one', eventId: 'e1', reason: 'It is unknown.' }),
+    ];
+    let looks = 0;
+    const looked = (count: number) =>
+      new Promise<void>((resolve) => {
+        looks = 0;
+        notices.watch(() => {
+          looks += 1;
+          if (looks === count) resolve();
+          return faults;
+        });
+      });
+    await looked(2);
+    expect(said()).toEqual([['warn', blocked('one'), UNREADABLE]]);
+    faults.pop();
+    await looked(1);
+    await new Promise(setImmediate);
+    expect(said()).toEqual([['info', { tenant_id: 'one' }, 'A tenant can be decided about again.']]);
+  });
+});

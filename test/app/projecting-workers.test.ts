@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { projections } from '../../projections/projections';
+import { findTenant } from '../../projections/tenants';
+import { openApp } from '../../src/app/app';
+import { readConfiguration } from '../../src/configuration';
+import { projectingThreads } from '../../src/app/projecting-workers';
+import { freshFolder } from '../support/folders';
+import { slowReadModel, stuckReadModel } from '../support/stuck';
+import { until } from '../support/waiting';
+
+const LONG = 20_000;
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+const tenantCreated = {
+  id: randomUUID(),
+  type: 'TenantCreated',
+  data: {
+    name: 'A tenant',
+    ownerId: randomUUID(),
+    settings: { fingerprintTokens: false, deduplicateTokens: false },
+    includedMonthlyActiveTokens: 0,
+  },
+  metadata: { version: 1 },
+};
+
+const factsOf = (count: number) =>
+  Array.from({ length: count }, () => ({
+    id: randomUUID(),
+    type: 'TokenRead',
+    data: { entityId: randomUUID() },
+    metadata: { version: 1 },
+  }));
+
+describe('the projecting threads', () => {
+  it('begin when they can, say what is wrong until then, and project at once what another thread appends', async () => {
+    const configuration = readConfiguration({ DATA_DIR: freshFolder() });
+    const troubles: string[] = [];
+    const onTrouble = (what: string): void => void troubles.push(what);
+    const moves: string[] = [];
+    closers.push(projectingThreads(configuration, onTrouble)((generation) => void moves.push(generation)));
+    await until(() => troubles.length >= 2);
+    expect(troubles[0]).toBe('Projecting cannot begin and is tried again.');
+
+    const app = await openApp(configuration, onTrouble);
+    closers.push(app.close);
+    const tenantId = randomUUID();
+    const { position } = await app.log.append(app.streams.tenant(tenantId), [tenantCreated], 'no_stream');
+    expect(await app.projecting.reached(position, LONG)).toBe(true);
+    await until(() => new Set(moves).size === projections.length);
+    expect(await findTenant(app.projecting.reader('tenants'), tenantId)).toMatchObject({ name: 'A tenant' });
+  }, 30_000);
+
+  it.each([
+    ['slow', slowReadModel],
+    ['failing', stuckReadModel],
+  ])(
+    'show Applications and keys at once though the log rows are %s',
+    async (_, hinder) => {
+      const configuration = readConfiguration({ DATA_DIR: freshFolder() });
+      const elsewhere = projectingThreads(configuration, () => undefined);
+      const app = await openApp(configuration, () => undefined, elsewhere);
+      closers.push(app.close);
+      await app.projecting.start();
+      const [tenantId, other] = [randomUUID(), randomUUID()];
+      const { position: first } = await app.log.append(
+        app.streams.tenant(tenantId),
+        [tenantCreated],
+        'no_stream',
+      );
+      expect(await app.projecting.reached(first, LONG)).toBe(true);
+      const { close } = hinder(configuration.DATA_DIR, 'logs');
+      closers.push(async () => close());
+      const positionOf = async (projection: string) =>
+        (await app.projecting.reader(projection).control()).applied ?? '';
+      const lags = [];
+      for (let revision = 0; revision < 10; revision += 1) {
+        const expected = revision === 0 ? 'no_stream' : 100 * revision - 1;
+        await app.log.append(app.streams.activity(other), factsOf(100), expected);
+        const event = { ...tenantCreated, id: randomUUID() };
+        const { position } = await app.log.append(app.streams.tenant(tenantId), [event], revision);
+        const began = performance.now();
+        await until(async () => (await positionOf('applications')) >= position);
+        lags.push(performance.now() - began);
+        expect((await positionOf('logs')) < position).toBe(true);
+      }
+      const [longest = 0] = lags.toSorted((a, b) => b - a);
+      console.log(`shown after ${lags.map(Math.round).join(', ')} ms`);
+      expect(longest).toBeLessThan(500);
+    },
+    60_000,
+  );
+
+  it('tell the thread that asks what has moved: a write does not wait for a look at the file', async () => {
+    const configuration = readConfiguration({ DATA_DIR: freshFolder() });
+    const onTrouble = (what: string, error: unknown): never => {
+      throw new Error(what, { cause: error });
+    };
+    const app = await openApp(configuration, onTrouble, projectingThreads(configuration, onTrouble));
+    closers.push(app.close);
+    await app.projecting.start();
+    const tenantId = randomUUID();
+    const append = async (expected: number | 'no_stream') => {
+      const event = { ...tenantCreated, id: randomUUID() };
+      const { position } = await app.log.append(app.streams.activity(tenantId), [event], expected);
+      const began = performance.now();
+      expect(await app.projecting.reached(position, LONG)).toBe(true);
+      return performance.now() - began;
+    };
+    await append('no_stream');
+    const waits = [];
+    for (let revision = 0; revision < 20; revision += 1) waits.push(await append(revision));
+    expect(waits.toSorted((a, b) => a - b)[8]).toBeLessThan(15);
+  }, 30_000);
+});

@@ -1,0 +1,25 @@
+import type { App } from '../../src/app/app';
+import { lookBriefly } from '../../src/app/status';
+
+describe('a brief look at tenants that may be unreadable', () => {
+  const asked: string[] = [];
+  let go: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  const ledger = {
+    unreadable: () => [],
+    ask: async (tenantId: string) => {
+      asked.push(tenantId);
+      await held;
+    },
+  } as unknown as App['ledger'];
+
+  it('does not wait for one that takes long, and does not begin it again', async () => {
+    const look = lookBriefly();
+    await look(ledger, new Set(['a', 'b']));
+    await look(ledger, new Set(['a', 'b']));
+    expect(asked).toEqual(['a']);
+    go();
+    await look(ledger, new Set(['a', 'b']));
+    expect(asked.slice(0, 2)).toEqual(['a', 'b']);
+  });
+});
