@@ -1,6 +1,7 @@
 import { monotonicMs } from '../clock';
 import type { Position } from '../event-log/event-log';
 import { generationName, type Generation } from '../read-models/read-models';
+import { signal } from '../signal';
 
 /** Knows how far generations are, whoever projects them. */
 export interface Progress {
@@ -26,18 +27,7 @@ const namesOf = (generations: readonly Generation[]): readonly string[] =>
 
 export const progress = (): Progress => {
   const known = new Map<string, Position>();
-  const waiting = new Set<() => void>();
-
-  const movement = (withinMs: number): Promise<void> =>
-    new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        waiting.delete(done);
-        resolve();
-      };
-      const timer = setTimeout(done, withinMs);
-      waiting.add(done);
-    });
+  const movement = signal();
 
   const shows = async (generation: Generation, position: Position, asking: boolean): Promise<boolean> => {
     if ((known.get(generationName(generation.id)) ?? '') >= position) return true;
@@ -56,7 +46,7 @@ export const progress = (): Progress => {
   return {
     moved: (generation, position) => {
       known.set(generation, position);
-      for (const wake of waiting) wake();
+      movement.notify();
     },
     /** What this process projects it hears of at once; only while it hears nothing does it ask the store. */
     reached: async (shown, position, withinMs, look) => {
@@ -79,7 +69,7 @@ export const progress = (): Progress => {
         }
         const left = end - monotonicMs();
         if (left <= 0) return false;
-        await movement(Math.min(POLL_MS, left));
+        await movement.wait({ withinMs: Math.min(POLL_MS, left) });
       }
     },
   };

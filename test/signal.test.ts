@@ -1,0 +1,39 @@
+import { signal } from '../src/signal';
+
+describe('a signal', () => {
+  it('wakes everyone who is waiting, once', async () => {
+    const changed = signal();
+    const woken: string[] = [];
+    const waiting = ['a', 'b'].map((name) => changed.wait().then(() => woken.push(name)));
+    changed.notify();
+    await Promise.all(waiting);
+    expect(woken).toEqual(['a', 'b']);
+  });
+
+  it('does not wake who begins to wait while it wakes the others', async () => {
+    const changed = signal();
+    let again = false;
+    const waiting = changed
+      .wait()
+      .then(() => void changed.wait({ withinMs: 5_000 }).then(() => (again = true)));
+    changed.notify();
+    await waiting;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(again).toBe(false);
+    changed.notify();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(again).toBe(true);
+  });
+
+  it('wakes when the time is up', async () => {
+    await signal().wait({ withinMs: 1 });
+  });
+
+  it('wakes when the wait is aborted, and at once if it was aborted before', async () => {
+    const ending = new AbortController();
+    const waiting = signal().wait({ abort: ending.signal });
+    ending.abort();
+    await waiting;
+    await signal().wait({ abort: ending.signal });
+  });
+});
