@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { COUNTED_ADDRESSES, NAMED_ADDRESSES, type AccessEvent, type AccessFault } from '../domain/access';
 import { beforeDeadline, monotonicMs } from '../clock';
-import { currentVersion } from '../domain/event-schemas';
-import { dataFault } from '../event-log/decode';
+import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
 
@@ -104,16 +102,8 @@ const eventOf = (tally: Tally): NewEvent => {
     firstAt,
     lastAt,
   };
-  const actor = { type: 'application', id: applicationId };
-  const metadata = { actor, keyId, at: lastAt, version: currentVersion('AccessRefused') };
-  return { id: randomUUID(), type: 'AccessRefused', data, metadata };
-};
-
-/** What does not fit its schema would park the whole tenant. */
-const mustFit = (event: NewEvent): NewEvent => {
-  const wrong = dataFault({ type: 'AccessRefused', data: event.data as unknown as AccessEvent['data'] });
-  if (wrong === undefined) return event;
-  throw new Error(`An AccessRefused does not fit its schema: ${wrong}`);
+  const actor = { type: 'application', id: applicationId } as const;
+  return encode({ type: 'AccessRefused', data }, { actor, keyId, at: lastAt });
 };
 
 export const accessRecord = ({
@@ -139,7 +129,7 @@ export const accessRecord = ({
 
   const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
     try {
-      await append(tenantId, own.map(eventOf).map(mustFit));
+      await append(tenantId, own.map(eventOf));
     } catch (error) {
       onTrouble(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) === 'log_unavailable' && !closing) own.forEach(keep);

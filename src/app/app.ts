@@ -5,13 +5,13 @@ import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
 import type { Configuration } from '../configuration';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock, watched } from '../event-log/writability';
 import { fault, type Fault } from '../fault';
-import { appender } from '../ingest/ingest';
 import type { KeyUses } from '../key-uses/key-uses';
 import { sqliteKeyUses } from '../key-uses/sqlite-key-uses';
 import { cachedFolds } from '../ledger/folds';
@@ -117,6 +117,9 @@ const configuredLog = (
     : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble, noLogHere(configuration));
 };
 
+/** Nobody waits for the record of what was refused. */
+const RECORD_MS = 10_000;
+
 /** Somebody stands before it: a server that is not there is soon said to be not there. */
 const WAIT_SECONDS = 5;
 
@@ -193,9 +196,8 @@ export const openApp = async (
         onLost: () => void projecting.stop(),
       });
       closing({ close: async () => watch.stop() });
-      // A fresh appender each time: it remembers the end of every stream that it has seen.
       const append = (tenantId: string, events: readonly NewEvent[]) =>
-        appender({ log: watch.log, streams })(tenantId, events);
+        appendToEnd(watch.log, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
       const access = closing(accessRecord({ append, onTrouble }));
       return {
         log: watch.log,

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { App } from '../app/app';
-import { currentVersion } from '../domain/event-schemas';
-import type { FactType } from '../domain/facts';
+import type { EntityFactType } from '../domain/facts';
+import { encode } from '../event-log/codec';
 
 /** What a newcomer sees in the logs and in the usage report: a little life of tokens, cards and a proxy. */
-const story: readonly (readonly [FactType, string, number])[] = [
+const story: readonly (readonly [EntityFactType, string, number])[] = [
   ['TokenCreated', 'tok_demo_1', 48],
   ['TokenCreated', 'tok_demo_2', 47],
   ['CardCreated', 'card_demo_1', 40],
@@ -22,11 +21,10 @@ const HOUR_MS = 3_600_000;
 
 export const addDemoFacts = async ({ log, streams }: App, tenantId: string): Promise<void> => {
   const now = Date.now();
-  const events = story.map(([type, entityId, hoursAgo]) => ({
-    id: randomUUID(),
-    type,
-    data: { entityId, occurredAt: new Date(now - hoursAgo * HOUR_MS).toISOString() },
-    metadata: { version: currentVersion(type), at: new Date(now).toISOString() },
-  }));
+  const at = new Date(now).toISOString();
+  const events = story.map(([type, entityId, hoursAgo]) => {
+    const occurredAt = new Date(now - hoursAgo * HOUR_MS).toISOString();
+    return encode({ type, data: { entityId, occurredAt } }, { at });
+  });
   await log.append(streams.activity(tenantId), events, 'no_stream');
 };

@@ -4,7 +4,7 @@ import { storeOf } from '../app/log-address';
 import { pause } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import { openToOthers } from '../app/data-folder';
-import { compileTenantSchemas } from '../event-log/decode';
+import { compileTenantSchemas } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';

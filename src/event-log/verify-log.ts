@@ -1,4 +1,4 @@
-import { decode, operatorEventOf } from './decode';
+import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import { idFilter } from './id-filter';

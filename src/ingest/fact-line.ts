@@ -1,8 +1,9 @@
 import { currentVersion } from '../domain/event-schemas';
 import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
-import { dataFault, namesAnother } from '../event-log/decode';
+import { encode, namesAnother } from '../event-log/codec';
 import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
+import { codeOf, type Fault } from '../fault';
 
 /** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
@@ -11,7 +12,7 @@ interface WireFact {
   readonly type: FactType;
   readonly actor?: Actor;
   readonly trace_id?: string;
-  readonly data: FactEvent['data'];
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 export type ReadFact =
@@ -56,10 +57,7 @@ const faultOf = (line: unknown): string | undefined => {
     return '"actor" must be {"type": "application" or "user", "id": a UUID}';
   if (traceId !== undefined && !(typeof traceId === 'string' && TRACE_ID.test(traceId)))
     return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
-  if (!isObject(data)) return '"data" must be an object';
-  const wrong = dataFault({ type, data } as FactEvent);
-  if (wrong !== undefined) return `"data" does not fit ${type}: ${wrong}`;
-  return namesAnother(data, tenantId) ? '"data" names another tenant' : undefined;
+  return isObject(data) ? undefined : '"data" must be an object';
 };
 
 /** A line may hold less than its data become when they are written (`1e20` is a long number), or be nested too deep. */
@@ -71,17 +69,16 @@ const sizeOf = (data: object): number | undefined => {
   }
 };
 
-const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent => ({
-  id: id.toLowerCase(),
-  type,
-  data,
-  metadata: {
-    version: currentVersion(type),
-    at,
-    ...(actor === undefined ? {} : { actor: { type: actor.type, id: actor.id.toLowerCase() } }),
-    ...(traceId === undefined ? {} : { traceId }),
-  },
-});
+/** The event, or what does not fit in its data. */
+const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent | string => {
+  const by = actor === undefined ? undefined : { type: actor.type, id: actor.id.toLowerCase() };
+  try {
+    return encode({ type, data } as unknown as FactEvent, { at, actor: by, traceId }, id.toLowerCase());
+  } catch (error) {
+    if (codeOf(error) !== 'event_invalid') throw error;
+    return String((error as Fault).more['reason']);
+  }
+};
 
 const parsed = (text: string): { readonly value: unknown } | undefined => {
   try {
@@ -91,15 +88,19 @@ const parsed = (text: string): { readonly value: unknown } | undefined => {
   }
 };
 
+const refused = (reason: string): ReadFact => ({ status: 'refused', reason });
+
 export const readFact = (text: string, at: string): ReadFact => {
   const line = parsed(text);
-  if (line === undefined) return { status: 'refused', reason: 'it is not JSON' };
+  if (line === undefined) return refused('it is not JSON');
   const reason = faultOf(line.value);
-  if (reason !== undefined) return { status: 'refused', reason };
+  if (reason !== undefined) return refused(reason);
   const fact = line.value as WireFact;
+  const event = eventOf(fact, at);
+  if (typeof event === 'string') return refused(`"data" does not fit ${fact.type}: ${event}`);
+  if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
   const bytes = sizeOf(fact.data);
-  if (bytes === undefined) return { status: 'refused', reason: '"data" is nested too deep' };
-  if (bytes > LARGEST_APPEND)
-    return { status: 'refused', reason: `"data" is larger than ${LARGEST_APPEND} bytes` };
-  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event: eventOf(fact, at), bytes };
+  if (bytes === undefined) return refused('"data" is nested too deep');
+  if (bytes > LARGEST_APPEND) return refused(`"data" is larger than ${LARGEST_APPEND} bytes`);
+  return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };

@@ -1,13 +1,7 @@
 import { monotonicMs } from '../clock';
-import {
-  LARGEST_APPEND,
-  type EventLog,
-  type Expected,
-  type NewEvent,
-  type Position,
-} from '../event-log/event-log';
+import { appendToEnd } from '../event-log/append-to-end';
+import { LARGEST_APPEND, type EventLog, type NewEvent, type Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf, type Fault } from '../fault';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
@@ -64,28 +58,15 @@ const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<s
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
 
-/** Appends to the end of a stream, wherever that is. The same ids again are harmless: a second copy counts nowhere. */
-export const appender = ({ log, streams }: Pick<IngestParts, 'log' | 'streams'>) => {
-  const ends = new Map<string, Expected>();
-  const append = async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {
+/** Appends to activity streams, and remembers where each of them ends. The same ids again are harmless: a second copy counts nowhere. */
+const appender = ({ log, streams }: IngestParts) => {
+  const ends = new Map<string, number>();
+  return async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {
     const stream = streams.activity(tenantId);
-    for (;;)
-      try {
-        const { revision, position } = await log.append(
-          stream,
-          events,
-          ends.get(stream) ?? 'no_stream',
-          APPEND_MS,
-        );
-        ends.set(stream, revision);
-        return position;
-      } catch (error) {
-        if (codeOf(error) !== 'stream_changed') throw error;
-        const actual = Number((error as Fault).more['actual']);
-        ends.set(stream, actual < 0 ? 'no_stream' : actual);
-      }
+    const { revision, position } = await appendToEnd(log, stream, events, ends.get(stream), APPEND_MS);
+    ends.set(stream, revision);
+    return position;
   };
-  return append;
 };
 
 /** One tenant's facts in order, as many at a time as one append may hold. */

@@ -2,7 +2,7 @@ import type { Recorded, TenantEvent } from '../domain/events';
 import { absent, type Tenant } from '../domain/tenant';
 import { foldingFrom } from '../domain/tenant-folding';
 import { fault, messageOf } from '../fault';
-import { decode } from '../event-log/decode';
+import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';

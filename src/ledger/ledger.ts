@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../clock';
 import { keyRefused, keyStanding, mustBeGood, mustHold, type Caller, type HeldBy } from '../domain/authority';
-import { currentVersion } from '../domain/event-schemas';
 import type { Actor, Idempotency, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
-import { dataFault } from '../event-log/decode';
+import { encode } from '../event-log/codec';
 import {
   logFault,
   type EventLog,
@@ -126,27 +124,11 @@ const planned = (fold: Fold, command: Command, reply: Reply | undefined): Plan =
   return { kind: 'append', actor: { type: 'application', id: application.id }, keyId, events };
 };
 
-const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] =>
-  plan.events.map((event) => {
-    const wrong = dataFault(event);
-    if (wrong !== undefined)
-      throw new Error(`A ${event.type} that does not fit its schema was decided: ${wrong}`);
-    const { at, traceId, idempotency } = command;
-    const version = currentVersion(event.type);
-    return {
-      id: randomUUID(),
-      type: event.type,
-      data: event.data,
-      metadata: {
-        actor: plan.actor,
-        at,
-        version,
-        ...(plan.keyId === undefined ? {} : { keyId: plan.keyId }),
-        ...(traceId === undefined ? {} : { traceId }),
-        ...(idempotency === undefined ? {} : { idempotency }),
-      },
-    };
-  });
+const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] => {
+  const { at, traceId, idempotency } = command;
+  const { actor, keyId } = plan;
+  return plan.events.map((event) => encode(event, { actor, at, keyId, traceId, idempotency }));
+};
 
 export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger => {
   const inTurn = streamQueue();

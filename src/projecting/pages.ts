@@ -1,5 +1,5 @@
 import { monotonicMs } from '../clock';
-import { decode, type Decoded } from '../event-log/decode';
+import { decode, type Decoded } from '../event-log/codec';
 import type { EventLog, LoggedEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { Actor, OperatorEvent } from '../domain/events';
 import { refusal } from '../domain/refusal';
-import { codeOf } from '../fault';
-import { operatorEventOf } from '../event-log/decode';
+import { appendToEnd } from '../event-log/append-to-end';
+import { encode, operatorEventOf } from '../event-log/codec';
 import type { EventLog, LoggedEvent, NewEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import type { ParkedTenant } from './fold-batch';
@@ -56,12 +55,6 @@ const parkedAt = async (
   return found;
 };
 
-const appendToEnd = async (log: EventLog, stream: string, events: readonly NewEvent[]) => {
-  let last = -1;
-  for await (const batch of log.readStream(stream)) last = batch.at(-1)?.revision ?? last;
-  await log.append(stream, events, last < 0 ? 'no_stream' : last);
-};
-
 /**
  * Frees a tenant in the projections in which it is parked at an event: the event is passed over, or the gap before it is
  * accepted. The log keeps the event, and keeps this.
@@ -84,15 +77,9 @@ export const setAside = async (
   ];
   const eventOf = (type: OperatorEventType, projections: readonly string[]): readonly NewEvent[] => {
     const data = { eventId, eventTenantId: tenantId, projections, reason };
-    const metadata = { actor, at, version: 1 };
-    return projections.length === 0 ? [] : [{ id: randomUUID(), type, data, metadata }];
+    return projections.length === 0 ? [] : [encode({ type, data }, { actor, at })];
   };
   const events = [...eventOf('EventSetAside', passedOver), ...eventOf('GapAccepted', gapAccepted)];
-  for (;;)
-    try {
-      await appendToEnd(log, streams.operator(), events);
-      return { tenantId, passedOver, gapAccepted };
-    } catch (error) {
-      if (codeOf(error) !== 'stream_changed') throw error;
-    }
+  await appendToEnd(log, streams.operator(), events);
+  return { tenantId, passedOver, gapAccepted };
 };

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { auditLine, displayName, knownEntityTypes } from '../../src/domain/audit-wording';
 import { eventSchemas } from '../../src/domain/event-schemas';
 import type { EventType, Recorded } from '../../src/domain/events';
-import { decode } from '../../src/event-log/decode';
+import { decode } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from '../support/given';
 import { seed, seeded } from '../support/property';

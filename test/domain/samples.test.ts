@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
 import type { EventType, TenantEvent } from '../../src/domain/events';
 import { missingLifts, upcast } from '../../src/domain/upcast';
-import { decode, operatorEventOf } from '../../src/event-log/decode';
+import { decode, operatorEventOf } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
 import { FOLD_VERSION, emptyFold, foldingStream, tenantEventOf } from '../../src/ledger/fold';
 import { partsOf } from '../../src/ledger/fold-parts';

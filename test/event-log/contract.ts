@@ -7,7 +7,7 @@ import {
   type LoggedEvent,
   type NewEvent,
 } from '../../src/event-log/event-log';
-import { decode } from '../../src/event-log/decode';
+import { decode } from '../../src/event-log/codec';
 import type { Streams } from '../../src/event-log/streams';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { seed, seeded } from '../support/property';

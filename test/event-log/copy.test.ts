@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
 import type { Side } from '../../src/event-log/own-events';
-import { decode } from '../../src/event-log/decode';
+import { decode } from '../../src/event-log/codec';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';

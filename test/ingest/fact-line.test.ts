@@ -1,5 +1,5 @@
 import { factTypes } from '../../src/domain/facts';
-import { decode } from '../../src/event-log/decode';
+import { decode } from '../../src/event-log/codec';
 import { LARGEST_APPEND } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { readFact } from '../../src/ingest/fact-line';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Document, Projector } from '../../projections/projector';
 import type { TenantEvent } from '../../src/domain/events';
-import { decode } from '../../src/event-log/decode';
+import { decode } from '../../src/event-log/codec';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { fedBatch } from '../../src/projecting/pages';

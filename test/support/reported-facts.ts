@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { appender } from '../../src/ingest/ingest';
+import { appendToEnd } from '../../src/event-log/append-to-end';
+import type { NewEvent } from '../../src/event-log/event-log';
 import { openLogIn } from './log-under-test';
 
 /** A reported fact as a test writes it down. */
@@ -21,8 +22,13 @@ export const fact = (type: string, entityId: string, more: Omit<Partial<Fact>, '
 const opened = new Map<string, ReturnType<typeof openReporter>>();
 
 const openReporter = async (folder: string) => {
-  const parts = await openLogIn(folder);
-  return { append: appender(parts), close: parts.log.close };
+  const { log, streams } = await openLogIn(folder);
+  const ends = new Map<string, number>();
+  const append = async (tenantId: string, events: readonly NewEvent[]): Promise<void> => {
+    const stream = streams.activity(tenantId);
+    ends.set(stream, (await appendToEnd(log, stream, events, ends.get(stream), 10_000)).revision);
+  };
+  return { append, close: log.close };
 };
 
 /**

@@ -1,13 +1,8 @@
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
+import { randomUUID } from 'node:crypto';
 import { letOthersGo } from '../clock';
-import {
-  currentVersion,
-  eventSchemas,
-  isEventType,
-  operatorEventSchemas,
-  streamKindOf,
-} from '../domain/event-schemas';
+import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,
   ActivityEvent,
@@ -21,9 +16,11 @@ import type {
 } from '../domain/events';
 import { keptForm } from '../domain/moment';
 import { upcast } from '../domain/upcast';
-import { messageOf } from '../fault';
-import type { LoggedEvent } from './event-log';
+import { fault, messageOf } from '../fault';
+import type { LoggedEvent, NewEvent } from './event-log';
 import type { Streams } from './streams';
+
+/** Between events of the domain and what lies in the log: every event of ours is encoded and decoded here. */
 
 /** What a logged event means to us. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
@@ -69,22 +66,24 @@ const metadataSchema = {
   },
 };
 
-interface Metadata {
-  readonly version?: number;
-  readonly at?: string;
-  readonly keyId?: string;
-  readonly traceId?: string;
-  readonly actor?: Actor;
-  readonly idempotency?: Idempotency;
+/** What is recorded with an event, besides the version of its schema. */
+export interface Metadata {
+  readonly at: string;
+  readonly actor?: Actor | undefined;
+  readonly keyId?: string | undefined;
+  readonly traceId?: string | undefined;
+  readonly idempotency?: Idempotency | undefined;
 }
+
+type StoredMetadata = Partial<Metadata> & { readonly version?: number };
 
 /** Facts may be appended by others without any. */
 const metadataOf = ({ metadata = {} }: LoggedEvent): unknown => metadata;
 
-const validators = new Map<object, ValidateFunction>();
+const validators = new Map<object | false, ValidateFunction>();
 
 /** Compiled at first use: a start should not pay for every schema. */
-const faultBy = (schema: object, value: unknown): string | undefined => {
+const faultBy = (schema: object | false, value: unknown): string | undefined => {
   const validate = validators.get(schema) ?? ajv.compile(schema);
   validators.set(schema, validate);
   return validate(value) ? undefined : ajv.errorsText(validate.errors, { dataVar: '' }).trim();
@@ -105,11 +104,29 @@ export const compileTenantSchemas = async (): Promise<void> => {
   }
 };
 
-const schemaOf = (type: EventType, version: number): object | undefined => eventSchemas[type][version - 1];
+/** All versions of a type, oldest first. */
+const schemasOf = (type: string): readonly object[] | undefined => {
+  if (isEventType(type)) return eventSchemas[type];
+  return Object.hasOwn(operatorEventSchemas, type)
+    ? operatorEventSchemas[type as OperatorEvent['type']]
+    : undefined;
+};
 
-/** What keeps an event of ours from being written: nothing that does not fit its schema reaches the log. */
-export const dataFault = (event: LedgerEvent): string | undefined =>
-  faultBy(schemaOf(event.type, currentVersion(event.type)) ?? {}, event.data);
+/**
+ * An event of ours as it is appended, in the newest version of its schema. Data that does not fit is never written: it
+ * would park a tenant. It throws `event_invalid`; `more.reason` says what does not fit.
+ */
+export const encode = (
+  { type, data }: LedgerEvent | OperatorEvent,
+  metadata: Metadata,
+  id: string = randomUUID(),
+): NewEvent => {
+  const schemas = schemasOf(type) ?? [];
+  const reason = faultBy(schemas.at(-1) ?? false, data);
+  if (reason !== undefined)
+    throw fault('event_invalid', `The data of a ${type} does not fit its schema: ${reason}.`, { reason });
+  return { id, type, data, metadata: { ...metadata, version: schemas.length } };
+};
 
 /** A UUID is the same in capitals. */
 export const namesAnother = (
@@ -125,12 +142,12 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     ? 'not JSON'
     : faultBy(metadataSchema, metadataOf(event));
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
-  const { version = 1 } = metadataOf(event) as Metadata;
-  const schema = schemaOf(event.type, version);
+  const { version = 1 } = metadataOf(event) as StoredMetadata;
+  const schema = eventSchemas[event.type][version - 1];
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
-  const fault = faultBy(schema, event.data);
-  if (fault !== undefined) return `The data does not fit version ${version} of ${event.type}: ${fault}.`;
+  const misfit = faultBy(schema, event.data);
+  if (misfit !== undefined) return `The data does not fit version ${version} of ${event.type}: ${misfit}.`;
   const data = event.data as { tenantId?: string };
   return namesAnother(data, tenantId) ? `The data names another tenant, ${data.tenantId}.` : undefined;
 };
@@ -138,7 +155,14 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   // A time that lies ahead would be that of all later rows of its tenant, too: their times never run backwards.
   const { storedAt: recordedAt = logged.recordedAt } = logged;
-  const { version = 1, at = recordedAt, actor, keyId, traceId, idempotency } = metadataOf(logged) as Metadata;
+  const {
+    version = 1,
+    at = recordedAt,
+    actor,
+    keyId,
+    traceId,
+    idempotency,
+  } = metadataOf(logged) as StoredMetadata;
   const type = logged.type as EventType;
   const event: Record<string, unknown> = {
     type,
@@ -171,9 +195,9 @@ export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
 
 /** An event of the operator's, or undefined: what cannot be read asks for nothing. */
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
-  if (!Object.hasOwn(operatorEventSchemas, type) || Buffer.isBuffer(data)) return undefined;
-  const { version = 1 } = (metadata ?? {}) as Metadata;
-  const schema = operatorEventSchemas[type as OperatorEvent['type']][version - 1];
+  if (isEventType(type) || Buffer.isBuffer(data)) return undefined;
+  const { version = 1 } = (metadata ?? {}) as StoredMetadata;
+  const schema = schemasOf(type)?.[version - 1];
   if (schema === undefined || faultBy(schema, data) !== undefined) return undefined;
   return { type, data } as OperatorEvent;
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { dataFault, decode } from '../../src/event-log/decode';
+import { decode, encode, operatorEventOf } from '../../src/event-log/codec';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 
@@ -173,18 +173,48 @@ describe('a logged event', () => {
 });
 
 describe('an event that is to be written', () => {
+  const at = '2026-05-05T05:05:05.005Z';
+  const settings = { fingerprintTokens: true, deduplicateTokens: false };
+  const parked = { eventId: randomUUID(), eventTenantId: tenantId, projections: ['logs'], reason: 'x' };
+
   it('must fit its schema', () => {
-    expect(
-      dataFault({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 1 } }),
-    ).toBeUndefined();
-    expect(dataFault({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: -1 } })).toMatch(
-      /includedMonthlyActiveTokens must be >= 0/,
+    expect(() =>
+      encode({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: -1 } }, { at }),
+    ).toThrow(
+      expect.objectContaining({
+        code: 'event_invalid',
+        more: { reason: expect.stringMatching(/includedMonthlyActiveTokens must be >= 0/) },
+      }),
     );
+    expect(() => encode({ type: 'GapAccepted', data: { ...parked, projections: [] } }, { at })).toThrow(
+      /projections must NOT have fewer than 1 items/,
+    );
+    expect(() => encode({ type: 'Unknown', data: {} } as never, { at })).toThrow(/does not fit/);
   });
 
   it('may have a name of 200 UTF-16 units, however they are made up', () => {
-    const settings = { fingerprintTokens: true, deduplicateTokens: false };
     for (const name of ['x'.repeat(200), '👩'.repeat(100)])
-      expect(dataFault({ type: 'TenantUpdated', data: { name, settings } })).toBeUndefined();
+      expect(encode({ type: 'TenantUpdated', data: { name, settings } }, { at }).data).toEqual({
+        name,
+        settings,
+      });
+  });
+
+  it('gets an id and the newest version, and decodes to what it was', () => {
+    const event = { type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 7 } } as const;
+    const metadata = { at, actor: { type: 'user', id: tenantId }, traceId: 't', keyId: undefined } as const;
+    const encoded = encode(event, metadata);
+    expect(encoded.id).not.toBe(encode(event, metadata).id);
+    expect(encoded.metadata).toEqual({ ...metadata, version: 1 });
+    expect(decode(logged(encoded), streams)).toMatchObject({
+      status: 'good',
+      event: { ...event, id: encoded.id, at, actor: metadata.actor, traceId: 't' },
+    });
+    expect(encode(event, metadata, 'my-id').id).toBe('my-id');
+  });
+
+  it("may be one of the operator's", () => {
+    const event = { type: 'EventSetAside', data: parked } as const;
+    expect(operatorEventOf(logged(encode(event, { at })))).toEqual(event);
   });
 });

@@ -1,0 +1,23 @@
+import { codeOf, type Fault } from '../fault';
+import type { Appended, EventLog, Expected, NewEvent } from './event-log';
+
+/**
+ * Appends to the end of a stream, wherever that is: a conflict names the real end, and it tries again there. `expected` is
+ * where the end is likely to be.
+ */
+export const appendToEnd = async (
+  log: Pick<EventLog, 'append'>,
+  stream: string,
+  events: readonly NewEvent[],
+  expected: Expected = 'no_stream',
+  withinMs?: number,
+): Promise<Appended> => {
+  for (let end = expected; ;)
+    try {
+      return await log.append(stream, events, end, withinMs);
+    } catch (error) {
+      if (codeOf(error) !== 'stream_changed') throw error;
+      const actual = Number((error as Fault).more['actual']);
+      end = actual < 0 ? 'no_stream' : actual;
+    }
+};
