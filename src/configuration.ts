@@ -12,7 +12,7 @@ interface Setting<T> {
   readonly example: string;
   /** Never shown. */
   readonly secret?: boolean;
-  /** Undefined: the text makes no sense. */
+  /** Undefined: the text is not valid. */
   readonly read: (text: string) => T | undefined;
 }
 
@@ -187,7 +187,7 @@ export const readConfiguration = (
     if (value === undefined)
       throw fault(
         'configuration_invalid',
-        `${name}=${secret === true ? '…' : JSON.stringify(text)} makes no sense. ${meaning} For example: ${name}=${example}`,
+        `${name}=${secret === true ? '…' : JSON.stringify(text)} is not valid. ${meaning} For example: ${name}=${example}`,
       );
     return [name, value];
   });

@@ -1,3 +1,11 @@
+import type { ProblemCode } from './problems';
+
+/** What never leaves the process: each is caught and turned into a problem that a caller can meet. */
+type InternalCode =
+  'commit_failed' | 'expired' | 'failed' | 'generation_removed' | 'no_answer' | 'not_open' | 'stream_changed';
+
+export type FaultCode = ProblemCode | InternalCode;
+
 /**
  * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults and refusals are told
  * apart by that code only, so they may cross threads and packages.
@@ -7,8 +15,12 @@ export interface Fault extends Error {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
-export const fault = (code: string, sentence: string, more: Record<string, unknown> = {}): Fault =>
+export const fault = (code: FaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
   Object.assign(new Error(sentence), { name: 'Fault', code, more });
+
+/** A fault that another thread has reported; its code may be that of a library. */
+export const reportedFault = (code: string, sentence: string, more: Record<string, unknown> = {}): Fault =>
+  fault(code as FaultCode, sentence, more);
 
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

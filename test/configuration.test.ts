@@ -215,7 +215,7 @@ describe('the configuration', () => {
 
   it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
     const shown = ['SECRET', 'EVENTSTORE_URL'].includes(name) ? '…' : JSON.stringify(text);
-    const sentence = `${name}=${shown} makes no sense. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
+    const sentence = `${name}=${shown} is not valid. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
     expect(() => readConfiguration({ [name]: text })).toThrow(
       expect.objectContaining({ code: 'configuration_invalid', message: sentence }),
     );

@@ -4,7 +4,7 @@ import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
 import { pause } from '../clock';
 import type { Configuration } from '../configuration';
-import { fault } from '../fault';
+import { reportedFault } from '../fault';
 import { holderName } from '../projecting/lease';
 import type { ParkedReport } from '../projecting/parked-reports';
 import type { Elsewhere } from '../projecting/projecting';
@@ -59,7 +59,7 @@ export const projectingThreads =
     const receive = (report: Report): void => {
       if (report.type === 'moved') moved(report.generation, report.position);
       else if (report.type === 'parked') onParked(report);
-      else onTrouble(report.what, fault(report.code, report.message));
+      else onTrouble(report.what, reportedFault(report.code, report.message));
     };
 
     /** Until it ends, for whatever reason. */

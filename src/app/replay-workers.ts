@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Projector } from '../../projections/projector';
 import type { Configuration } from '../configuration';
-import { fault } from '../fault';
+import { reportedFault } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
@@ -25,7 +25,7 @@ interface Failure {
 }
 
 const errorOf = ({ code, message, stack }: Failure): Error =>
-  code === undefined ? Object.assign(new Error(message), { stack }) : fault(code, message);
+  code === undefined ? Object.assign(new Error(message), { stack }) : reportedFault(code, message);
 
 export type ReplayTold =
   | { readonly tell: 'step'; readonly projection: string; readonly step: RebuildStep }

@@ -9,7 +9,7 @@ import {
   type NewKey,
 } from '../domain/applications';
 import type { ApplicationType } from '../domain/permissions';
-import { refusal } from '../domain/refusal';
+import { fault } from '../fault';
 import { mustBeActive, type Decide } from '../domain/tenant';
 import { digestOf, makeKey } from '../ledger/api-key';
 import { findApplication, type ApplicationDocument } from '../../projections/applications';
@@ -65,7 +65,7 @@ export const knownApplication = async (
   await knownTenant(desk, tenantId);
   const application = await find(desk, tenantId, id);
   if (application === undefined)
-    throw refusal('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
+    throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
   return application;
 };
 

@@ -15,7 +15,7 @@ import { serveCommand } from './serve-command';
 import { statusCommand } from './status-command';
 import { tenantCommands } from './tenant-commands';
 
-/** 0: done. 1: refused or failed. 2: the command was not used rightly. */
+/** 0: done. 1: refused or failed. 2: the command line is not valid. */
 const FAILED = 1;
 const WRONG_USAGE = 2;
 

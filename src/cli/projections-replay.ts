@@ -2,8 +2,7 @@ import { constants, setPriority } from 'node:os';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
 import { readConfiguration, type Configuration } from '../configuration';
-import { refusal } from '../domain/refusal';
-import { codeOf, messageOf } from '../fault';
+import { codeOf, fault, messageOf } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
@@ -20,7 +19,7 @@ const MOST_SHOWN = 10_000;
 export const chosen = (names: readonly string[]) => {
   for (const name of names)
     if (!projections.some((projector) => projector.name === name))
-      throw refusal(
+      throw fault(
         'projection_unknown',
         `There is no projection ${name}. There are: ${projections.map((one) => one.name).join(', ')}.`,
       );

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
-import { refusal } from '../domain/refusal';
+import { fault } from '../fault';
 import { findTenant, type TenantDocument } from '../../projections/tenants';
 import { actorOption, jsonOption, uuid, wholeNumber, yesOption } from './arguments';
 import { mayEnd } from './confirmation';
@@ -28,7 +28,7 @@ export const allTenants = ({ app }: Pick<Desk, 'app'>): AsyncIterable<TenantDocu
 /** The tenant as the read models know it, deleted or not. */
 export const knownTenant = async ({ app }: Pick<Desk, 'app'>, tenantId: string): Promise<TenantDocument> => {
   const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
-  if (tenant === undefined) throw refusal('tenant_not_found', `There is no tenant ${tenantId}.`);
+  if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
   return tenant;
 };
 

@@ -18,13 +18,7 @@ export type RefusalCode =
   | 'key_exists'
   | 'key_already_revoked'
   | 'name_invalid'
-  | 'expiry_invalid'
-  | 'not_parked'
-  | 'projection_unknown'
-  | 'rebuild_running'
-  | 'rebuild_differs'
-  | 'rebuild_parks'
-  | 'nothing_to_roll_back_to';
+  | 'expiry_invalid';
 
 export interface Refusal extends Error {
   readonly name: 'Refusal';

@@ -1,5 +1,5 @@
 import type { Projector } from '../../projections/projector';
-import { refusal } from '../domain/refusal';
+import { fault } from '../fault';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import {
@@ -87,7 +87,7 @@ const parkedOnlyIn = async (one: Generation, other: Generation | undefined): Pro
 };
 
 const switchedMeanwhile = (name: string) =>
-  refusal('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+  fault('rebuild_running', `${name} was switched by somebody else meanwhile.`);
 
 /** Fills a fresh generation beside the live one, compares, and switches to it. Killed at any moment, live is untouched. */
 export const rebuild = async (
@@ -100,7 +100,7 @@ export const rebuild = async (
   const lease = leaseOn(readModels, rebuildLease(name), parts.onTrouble, LEASE_MS);
   let note = '';
   if (!(await lease.hold(note)))
-    throw refusal(
+    throw fault(
       'rebuild_running',
       `${name} is being rebuilt by ${(await lease.holder()) ?? 'another process'}.`,
     );
@@ -166,12 +166,12 @@ export const rebuild = async (
 
   const mayBeSwitchedTo = (comparison: Comparison | undefined, onlyHere: readonly string[]): void => {
     if (options.ifEqual && comparison !== undefined && comparison.differences > 0)
-      throw refusal(
+      throw fault(
         'rebuild_differs',
         `${name}: ${comparison.differences} documents differ from the live ones.`,
       );
     if (onlyHere.length > 0 && !options.acceptParked)
-      throw refusal('rebuild_parks', `${name}: the rebuild parks ${onlyHere.slice(0, 5).join(', ')}.`);
+      throw fault('rebuild_parks', `${name}: the rebuild parks ${onlyHere.slice(0, 5).join(', ')}.`);
   };
 
   try {
@@ -238,10 +238,10 @@ export const rebuildTogether = (
 export const rollback = async (readModels: ReadModels, { name, version }: Projector): Promise<string> => {
   const pointer = await readModels.pointer(name, version);
   if (pointer?.previous === undefined)
-    throw refusal('nothing_to_roll_back_to', `${name} has no previous generation.`);
+    throw fault('nothing_to_roll_back_to', `${name} has no previous generation.`);
   const back = { live: pointer.previous, previous: pointer.live };
   if (await readModels.isRemoved({ projection: name, version, generation: back.live }))
-    throw refusal('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
+    throw fault('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
   if (!(await readModels.point(name, version, back, pointer))) throw switchedMeanwhile(name);
   return generationName({ projection: name, version, generation: back.live });
 };

@@ -1,9 +1,9 @@
 import type { Actor, OperatorEvent } from '../domain/events';
-import { refusal } from '../domain/refusal';
 import { appendToEnd } from '../event-log/append-to-end';
 import { encode, operatorEventOf } from '../event-log/codec';
 import type { EventLog, LoggedEvent, NewEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
+import { fault } from '../fault';
 import type { ParkedTenant } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, type SetAside } from './projection-run';
@@ -67,7 +67,7 @@ export const setAside = async (
   const found = await parkedAt(live, eventId);
   const [first] = found;
   if (first === undefined)
-    throw refusal('not_parked', `No tenant is parked at event ${eventId} in any projection.`);
+    throw fault('not_parked', `No tenant is parked at event ${eventId} in any projection.`);
   const parkedBy = (cause: ParkedTenant['cause']): readonly string[] =>
     found.filter(({ tenant }) => tenant.cause === cause).map(({ projection }) => projection);
   const [tenantId, passedOver, gapAccepted] = [

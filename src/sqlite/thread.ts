@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { monotonicMs } from '../clock';
-import { fault } from '../fault';
+import { fault, reportedFault } from '../fault';
 import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
 
 /**
@@ -54,7 +54,7 @@ export const startThread = (file: string, data: unknown): Thread => {
     waiting.delete(answer.id);
     clearTimeout(waiter.timer);
     if ('value' in answer) waiter.resolve(answer.value as never);
-    else waiter.reject(fault(answer.fault.code, answer.fault.message, answer.fault.more));
+    else waiter.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
   };
 
   const start = (): Worker => {

@@ -53,7 +53,7 @@ describe('an event log by its address', () => {
   });
 
   it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(
-    'is refused where it makes no sense: "%s"',
+    'is refused where it is not valid: "%s"',
     async (address) => {
       const error = await openLog(address, streamNames(), 'target', quiet).catch(
         (reason: unknown) => reason as Error,

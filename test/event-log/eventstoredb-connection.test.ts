@@ -44,7 +44,7 @@ describe('a connection string', () => {
     const warned = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     const error = await failure(openOn(url));
     expect(codeOf(error)).toBe('configuration_invalid');
-    expect(error.message).toContain('EVENTSTORE_URL makes no sense');
+    expect(error.message).toContain('EVENTSTORE_URL is not valid');
     expect(error.message).toContain(words);
     expect(error.message).not.toContain('secret');
     expect(warned).not.toHaveBeenCalled();

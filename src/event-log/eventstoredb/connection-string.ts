@@ -22,7 +22,7 @@ const known = new Set<string>(OPTIONS.map((option) => option.toLowerCase()));
 const wrong = (why: string): Fault =>
   fault(
     'configuration_invalid',
-    `EVENTSTORE_URL makes no sense: ${why}. For example: EVENTSTORE_URL=esdb://127.0.0.1:2113?tls=false`,
+    `EVENTSTORE_URL is not valid: ${why}. For example: EVENTSTORE_URL=esdb://127.0.0.1:2113?tls=false`,
   );
 
 const FORM = /^esdb(?:\+discover)?:\/\/(?:[^:@/?#\s]+:[^:@/?#\s]+@)?([^@/?#\s]+)\/?(?:\?([^?#\s]*))?$/;
