@@ -2,7 +2,14 @@ import type { ProblemCode } from './problems';
 
 /** What never leaves the process: each is caught and turned into a problem that a caller can meet. */
 type InternalCode =
-  'commit_failed' | 'expired' | 'failed' | 'generation_removed' | 'no_answer' | 'not_open' | 'stream_changed';
+  | 'commit_failed'
+  | 'event_invalid'
+  | 'expired'
+  | 'failed'
+  | 'generation_removed'
+  | 'no_answer'
+  | 'not_open'
+  | 'stream_changed';
 
 export type FaultCode = ProblemCode | InternalCode;
 
