@@ -69,13 +69,13 @@ export const createTenant =
     return [{ type: 'TenantCreated', data: { ...wish, settings: defaultSettings } }];
   };
 
-export interface TenantWish {
+export interface TenantUpdate {
   readonly name: string;
   readonly settings: Partial<TenantSettings>;
 }
 
 export const updateTenant =
-  (wish: TenantWish): Decide =>
+  (wish: TenantUpdate): Decide =>
   (now) => {
     const tenant = mustBeActive(now);
     mustBeName(wish.name);

@@ -12,19 +12,19 @@ import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
 import { openApiPage } from './openapi/page';
 import { problemPages } from './answer/problem-pages';
-import { readOwnUsage } from './routes/reports';
+import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing } from './routes/routing';
-import { deleteOwnTenant, readOwnTenant, updateOwnTenant } from './routes/tenants';
+import { deleteOwnTenant, getOwnTenant, updateOwnTenant } from './routes/tenants';
 
 export const routes: readonly Route[] = [
   listPermissions,
   listLogs,
   listLogEntityTypes,
-  readOwnTenant,
+  getOwnTenant,
   updateOwnTenant,
   deleteOwnTenant,
-  readOwnUsage,
+  getOwnUsageReport,
   listLimits,
 ];
 

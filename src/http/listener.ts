@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
 import { problems, type HttpProblemCode } from '../problems';
-import { oneAtATime } from './request/one-at-a-time';
+import { inSequence } from './request/pipelining';
 import { securityHeaders } from './answer/security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
 
@@ -130,7 +130,7 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     connectionsCheckingInterval: Math.min(CHECK_MS, headersMs / 4),
     requireHostHeader: false,
   });
-  const handleInTurn = oneAtATime(server, handle);
+  const handleInTurn = inSequence(server, handle);
   server.on('request', handleInTurn);
   server.setTimeout(silenceMs);
   const refused = new WeakSet<Duplex>();

@@ -58,7 +58,7 @@ export const openPages = (headers: HeadersFor, schemas: NamedSchemas): Readonly<
     },
   };
   return {
-    '/openapi.json': open('getDescription', 'Get this description', description),
-    '/problems/{code}': open('explainProblem', 'Explain a problem', explanation, { parameters: [code] }),
+    '/openapi.json': open('getOpenApiDocument', 'Get this document', description),
+    '/problems/{code}': open('getProblem', 'Explain a problem', explanation, { parameters: [code] }),
   };
 };

@@ -74,25 +74,17 @@ const queryParameters = ({ parameters = {} }: Route): readonly Schema[] =>
     example,
   }));
 
-const operationId = ({ summary }: Route): string =>
-  summary
-    .split(' ')
-    .map((word, i) => (i === 0 ? word.toLowerCase() : word.charAt(0).toUpperCase() + word.slice(1)))
-    .join('');
-
 export const operation = (
   route: Route,
   names: HeaderNames,
   headers: HeadersFor,
   schemas: NamedSchemas,
 ): Schema => ({
-  operationId: operationId(route),
+  operationId: route.operationId,
   summary: route.summary,
   tags: [route.tag],
   description:
-    route.permission === undefined
-      ? 'Any good key will do.'
-      : `Needs the permission \`${route.permission}\`.`,
+    route.permission === undefined ? 'Any valid API key.' : `Needs the permission \`${route.permission}\`.`,
   parameters: [...queryParameters(route), ...requestHeaders(route, names)],
   ...(route.body === undefined
     ? {}

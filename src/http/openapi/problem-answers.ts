@@ -134,7 +134,7 @@ export const problemAnswers = (route: Route, headersOf: HeadersOf): Readonly<Rec
     headersOf,
   );
 
-/** What can go wrong where no key is asked for. An address that is none of these pages is 401, or 404 with a good key. */
+/** What can go wrong where no key is asked for. An address that is none of these pages is 401, or 404 with a valid key. */
 export const codesWithoutKey: readonly HttpProblemCode[] = [
   'malformed_request',
   'key_refused',

@@ -23,6 +23,7 @@ const reactorLimits = record('ReactorLimits', {
 export const listLimits = route({
   method: 'get',
   path: '/limits',
+  operationId: 'listLimits',
   summary: 'List the limits in force',
   tag: 'Limits',
   answer: {

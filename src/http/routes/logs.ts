@@ -128,6 +128,7 @@ const paginationOf = (
 export const listLogs = route({
   method: 'get',
   path: '/logs',
+  operationId: 'listLogs',
   summary: 'List logs',
   tag: 'Logs',
   permission: 'log:read',
@@ -172,6 +173,7 @@ const makeEntityTypes = async (reader: Reader, tenantId: string): Promise<Answer
 export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
+  operationId: 'listLogEntityTypes',
   summary: 'List log entity types',
   tag: 'Logs',
   permission: 'log:read',

@@ -31,6 +31,7 @@ const permission = record('Permission', {
 export const listPermissions = route({
   method: 'get',
   path: '/permissions',
+  operationId: 'listPermissions',
   summary: 'List permissions',
   tag: 'Permissions',
   parameters: { application_type: applicationType },

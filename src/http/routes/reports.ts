@@ -34,9 +34,10 @@ const example = {
   },
 };
 
-export const readOwnUsage = route({
+export const getOwnUsageReport = route({
   method: 'get',
   path: '/tenants/self/reports/usage',
+  operationId: 'getTenantUsageReport',
   summary: 'Get the Tenant usage report',
   tag: 'Reports',
   permission: 'report:read',

@@ -25,11 +25,13 @@ export type Tag = keyof typeof tags;
 export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
+  /** The name of the method in a client library that is made from the published description. */
+  readonly operationId: string;
   /** One line for the published description. */
   readonly summary: string;
   /** What it belongs to in the published description. */
   readonly tag: Tag;
-  /** Left out: any good key will do. */
+  /** Left out: any valid API key. */
   readonly permission?: string;
   /** Left out: the route takes no parameters and ignores them. */
   readonly parameters?: Query;

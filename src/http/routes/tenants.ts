@@ -1,6 +1,12 @@
 import type { TenantSettings } from '../../domain/events';
 import { keyRefused } from '../../domain/authority';
-import { deleteTenant, mustBeActive, updateTenant, type Decide, type TenantWish } from '../../domain/tenant';
+import {
+  deleteTenant,
+  mustBeActive,
+  updateTenant,
+  type Decide,
+  type TenantUpdate,
+} from '../../domain/tenant';
 import type { Command } from '../../ledger/ledger';
 import type { Reader } from '../../../projections/projector';
 import { findTenant } from '../../../projections/tenants';
@@ -14,13 +20,13 @@ const PATH = '/tenants/self';
 
 type Flag = 'true' | 'false';
 
-interface TenantWishOnTheWire {
+interface WireTenantUpdate {
   readonly name: string;
   readonly settings?: { readonly fingerprint_tokens?: Flag; readonly deduplicate_tokens?: Flag } | null;
 }
 
-const tenantWishSchema: Schema = {
-  title: 'TenantWish',
+const tenantUpdateSchema: Schema = {
+  title: 'TenantUpdate',
   type: 'object',
   properties: {
     name: meaning({ type: 'string', aName: true }, 'The name of the Tenant.'),
@@ -34,7 +40,7 @@ const tenantWishSchema: Schema = {
   required: ['name'],
 };
 
-const settingsOf = ({ settings }: TenantWishOnTheWire): Partial<TenantSettings> => ({
+const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => ({
   ...(settings?.fingerprint_tokens === undefined
     ? {}
     : { fingerprintTokens: settings.fingerprint_tokens === 'true' }),
@@ -43,8 +49,8 @@ const settingsOf = ({ settings }: TenantWishOnTheWire): Partial<TenantSettings> 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const tenantWish = bodyCheck<TenantWishOnTheWire, TenantWish>(
-  tenantWishSchema,
+const tenantUpdate = bodyCheck<WireTenantUpdate, TenantUpdate>(
+  tenantUpdateSchema,
   (wire) => ({ name: wire.name, settings: settingsOf(wire) }),
   { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
 );
@@ -76,9 +82,10 @@ const makeAnswer = async (reader: Reader, tenantId: string): Promise<Answer> => 
 const answerBy = (reader: Reader, tenantId: string): Answer | Promise<Answer> =>
   answers(reader).get(tenantId) ?? makeAnswer(reader, tenantId);
 
-export const readOwnTenant = route({
+export const getOwnTenant = route({
   method: 'get',
   path: PATH,
+  operationId: 'getTenant',
   summary: 'Get the Tenant',
   tag: 'Tenants',
   permission: 'tenant:read',
@@ -96,10 +103,11 @@ export const readOwnTenant = route({
 export const updateOwnTenant = route({
   method: 'put',
   path: PATH,
+  operationId: 'updateTenant',
   summary: 'Update the Tenant',
   tag: 'Tenants',
   permission: 'tenant:update',
-  body: tenantWish,
+  body: tenantUpdate,
   answer: {
     status: 200,
     description: 'The updated Tenant.',
@@ -117,6 +125,7 @@ export const updateOwnTenant = route({
 export const deleteOwnTenant = route({
   method: 'delete',
   path: PATH,
+  operationId: 'deleteTenant',
   summary: 'Delete the Tenant',
   tag: 'Tenants',
   permission: 'tenant:delete',

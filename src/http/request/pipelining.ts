@@ -47,7 +47,7 @@ const parseInPieces = (socket: Socket, queue: Queue): void => {
  * a client that sends ever more without reading costs one answer and a few requests. Those that still wait when their
  * connection is gone are never begun.
  */
-export const oneAtATime = (server: Server, handle: RequestListener): RequestListener => {
+export const inSequence = (server: Server, handle: RequestListener): RequestListener => {
   const queues = new WeakMap<Socket, Queue>();
 
   const begin = ({ request, response }: Pending, queue: Queue): void => {
