@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Fault } from '../fault';
-import type { Blocked, ParkedReport } from '../projecting/parked-reports';
+import type { Blocked, ParkedReport } from '../projecting/parking';
 
 /** Says in the log which tenants are parked or cannot be decided on, and which are so no more: once for each event. */
 export interface ParkedNotices {

@@ -6,7 +6,7 @@ import { pause } from '../clock';
 import type { Configuration } from '../configuration';
 import { reportedFault } from '../fault';
 import { holderName } from '../projecting/lease';
-import type { ParkedReport } from '../projecting/parked-reports';
+import type { ParkedReport } from '../projecting/parking';
 import type { Elsewhere } from '../projecting/projecting';
 
 /** What a projecting thread reports. Its inside is `projecting-worker.ts`. */

@@ -2,9 +2,8 @@ import type { App } from './app';
 import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { generationName } from '../read-models/read-models';
-import type { ParkedTenant } from '../projecting/fold-batch';
 import type { LiveGeneration } from '../projecting/live-generations';
-import { parkedTenants } from '../projecting/projection-run';
+import { firstParked, type ParkedTenant } from '../projecting/parking';
 
 /** How far a read model is behind the log. Snake case: this is what `/readyz` and `status --json` show. */
 export interface ProjectionStatus {
@@ -77,15 +76,6 @@ const lags = (log: EventLog, head: Position | undefined) => {
   };
 };
 
-const firstParked = async ({ generation }: LiveGeneration): Promise<readonly ParkedTenant[]> => {
-  const parked: ParkedTenant[] = [];
-  for await (const tenant of parkedTenants(generation)) {
-    parked.push(tenant);
-    if (parked.length === MOST_SHOWN) break;
-  }
-  return parked;
-};
-
 const statusOf = async (
   live: LiveGeneration,
   lagAt: (position: Position | undefined) => Promise<Lag>,
@@ -96,7 +86,7 @@ const statusOf = async (
     generation: generationName(live.generation.id),
     position: applied ?? null,
     ...(await lagAt(applied)),
-    parked: await firstParked(live),
+    parked: await firstParked(live.generation, MOST_SHOWN),
   };
 };
 

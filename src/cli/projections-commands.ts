@@ -1,9 +1,8 @@
 import { Command } from 'commander';
 import { projections } from '../../projections/projections';
-import { parkedTenants } from '../projecting/projection-run';
+import { parkedTenants, setAside } from '../projecting/parking';
 import { prune, unusedGenerations } from '../projecting/prune';
 import { rollback } from '../projecting/rebuild';
-import { setAside } from '../projecting/set-aside';
 import { generationName } from '../read-models/read-models';
 import { actorOption, jsonOption, uuid } from './arguments';
 import { confirmed } from './confirmation';

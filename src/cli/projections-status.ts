@@ -4,7 +4,7 @@ import { pause } from '../clock';
 import { codeOf } from '../fault';
 import type { RebuildStep } from '../projecting/rebuild';
 import { rebuildLease } from '../projecting/lease';
-import { parkedTenants } from '../projecting/projection-run';
+import { parkedTenants } from '../projecting/parking';
 import {
   generationName,
   type Generation,

@@ -4,32 +4,15 @@ import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
 import type { FedBatch, FedEvent } from './pages';
+import type { ParkedTenant } from './parking';
 import type { StreamDocument } from './stream-revisions';
 import { workspace, write, type Slot, type Workspace } from './workspace';
 
-/** Why a tenant waits in one projection, and from where it goes on. */
-export interface ParkedTenant {
-  readonly tenant_id: string;
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly position: string;
-  /** When that event was recorded: everything before it is in. */
-  readonly recorded_at: string;
-  /** Everything of the tenant up to here is in. Undefined: nothing is. */
-  readonly after?: string;
-  /** The event itself is bad, or events are missing before it. */
-  readonly cause: 'bad_event' | 'missing_events';
-  readonly reason: string;
-  readonly since: string;
-  /** The program that could not go on. Another one tries again by itself. */
-  readonly program: string;
-}
-
 /** Its only key: a tenant is parked once in a projection. */
-export const PARKED_KEY = 'tenant';
+const PARKED_KEY = 'tenant';
 
 /** What a fold needs to know about its surroundings; it has no clock of its own. */
-export interface Surroundings {
+export interface FoldContext {
   readonly now: string;
   readonly program: string;
   /** Is this event to be passed over in this projection? */
@@ -134,7 +117,7 @@ const apply = ({ changes, slots }: Work): void => {
 const park = (
   { fed: { logged }, tenantId, after, parking }: Step,
   why: Pick<ParkedTenant, 'cause' | 'reason'>,
-  around: Surroundings,
+  context: FoldContext,
 ): void => {
   const parked: ParkedTenant = {
     tenant_id: tenantId,
@@ -144,32 +127,32 @@ const park = (
     recorded_at: logged.recordedAt,
     ...(after === undefined ? {} : { after }),
     ...why,
-    since: around.now,
-    program: around.program,
+    since: context.now,
+    program: context.program,
   };
   write(parking, { ...parked });
 };
 
 /** What is missing before an event, unless the operator has accepted that. */
-const gapAt = ({ fed: { logged }, progress }: Step, around: Surroundings): string | undefined => {
+const gapAt = ({ fed: { logged }, progress }: Step, context: FoldContext): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
-  return gap === undefined || around.isGapAccepted(logged.id) ? undefined : gap;
+  return gap === undefined || context.isGapAccepted(logged.id) ? undefined : gap;
 };
 
 /** An event that is set aside is passed over, and is in as well: its stream goes on after it. */
-const take = (step: Step, around: Surroundings): void => {
+const take = (step: Step, context: FoldContext): void => {
   const { id, revision } = step.fed.logged;
-  const gap = gapAt(step, around);
-  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, around);
+  const gap = gapAt(step, context);
+  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, context);
   try {
-    if (!around.isSetAside(id)) {
+    if (!context.isSetAside(id)) {
       if (step.work.bad !== undefined) throw new Error(step.work.bad);
       apply(step.work);
     }
     write(step.progress, { revision });
   } catch (error) {
-    park(step, { cause: 'bad_event', reason: messageOf(error) }, around);
+    park(step, { cause: 'bad_event', reason: messageOf(error) }, context);
   }
 };
 
@@ -182,12 +165,12 @@ export const foldBatch = async (
   space: Workspace,
   batch: FedBatch,
   after: string | undefined,
-  around: Surroundings,
+  context: FoldContext,
 ): Promise<readonly Write[]> => {
   space.begin();
   const steps = stepsOf(projector, batch, after, space);
   await space.load();
-  for (const step of steps) if (step.parking.document === undefined) take(step, around);
+  for (const step of steps) if (step.parking.document === undefined) take(step, context);
   return space.writes();
 };
 
@@ -208,7 +191,7 @@ export const foldWaiting = async (
   tenant: ParkedTenant,
   batch: FedBatch,
   last: boolean,
-  around: Surroundings,
+  context: FoldContext,
 ): Promise<Retried> => {
   const space = workspace(generation);
   space.begin();
@@ -216,7 +199,7 @@ export const foldWaiting = async (
   const steps = stepsOf(projector, batch, tenant.after, space);
   await space.load();
   parking.document = undefined;
-  const stillSince = { ...around, now: tenant.since };
+  const stillSince = { ...context, now: tenant.since };
   for (const step of steps) if (parking.document === undefined) take(step, stillSince);
   const again = parking.document as ParkedTenant | undefined;
   if (again !== undefined) return { writes: space.writes(), tenant: again, outcome: 'parked' };

@@ -3,22 +3,15 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
-import {
-  generationName,
-  PARKED,
-  type Asked,
-  type Generation,
-  type ReadModels,
-} from '../read-models/read-models';
+import { generationName, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
 import { together } from '../together';
 import { liveFeed } from './feed';
-import { PARKED_KEY } from './fold-batch';
-import { parkedReports, type ParkedReport } from './parked-reports';
+import { findParked, parkedReports, retryDue, type ParkedReport } from './parking';
 import { projectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
 import { sharedPages } from './pages';
-import { project, retryDue, type ProjectionRun } from './projection-run';
+import { project, type ProjectionRun } from './projection-run';
 import { projectionRuns, type AskedFor } from './projection-runs';
 import { runInto } from './run-into';
 import { openTracks } from './tracks';
@@ -226,7 +219,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       }
     },
     isParked: async (tenantId) => {
-      const found = await Promise.all(tracks.shown().map((one) => one.get(tenantId, PARKED, PARKED_KEY)));
+      const found = await Promise.all(tracks.shown().map((one) => findParked(one, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => leases.holder(),

@@ -7,27 +7,12 @@ import {
   type Checkpoint,
   type Control,
   type Generation,
-  type Scanned,
   type Write,
 } from '../read-models/read-models';
-import { BATCH_EVENTS, fedBatch, type FedBatch } from './pages';
-import {
-  foldBatch,
-  foldWaiting,
-  parkedKey,
-  type ParkedTenant,
-  type Retried,
-  type Surroundings,
-} from './fold-batch';
+import { BATCH_EVENTS, type FedBatch } from './pages';
+import type { SetAside } from './parking';
+import { foldBatch, type FoldContext } from './fold-batch';
 import { workspace } from './workspace';
-
-/** What the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
-export interface SetAside {
-  /** This event is passed over. */
-  readonly event: (projection: string, eventId: string) => boolean;
-  /** This event is applied although events before it are missing. */
-  readonly gapBefore: (projection: string, eventId: string) => boolean;
-}
 
 /** One projector filling one generation. */
 export interface ProjectionRun {
@@ -48,7 +33,7 @@ export interface ProjectionRun {
   readonly showWithinMs: number;
 }
 
-const around = ({ now, program, projector, setAside }: ProjectionRun): Surroundings => ({
+export const foldContextOf = ({ now, program, projector, setAside }: ProjectionRun): FoldContext => ({
   now: now(),
   program,
   isSetAside: (eventId) => setAside.event(projector.name, eventId),
@@ -86,7 +71,7 @@ async function* folded(
   for await (const batch of events) {
     const end = checkpointOf(batch);
     if (end === undefined) continue;
-    const writes = await foldBatch(run.projector, space, batch, after, around(run));
+    const writes = await foldBatch(run.projector, space, batch, after, foldContextOf(run));
     yield { to: end, writes, full: batch.length >= BATCH_EVENTS, isOld: isOld(batch, run.now()) };
     after = end.position;
   }
@@ -186,72 +171,4 @@ export const project = async (
   ending?: AbortSignal,
 ): Promise<void> => {
   while (!(await projectFrom(run, events, ending)));
-};
-
-const SCAN_PAGE = 500;
-
-export async function* parkedTenants(generation: Generation): AsyncGenerator<ParkedTenant> {
-  let after: { tenantId: string; key: string } | undefined;
-  do {
-    const page: readonly Scanned[] = await generation.scan(PARKED, SCAN_PAGE, after);
-    for (const row of page) yield row.document as unknown as ParkedTenant;
-    after = page.at(-1);
-  } while (after !== undefined);
-}
-
-/** The waiting events of a tenant that the generation has already passed. */
-async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Position) {
-  for await (const batch of run.log.readTenant(tenant.tenant_id, { after: tenant.after })) {
-    const due = batch.filter((event) => event.position <= upTo);
-    yield { batch: fedBatch(due, run.streams), last: due.length < batch.length };
-    if (due.length < batch.length) return;
-  }
-  yield { batch: [], last: true };
-}
-
-/**
- * The parked document is read after the control state, as all documents are: another projector may have freed the tenant
- * since it was listed, and its events must not be taken twice.
- */
-const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried['outcome'] | 'overtaken'> => {
-  const { to, ...control } = await run.generation.control();
-  const [parked] = await run.generation.load([parkedKey(tenantId)]);
-  if (parked === undefined) return 'free';
-  let { n } = control;
-  let tenant = parked as unknown as ParkedTenant;
-  for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
-    const retried = await foldWaiting(run.projector, run.generation, tenant, batch, last, around(run));
-    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
-    if (retried.outcome !== 'more') {
-      run.parkedChanged?.();
-      return retried.outcome;
-    }
-    n += 1;
-    tenant = retried.tenant;
-  }
-  return 'more';
-};
-
-/** Tries one parked tenant again. Gives back whether it is parked no more. */
-export const retryParked = async (run: ProjectionRun, tenantId: string): Promise<boolean> => {
-  let outcome = await retryOnce(run, tenantId);
-  while (outcome === 'overtaken') outcome = await retryOnce(run, tenantId);
-  return outcome === 'free';
-};
-
-/**
- * A newer program may be able to read what an older one could not, an event may have been set aside since then, and the
- * operator may ask for another try of one tenant or of all.
- */
-export const retryDue = async (
-  run: ProjectionRun,
-  isAskedFor: (tenantId: string) => boolean = () => false,
-): Promise<void> => {
-  const { event, gapBefore } = run.setAside;
-  const isSetAside = ({ cause, event_id }: ParkedTenant): boolean =>
-    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, event_id);
-  const isDue = (tenant: ParkedTenant): boolean =>
-    isAskedFor(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
-  for await (const tenant of parkedTenants(run.generation))
-    if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
 };

@@ -2,7 +2,8 @@ import { pause } from '../clock';
 import { generationName } from '../read-models/read-models';
 import type { Feed } from './feed';
 import type { LiveGeneration } from './live-generations';
-import { project, retryDue, type ProjectionRun } from './projection-run';
+import { retryDue } from './parking';
+import { project, type ProjectionRun } from './projection-run';
 
 /** The runs of this process: one for each generation that is to be projected, started and stopped as those change. */
 export interface ProjectionRuns {

@@ -13,7 +13,8 @@ import { leaseOn, rebuildLease } from './lease';
 import { matchesLog } from './live-generations';
 import { meeting } from './meeting';
 import { sharedPages, type Pages } from './pages';
-import { parkedTenants, project, retryDue } from './projection-run';
+import { parkedTenants, retryDue } from './parking';
+import { project } from './projection-run';
 import { leftByRebuild } from './rebuild-plan';
 import { runInto } from './run-into';
 

@@ -2,8 +2,8 @@ import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import type { Generation } from '../read-models/read-models';
+import { readSetAside } from './parking';
 import type { ProjectionRun } from './projection-run';
-import { readSetAside } from './set-aside';
 
 /** Nobody looks at what is being replayed but the progress bar. */
 const REPLAY_MS = 1_000;

@@ -2,7 +2,8 @@ import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import type { LiveGeneration } from './live-generations';
 import { fedBatch, sharedPages, type FedBatch } from './pages';
-import { parkedTenants, project, retryDue } from './projection-run';
+import { parkedTenants, retryDue } from './parking';
+import { project } from './projection-run';
 import type { ReplayParts } from './rebuild';
 import { runInto } from './run-into';
 

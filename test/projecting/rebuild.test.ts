@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BATCH_EVENTS } from '../../src/projecting/pages';
-import { parkedTenants } from '../../src/projecting/projection-run';
+import { parkedTenants, setAside } from '../../src/projecting/parking';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
-import { setAside } from '../../src/projecting/set-aside';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { inThreadWriter } from '../read-models/in-thread-writer';
 import { signal } from '../support/waiting';

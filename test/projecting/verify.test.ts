@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
-import { setAside } from '../../src/projecting/set-aside';
+import { setAside } from '../../src/projecting/parking';
 import { verify, type Verified } from '../../src/projecting/verify';
 import type { DocumentKey } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';

@@ -2,8 +2,7 @@ import { monotonicMs } from '../../clock';
 import { isUnchanged, etagOf, ifMatch } from '../request/conditions';
 import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
 import { idempotencyOf } from '../request/idempotency';
-import { PARKED_KEY, type ParkedTenant } from '../../projecting/fold-batch';
-import { PARKED } from '../../read-models/read-models';
+import { findParked } from '../../projecting/parking';
 import { sendAtOnce, setField } from './fields';
 import { givenIn } from '../request/parameters';
 import { queryOf } from '../request/query';
@@ -59,8 +58,8 @@ interface Gap {
 const gaps = rememberedBy<Gap>();
 
 const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
-  const parked = await reader.get(tenantId, PARKED, PARKED_KEY);
-  const gap = parked === undefined ? {} : { completeUntil: (parked as unknown as ParkedTenant).recorded_at };
+  const parked = await findParked(reader, tenantId);
+  const gap = parked === undefined ? {} : { completeUntil: parked.recorded_at };
   gaps(reader).set(tenantId, gap);
   return gap;
 };

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
-import { parkedTenants } from '../../src/projecting/projection-run';
-import { setAside } from '../../src/projecting/set-aside';
+import { parkedTenants, setAside } from '../../src/projecting/parking';
 import type { Generation } from '../../src/read-models/read-models';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';

@@ -1,0 +1,252 @@
+import type { Reader } from '../../projections/projector';
+import type { Actor, OperatorEvent } from '../domain/events';
+import { appendToEnd } from '../event-log/append-to-end';
+import { encode, operatorEventOf } from '../event-log/codec';
+import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { fault } from '../fault';
+import { generationName, PARKED, type Generation, type Scanned } from '../read-models/read-models';
+import { foldWaiting, parkedKey, type Retried } from './fold-batch';
+import type { LiveGeneration } from './live-generations';
+import { fedBatch } from './pages';
+import { foldContextOf, type ProjectionRun } from './projection-run';
+
+/** Why a tenant waits in one projection, and from where it goes on. */
+export interface ParkedTenant {
+  readonly tenant_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly position: string;
+  /** When that event was recorded: everything before it is in. */
+  readonly recorded_at: string;
+  /** Everything of the tenant up to here is in. Undefined: nothing is. */
+  readonly after?: string;
+  /** The event itself is bad, or events are missing before it. */
+  readonly cause: 'bad_event' | 'missing_events';
+  readonly reason: string;
+  readonly since: string;
+  /** The program that could not go on. Another one tries again by itself. */
+  readonly program: string;
+}
+
+/** Why this tenant waits in a read model, if it does. */
+export const findParked = async (
+  reader: Pick<Reader, 'get'>,
+  tenantId: string,
+): Promise<ParkedTenant | undefined> => {
+  const { collection, key } = parkedKey(tenantId);
+  return (await reader.get(tenantId, collection, key)) as unknown as ParkedTenant | undefined;
+};
+
+const SCAN_PAGE = 500;
+
+export async function* parkedTenants(generation: Generation): AsyncGenerator<ParkedTenant> {
+  let after: { tenantId: string; key: string } | undefined;
+  do {
+    const page: readonly Scanned[] = await generation.scan(PARKED, SCAN_PAGE, after);
+    for (const row of page) yield row.document as unknown as ParkedTenant;
+    after = page.at(-1);
+  } while (after !== undefined);
+}
+
+/** The first ones, ordered by tenant. */
+export const firstParked = async (
+  generation: Generation,
+  limit: number,
+): Promise<readonly ParkedTenant[]> => {
+  const parked: ParkedTenant[] = [];
+  for await (const tenant of parkedTenants(generation)) {
+    parked.push(tenant);
+    if (parked.length === limit) break;
+  }
+  return parked;
+};
+
+/** The waiting events of a tenant that the generation has already passed. */
+async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Position) {
+  for await (const batch of run.log.readTenant(tenant.tenant_id, { after: tenant.after })) {
+    const due = batch.filter((event) => event.position <= upTo);
+    yield { batch: fedBatch(due, run.streams), last: due.length < batch.length };
+    if (due.length < batch.length) return;
+  }
+  yield { batch: [], last: true };
+}
+
+/**
+ * The parked document is read after the control state, as all documents are: another projector may have freed the tenant
+ * since it was listed, and its events must not be taken twice.
+ */
+const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried['outcome'] | 'overtaken'> => {
+  const { to, ...control } = await run.generation.control();
+  const [parked] = await run.generation.load([parkedKey(tenantId)]);
+  if (parked === undefined) return 'free';
+  let { n } = control;
+  let tenant = parked as unknown as ParkedTenant;
+  for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
+    const retried = await foldWaiting(run.projector, run.generation, tenant, batch, last, foldContextOf(run));
+    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
+    if (retried.outcome !== 'more') {
+      run.parkedChanged?.();
+      return retried.outcome;
+    }
+    n += 1;
+    tenant = retried.tenant;
+  }
+  return 'more';
+};
+
+/** Tries one parked tenant again. Gives back whether it is parked no more. */
+export const retryParked = async (run: ProjectionRun, tenantId: string): Promise<boolean> => {
+  let outcome = await retryOnce(run, tenantId);
+  while (outcome === 'overtaken') outcome = await retryOnce(run, tenantId);
+  return outcome === 'free';
+};
+
+/**
+ * A newer program may be able to read what an older one could not, an event may have been set aside since then, and the
+ * operator may ask for another try of one tenant or of all.
+ */
+export const retryDue = async (
+  run: ProjectionRun,
+  isAskedFor: (tenantId: string) => boolean = () => false,
+): Promise<void> => {
+  const { event, gapBefore } = run.setAside;
+  const isSetAside = ({ cause, event_id }: ParkedTenant): boolean =>
+    (cause === 'missing_events' ? gapBefore : event)(run.projector.name, event_id);
+  const isDue = (tenant: ParkedTenant): boolean =>
+    isAskedFor(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
+  for await (const tenant of parkedTenants(run.generation))
+    if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
+};
+
+/** What the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
+export interface SetAside {
+  /** This event is passed over. */
+  readonly event: (projection: string, eventId: string) => boolean;
+  /** This event is applied although events before it are missing. */
+  readonly gapBefore: (projection: string, eventId: string) => boolean;
+}
+
+type OperatorEventType = OperatorEvent['type'];
+
+const entryOf = (type: OperatorEventType, projection: string, eventId: string): string =>
+  `${type} ${projection} ${eventId}`;
+
+/** What cannot be read sets nothing aside: the tenant stays parked, which everybody sees. */
+const entriesOf = (logged: LoggedEvent): readonly string[] => {
+  const event = operatorEventOf(logged);
+  if (event === undefined) return [];
+  return event.data.projections.map((projection) => entryOf(event.type, projection, event.data.eventId));
+};
+
+export const readSetAside = async (log: EventLog, streams: Streams): Promise<SetAside> => {
+  const entries = new Set<string>();
+  for await (const batch of log.readStream(streams.operator()))
+    for (const event of batch) for (const entry of entriesOf(event)) entries.add(entry);
+  const has = (type: OperatorEventType) => (projection: string, eventId: string) =>
+    entries.size > 0 && entries.has(entryOf(type, projection, eventId));
+  return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
+};
+
+/** What was done about an event at which a tenant was parked. */
+export interface DoneAside {
+  readonly tenantId: string;
+  /** The projections that pass over the event. */
+  readonly passedOver: readonly string[];
+  /** The projections that apply it although events before it are missing. */
+  readonly gapAccepted: readonly string[];
+}
+
+interface FoundParked {
+  readonly projection: string;
+  readonly tenant: ParkedTenant;
+}
+
+/** Where a tenant is parked at this event now. */
+const parkedAt = async (
+  live: readonly LiveGeneration[],
+  eventId: string,
+): Promise<readonly FoundParked[]> => {
+  const found: FoundParked[] = [];
+  for (const { projector, generation } of live)
+    for await (const tenant of parkedTenants(generation))
+      if (tenant.event_id === eventId) found.push({ projection: projector.name, tenant });
+  return found;
+};
+
+/**
+ * Frees a tenant in the projections in which it is parked at an event: the event is passed over, or the gap before it is
+ * accepted. The log keeps the event, and keeps this.
+ */
+export const setAside = async (
+  { log, streams, live }: { log: EventLog; streams: Streams; live: readonly LiveGeneration[] },
+  input: { eventId: string; reason: string; actor: Actor; at: string },
+): Promise<DoneAside> => {
+  const { eventId, reason, actor, at } = input;
+  const found = await parkedAt(live, eventId);
+  const [first] = found;
+  if (first === undefined)
+    throw fault('not_parked', `No tenant is parked at event ${eventId} in any projection.`);
+  const parkedBy = (cause: ParkedTenant['cause']): readonly string[] =>
+    found.filter(({ tenant }) => tenant.cause === cause).map(({ projection }) => projection);
+  const [tenantId, passedOver, gapAccepted] = [
+    first.tenant.tenant_id,
+    parkedBy('bad_event'),
+    parkedBy('missing_events'),
+  ];
+  const eventOf = (type: OperatorEventType, projections: readonly string[]): readonly NewEvent[] => {
+    const data = { eventId, eventTenantId: tenantId, projections, reason };
+    return projections.length === 0 ? [] : [encode({ type, data }, { actor, at })];
+  };
+  const events = [...eventOf('EventSetAside', passedOver), ...eventOf('GapAccepted', gapAccepted)];
+  await appendToEnd(log, streams.operator(), events);
+  return { tenantId, passedOver, gapAccepted };
+};
+
+/** A tenant that waits behind an event. */
+export interface Blocked {
+  readonly tenant_id: string;
+  readonly event_id: string;
+  readonly reason: string;
+}
+
+/** Who is parked in a projection, ordered by tenant. `isCut`: there may be more after the last one. */
+export interface ParkedReport {
+  readonly projection: string;
+  readonly parked: readonly Blocked[];
+  readonly isCut: boolean;
+}
+
+export const MOST_REPORTED = 1_000;
+
+const reportOn = async ({ projector, generation }: LiveGeneration): Promise<ParkedReport> => {
+  const parked = await firstParked(generation, MOST_REPORTED);
+  return {
+    projection: projector.name,
+    parked: parked.map(({ tenant_id, event_id, reason }) => ({ tenant_id, event_id, reason })),
+    isCut: parked.length === MOST_REPORTED,
+  };
+};
+
+/**
+ * Reports who is parked in the live read models: at first, after a switch, when a run says that it has changed, and when
+ * another process may have changed it.
+ */
+export const parkedReports = (report: (one: ParkedReport) => void) => {
+  const changed = new Set<string>();
+  const reported = new Map<string, string>();
+  return {
+    changed: (generation: string): void => void changed.add(generation),
+    /** Another process may have projected until now. */
+    begin: (): void => reported.clear(),
+    look: async (live: readonly LiveGeneration[]): Promise<void> => {
+      for (const one of live) {
+        const name = generationName(one.generation.id);
+        if (!changed.delete(name) && reported.get(one.projector.name) === name) continue;
+        reported.delete(one.projector.name);
+        report(await reportOn(one));
+        reported.set(one.projector.name, name);
+      }
+    },
+  };
+};
