@@ -1,6 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { openProjector } from './app';
+import { projections } from '../../projections/projections';
 import { codeOf, messageOf } from '../fault';
+import { openProjecting } from '../projecting/projecting';
+import { programVersion } from '../version';
+import { openStores } from './adapters';
+import { openAll } from './open-all';
 import type { Assignment, Report } from './projecting-workers';
 
 const port = parentPort;
@@ -9,10 +13,22 @@ const report = (one: Report): void => port.postMessage(one);
 
 const onTrouble = (what: string, error: unknown): void =>
   report({ type: 'trouble', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
-const opening = openProjector(workerData as Assignment, {
-  onTrouble,
-  onMoved: (generation, position) => report({ type: 'moved', generation, position }),
-  onParked: (parked) => report({ type: 'parked', ...parked }),
+
+/** Projects until it is closed. */
+const opening = openAll(async (closing) => {
+  const { configuration, projections: names, holder } = workerData as Assignment;
+  const stores = closing(await openStores(configuration, 'worker', onTrouble));
+  const projecting = await openProjecting({
+    ...stores,
+    projectors: projections.filter(({ name }) => names.includes(name)),
+    program: programVersion(),
+    holder,
+    onTrouble,
+    onMoved: (generation, position) => report({ type: 'moved', generation, position }),
+    onParked: (parked) => report({ type: 'parked', ...parked }),
+  });
+  closing({ close: projecting.stop });
+  await projecting.start();
 });
 
 opening.catch((error: unknown) => {

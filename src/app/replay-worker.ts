@@ -1,12 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
-import { openReplay, type Replay } from './app';
 import type { Configuration } from '../configuration';
 import { codeOf, messageOf } from '../fault';
 import { openLiveGenerations } from '../projecting/live-generations';
 import { sharedPages } from '../projecting/pages';
-import { rebuildTogether } from '../projecting/rebuild';
+import { rebuildTogether, type ReplayParts } from '../projecting/rebuild';
 import { verify, type Verified } from '../projecting/verify';
+import { programVersion } from '../version';
+import { openScratch, openStores } from './adapters';
 import type { ReplayTold, ReplayWork } from './replay-workers';
 
 const port = parentPort;
@@ -28,12 +29,12 @@ const onTrouble = (what: string, error: unknown): void =>
   tell({ tell: 'trouble', what, ...failureOf(error) });
 
 const verifyTogether = async (
-  { parts, scratch }: Replay,
+  parts: ReplayParts,
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
   const replay = { ...parts, pages: sharedPages(parts.log, parts.streams) };
-  const place = await scratch();
+  const place = await openScratch(configuration);
   const verifying = live.map((one) =>
     verify(replay, place.readModels, one, {
       ...(tenantId === undefined ? {} : { tenantId }),
@@ -48,25 +49,25 @@ const verifyTogether = async (
   }
 };
 
-const outcomesOf = (replay: Replay): Promise<PromiseSettledResult<unknown>[]> => {
-  if (work.do === 'verify') return verifyTogether(replay, work.tenantId);
-  return rebuildTogether(replay.parts, projectors, ({ name }) => ({
+const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]> => {
+  if (work.do === 'verify') return verifyTogether(parts, work.tenantId);
+  return rebuildTogether(parts, projectors, ({ name }) => ({
     ...work.options,
     tell: (step) => tell({ tell: 'step', projection: name, step }),
   }));
 };
 
 const run = async (): Promise<void> => {
-  const replay = await openReplay(configuration, onTrouble);
+  const stores = await openStores(configuration, 'worker', onTrouble);
   try {
-    const outcomes = await outcomesOf(replay);
+    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onTrouble });
     outcomes.forEach((outcome, i) => {
       const projection = projectors[i]?.name ?? '';
       if (outcome.status === 'fulfilled') tell({ tell: 'done', projection, outcome: outcome.value });
       else tell({ tell: 'failed', projection, ...failureOf(outcome.reason) });
     });
   } finally {
-    await replay.close();
+    await stores.close();
   }
 };
 

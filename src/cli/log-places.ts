@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { openLog } from '../app/app';
+import { openLog } from '../app/adapters';
 import { settings, type Configuration } from '../configuration';
 import type { Side } from '../event-log/own-events';
 import { streamNames } from '../event-log/streams';

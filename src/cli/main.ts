@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { programVersion } from '../app/app';
+import { programVersion } from '../version';
 import { makePrivateFiles } from '../app/data-folder';
 import { fault } from '../fault';
 import { suspendInOrder } from '../app/suspending';

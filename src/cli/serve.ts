@@ -1,5 +1,5 @@
 import { keyCheck } from '../access/key-check';
-import { openApp, programVersion, type App } from '../app/app';
+import { openApp, type App } from '../app/app';
 import { storeOf } from '../app/log-address';
 import { pause } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
@@ -21,6 +21,7 @@ import { parkedNotices } from '../app/parked-notices';
 import { projectingThreads } from '../app/projecting-workers';
 import { remembering } from '../read-models/remembering';
 import { ledgerStatus, lookBriefly } from '../app/status';
+import { programVersion } from '../version';
 import { firstKey, welcome } from './welcome';
 
 type Phase = 'starting' | 'ready' | 'stopping';

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { programVersion } from '../../src/app/app';
+import { programVersion } from '../../src/version';
 import { routes } from '../../src/http/api';
 import { headerNames } from '../../src/http/answer/header-names';
 import { openApiDocument } from '../../src/http/openapi/document';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { openApp, openLog, type App } from '../../src/app/app';
+import { openLog } from '../../src/app/adapters';
+import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import type { EventLog } from '../../src/event-log/event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';

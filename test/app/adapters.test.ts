@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openApp, openLog, openReplay } from '../../src/app/app';
+import { openLog, openScratch } from '../../src/app/adapters';
 import { readConfiguration } from '../../src/configuration';
 import { streamNames } from '../../src/event-log/streams';
 import { freshFolder } from '../support/folders';
@@ -19,15 +19,11 @@ describe('a scratch store', () => {
     for (const owner of [dead, process.ppid])
       mkdirSync(join(folder, `scratch-${owner}-abc`, 'deep'), { recursive: true });
     const configuration = readConfiguration({ DATA_DIR: folder });
-    const app = await openApp(configuration, quiet);
-    const replay = await openReplay(configuration, quiet);
-    const scratch = await replay.scratch();
+    const scratch = await openScratch(configuration);
     expect(scratchIn(folder)).toHaveLength(2);
     expect(scratchIn(folder)).toContain(`scratch-${process.ppid}-abc`);
     await scratch.remove();
     expect(scratchIn(folder)).toEqual([`scratch-${process.ppid}-abc`]);
-    await replay.close();
-    await app.close();
   });
 });
 
@@ -60,7 +56,7 @@ describe('an event log by its address', () => {
       );
       expect(error).toMatchObject({
         code: 'log_not_found',
-        message: expect.stringContaining('is no address of an event log'),
+        message: expect.stringContaining('is not the address of an event log'),
       });
       expect((error as Error).message).not.toContain('hunter2');
     },

@@ -1,0 +1,155 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { Configuration } from '../configuration';
+import type { EventLog } from '../event-log/event-log';
+import { sqliteEventLog } from '../event-log/sqlite/sqlite-event-log';
+import { streamNames, type Streams } from '../event-log/streams';
+import { probeWriteLock } from '../event-log/writability';
+import { fault, type Fault } from '../fault';
+import type { KeyUses } from '../key-uses/key-uses';
+import { sqliteKeyUses } from '../key-uses/sqlite-key-uses';
+import type { Snapshots } from '../ledger/snapshots';
+import { sqliteSnapshots } from '../ledger/sqlite-snapshots';
+import type { ReadModels } from '../read-models/read-models';
+import { isGone } from '../read-models/sqlite/lease-holder';
+import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
+import { writerInPlace } from '../read-models/sqlite/writer-in-place';
+import { mustBeUsable, mustHaveRoom } from './data-folder';
+import { folderOf, storeOf, withoutSecrets } from './log-address';
+import { openAll } from './open-all';
+
+/** This file alone knows which adapters are plugged in. */
+
+/** Without an error it is good news. */
+export type OnTrouble = (what: string, error?: unknown) => void;
+
+/** The event log and the read models of a configuration: what every thread works on that reads, projects or replays. */
+export interface Stores {
+  readonly log: EventLog;
+  readonly streams: Streams;
+  readonly readModels: ReadModels;
+  close(): Promise<void>;
+}
+
+const readModelsIn = (folder: string): string => join(folder, 'read-models');
+
+/** They are made after the log: where there are any, the log has been there. */
+const holdsReadModels = (folder: string): boolean =>
+  statSync(readModelsIn(folder), { throwIfNoEntry: false })?.isDirectory() === true &&
+  readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
+
+/** Read models were made with a log: where there is none, they are of another one, and none is begun beside them. */
+const noLogHere = (configuration: Configuration): Fault | undefined =>
+  holdsReadModels(configuration.DATA_DIR)
+    ? fault(
+        'read_models_of_another_log',
+        `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but the data folder ${configuration.DATA_DIR} has read models of one. Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, move the folder of the read models away and start again.`,
+        { isFinal: true },
+      )
+    : undefined;
+
+/** The client of the event store is heavy, and loaded only by those who use it. */
+const eventStoreLog = (
+  url: string,
+  streams: Streams,
+  waitSeconds: number,
+  onTrouble: OnTrouble,
+  unlessThere?: Fault,
+): Promise<EventLog> => {
+  const { eventStoreDbEventLog } =
+    require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble, unlessThere });
+};
+
+/**
+ * For the main thread, which writes the log and leaves the read models to threads of their own; or for a worker, which
+ * only reads the log and writes the read models by itself.
+ */
+export const openStores = (
+  configuration: Configuration,
+  thread: 'main' | 'worker',
+  onTrouble: OnTrouble,
+): Promise<Stores> =>
+  openAll(async (closing) => {
+    const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, STREAM_PREFIX } = configuration;
+    const streams = streamNames(STREAM_PREFIX);
+    const opening = thread === 'worker' ? 'reads' : holdsReadModels(DATA_DIR) ? 'writes' : 'makes';
+    const log = await (EVENTSTORE_URL === ''
+      ? sqliteEventLog(DATA_DIR, streams, opening)
+      : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble, noLogHere(configuration)));
+    closing(log);
+    const writer = thread === 'worker' ? writerInPlace : undefined;
+    const readModels = closing(await sqliteReadModels(readModelsIn(DATA_DIR), writer));
+    return { log, streams, readModels };
+  });
+
+/** What only the main thread keeps in the data folder. */
+export const openLocalStores = async (
+  { DATA_DIR }: Configuration,
+  log: EventLog,
+): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
+  snapshots: sqliteSnapshots(DATA_DIR, await log.identity()),
+  keyUses: sqliteKeyUses(DATA_DIR),
+});
+
+/** Throws when the log cannot be written now. An event store says by itself whether it can be reached. */
+export const probeLog = async (
+  { DATA_DIR, EVENTSTORE_URL }: Configuration,
+  { log, streams }: Pick<Stores, 'log' | 'streams'>,
+): Promise<void> => {
+  if (EVENTSTORE_URL !== '') return;
+  mustHaveRoom(DATA_DIR);
+  await probeWriteLock(log, streams.operator());
+};
+
+/** Somebody is waiting at a terminal: a server that is not there is soon said to be not there. */
+const WAIT_SECONDS = 5;
+
+/** An event log by its address, without the rest of the app. A source must be there already; a target may be made. */
+export const openLog = async (
+  address: string,
+  streams: Streams,
+  role: 'source' | 'target',
+  onTrouble: OnTrouble,
+): Promise<EventLog> => {
+  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, onTrouble);
+  const folder = folderOf(address);
+  if (folder === undefined || folder === '')
+    throw fault(
+      'log_not_found',
+      `${withoutSecrets(address)} is not the address of an event log. Name a data folder by its path or as sqlite:PATH, or an event store as esdb://HOST:PORT.`,
+    );
+  if (role === 'source' && !existsSync(join(folder, 'events.db')))
+    throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
+  mustBeUsable(folder, `The folder ${folder}`);
+  return sqliteEventLog(folder, streams, role === 'source' ? 'reads' : 'makes');
+};
+
+/** Read models that are thrown away after a replay. */
+export interface Scratch {
+  readonly readModels: ReadModels;
+  remove(): Promise<void>;
+}
+
+/** A replay that was killed could not clean up after itself. */
+const removeAbandoned = (folder: string): void => {
+  for (const name of readdirSync(folder)) {
+    const owner = /^scratch-([0-9]+)-/.exec(name)?.[1];
+    if (owner !== undefined && isGone(`${hostname()} ${owner}`))
+      rmSync(join(folder, name), { recursive: true, force: true });
+  }
+};
+
+export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
+  removeAbandoned(DATA_DIR);
+  const folder = mkdtempSync(join(DATA_DIR, `scratch-${process.pid}-`));
+  const readModels = await sqliteReadModels(folder, writerInPlace);
+  return {
+    readModels,
+    remove: async () => {
+      await readModels.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+};
