@@ -51,8 +51,6 @@ export interface ApiState {
   deadline: number;
   /** Without a trailing slash: both are the same. */
   path: string;
-  /** Fields of the answer, names and values in turn, while they are gathered. */
-  fields?: string[] | undefined;
   /** What the limits count by. */
   clientAddress: string;
   /** The target of the request has no path; it stands as `/` from here on. */

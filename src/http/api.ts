@@ -2,7 +2,7 @@ import Koa from 'koa';
 import { codeOf } from '../fault';
 import { accessLog } from './answer/access-log';
 import type { ApiParts, ApiState } from './api-context';
-import { arrival, requireHost, requirePath } from './request/arrival';
+import { arrival, requireTarget } from './request/arrival';
 import { authentication } from './request/authentication';
 import { clientAddress } from './request/client-address';
 import { errorFrame } from './answer/error-frame';
@@ -14,7 +14,7 @@ import { openApiPage } from './openapi/page';
 import { problemPages } from './answer/problem-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
-import { routing } from './routes/routing';
+import { routing, unrouted } from './routes/routing';
 import { deleteOwnTenant, getOwnTenant, updateOwnTenant } from './routes/tenants';
 
 export const routes: readonly Route[] = [
@@ -39,16 +39,16 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(errorFrame(parts));
   app.use(clientAddress(parts));
   app.use(limiting(parts));
-  app.use(requirePath);
-  app.use(requireHost);
+  app.use(requireTarget);
   app.use(problemPages);
   app.use(openApiPage({ ...parts, routes }));
-  app.use((_, next) => {
+  app.use(async (_, next) => {
     parts.mustBeWhole();
-    return next();
+    await next();
   });
   app.use(authentication(parts));
-  app.use(routing(routes, parts)); // then, per route: permission, body, idempotency and conditions, handler
+  app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler
+  app.use(unrouted);
   app.on('error', (error) => {
     const level = GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
     parts.logger[level]({ err: error }, 'an answer could not be sent');

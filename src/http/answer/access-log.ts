@@ -6,13 +6,14 @@ const UNAVAILABLE = 503;
 
 /** One line per request, after its answer is sent or its connection lost. Never a key, never a body. */
 export const accessLog = ({ logger }: ApiParts): Step => {
-  const tell = (ctx: ApiContext): void => {
+  const log = (ctx: ApiContext): void => {
     const { traceId, arrivedMs, clientAddress, route, key, reason, error } = ctx.state;
+    const status = ctx.res.statusCode;
     const line = {
       trace_id: traceId,
-      method: ctx.req.method,
+      method: ctx.method,
       route: route ?? null,
-      status: ctx.res.statusCode,
+      status,
       ms: monotonicMs() - arrivedMs,
       client_address: clientAddress,
       application_id: key?.application.id ?? null,
@@ -23,22 +24,13 @@ export const accessLog = ({ logger }: ApiParts): Step => {
       err: error,
     };
     if (error !== undefined) logger.error(line, REQUEST_FAILED);
-    else if (line.status === UNAVAILABLE) logger.warn(line, REQUEST);
+    else if (status === UNAVAILABLE) logger.warn(line, REQUEST);
     else logger.info(line, REQUEST);
   };
 
-  const tellAtEnd = (ctx: ApiContext): void => {
-    if (ctx.res.closed) tell(ctx);
-    else ctx.res.on('close', () => tell(ctx)); // it comes once
-  };
-
-  return (ctx, next) => {
-    if (logger.isLevelEnabled('info')) {
-      tellAtEnd(ctx);
-      return next();
-    }
-    return next().then(() => {
-      if (ctx.state.error !== undefined || ctx.res.statusCode === UNAVAILABLE) tellAtEnd(ctx);
-    });
+  return async (ctx, next) => {
+    if (ctx.res.closed) log(ctx);
+    else ctx.res.on('close', () => log(ctx)); // it comes once
+    await next();
   };
 };

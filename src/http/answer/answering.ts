@@ -1,15 +1,12 @@
 import { monotonicMs } from '../../clock';
-import { isUnchanged, etagOf, ifMatch } from '../request/conditions';
-import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
-import { idempotencyOf } from '../request/idempotency';
+import type { Position } from '../../event-log/event-log';
 import { findParked } from '../../projecting/parking';
-import { sendAtOnce, setField } from './fields';
+import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
+import { idempotencyOf } from '../request/idempotency';
 import { givenIn } from '../request/parameters';
 import { queryOf } from '../request/query';
-import type { Position } from '../../event-log/event-log';
-import { rememberedBy } from './remembered-by';
 import { rawBodyOf } from '../request/request-body';
-import type { Reader } from '../../../projections/projector';
 import type { Answer, Asked, Route } from '../routes/route';
 
 const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
@@ -24,6 +21,7 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
     application,
     caller: { kind: 'key', digest, applicationId: application.id, at },
     permission: route.permission,
+    params: ctx['params'] as Asked<unknown>['params'],
     query: givenIn(route.parameters ?? {}, queryOf(ctx.querystring)),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     idempotency,
@@ -51,45 +49,20 @@ const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): 
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-interface Gap {
-  readonly completeUntil?: string;
-}
-
-const gaps = rememberedBy<Gap>();
-
-const findGap = async (reader: Reader, tenantId: string): Promise<Gap> => {
-  const parked = await findParked(reader, tenantId);
-  const gap = parked === undefined ? {} : { completeUntil: parked.recorded_at };
-  gaps(reader).set(tenantId, gap);
-  return gap;
+const showGap = async (ctx: ApiContext, projection: string, { reader, headers }: ApiParts): Promise<void> => {
+  const parked = await findParked(reader(projection), ctx.state.tenantId ?? '');
+  if (parked !== undefined) ctx.set(headers.completeUntil, parked.recorded_at);
 };
-
-const tellGap = (ctx: ApiContext, reader: Reader, { headers }: ApiParts): Promise<void> | undefined => {
-  const { tenantId = '' } = ctx.state;
-  const tell = ({ completeUntil }: Gap): undefined => {
-    if (completeUntil !== undefined) setField(ctx, headers.completeUntil, completeUntil);
-  };
-  const known = gaps(reader).get(tenantId);
-  return known === undefined ? findGap(reader, tenantId).then(tell) : tell(known);
-};
-
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 const send = (ctx: ApiContext, route: Route, answer: Answer, { headers }: ApiParts): void => {
-  setField(ctx, 'Cache-Control', 'private, no-cache');
-  if (answer.etag !== undefined) setField(ctx, 'ETag', etagOf(answer.etag));
-  if (answer.totalItems !== undefined) setField(ctx, headers.totalItems, String(answer.totalItems));
+  const { status, body, etag, totalItems } = answer;
+  ctx.set('Cache-Control', 'private, no-cache');
+  if (etag !== undefined) ctx.set('ETag', etagOf(etag));
+  if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
   const isKnown =
-    answer.etag !== undefined &&
-    route.method === 'get' &&
-    isUnchanged(headerOf(ctx, 'if-none-match'), answer.etag);
-  const text = answer.text ?? (answer.body === undefined ? undefined : JSON.stringify(answer.body));
-  if (text !== undefined && !isKnown && sendAtOnce(ctx, answer.status, JSON_TYPE, text)) return;
-  ctx.status = isKnown ? 304 : answer.status;
-  if (text === undefined || isKnown) return;
-  // Before the body: else Koa would look for a type by itself.
-  ctx.res.setHeader('Content-Type', JSON_TYPE);
-  ctx.body = text;
+    etag !== undefined && route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
+  ctx.status = isKnown ? 304 : status;
+  if (body !== undefined && !isKnown) ctx.body = body;
 };
 
 /** The innermost step: asks the handler and sends its answer. */
@@ -97,10 +70,8 @@ export const answering =
   (route: Route, parts: ApiParts): Step =>
   async (ctx) => {
     // First: a tenant that is freed meanwhile gives more than was said, not less.
-    const told = route.from === undefined ? undefined : tellGap(ctx, parts.reader(route.from), parts);
-    if (told !== undefined) await told;
-    const handled = route.handle(askedOf(ctx, route, parts), parts);
-    const answer = handled instanceof Promise ? await handled : handled;
+    if (route.from !== undefined) await showGap(ctx, route.from, parts);
+    const answer = await route.handle(askedOf(ctx, route, parts), parts);
     if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
     send(ctx, route, answer, parts);
   };

@@ -70,8 +70,11 @@ const answer = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
 /** Whatever is thrown further in becomes a problem body here. */
 export const errorFrame =
   (parts: ApiParts): Step =>
-  (ctx, next) =>
-    next().catch((error: unknown) => {
+  async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
       noteRefusedAccess(ctx, error, parts);
       answer(ctx, error, parts);
-    });
+    }
+  };

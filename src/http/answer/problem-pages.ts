@@ -37,9 +37,9 @@ const show = (ctx: ApiContext, code: ProblemCode): void => {
 };
 
 /** The page at an error's `type`: the one thing that needs no key. HTML for people, JSON for programs. */
-export const problemPages: Step = (ctx, next) => {
+export const problemPages: Step = async (ctx, next) => {
   const code = PATH.exec(ctx.state.path)?.[1];
   if (code === undefined || !isProblemCode(code) || (ctx.method !== 'GET' && ctx.method !== 'HEAD'))
-    return next();
-  return show(ctx, code);
+    await next();
+  else show(ctx, code);
 };

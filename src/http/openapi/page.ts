@@ -16,6 +16,8 @@ export const openApiPage = (described: Described): Step => {
     ctx.type = 'application/json; charset=utf-8';
   };
 
-  return (ctx, next) =>
-    ctx.state.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD') ? show(ctx) : next();
+  return async (ctx, next) => {
+    if (ctx.state.path === PATH && (ctx.method === 'GET' || ctx.method === 'HEAD')) show(ctx);
+    else await next();
+  };
 };

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../clock';
 import { looksLikeKey } from '../../domain/key-like';
 import { fault } from '../../fault';
-import { gatherFields, putFields, setField } from '../answer/fields';
 import { securityHeaders } from '../answer/security-headers';
 import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
 
@@ -30,50 +29,36 @@ const pathOf = (ctx: ApiContext): string | undefined => {
   }
 };
 
-const securityFields = Object.entries(securityHeaders);
-
-/** First of all: when it came, and under which trace id it is known from here on. */
-export const arrival = ({ headers, isOpen }: ApiParts): Step => {
-  const traceHeader = headers.traceId.toLowerCase();
-  return (ctx, next) => {
-    const { req, state } = ctx;
-    const sent = headerOf(ctx, traceHeader);
+/** First of all: when the request came, its trace id, and the headers that every answer has. */
+export const arrival =
+  ({ headers, isOpen }: ApiParts): Step =>
+  async (ctx, next) => {
+    const { state } = ctx;
+    const sent = headerOf(ctx, headers.traceId);
     state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
+    state.arrivedMs = monotonicMs();
     arrived(ctx);
-    state.arrivedMs = state.deadline - ANSWER_WITHIN_MS;
     const path = pathOf(ctx);
     if (path === undefined) {
-      req.url = '/';
+      ctx.req.url = '/';
       state.pathless = true;
     }
     state.path = path ?? '/';
-    const isGathered = gatherFields(ctx);
-    for (const [name, value] of securityFields) setField(ctx, name, value);
-    setField(ctx, headers.traceId, state.traceId);
-    if (!isOpen()) setField(ctx, 'Connection', 'close');
-    return isGathered ? next().then(() => putFields(ctx)) : next();
+    ctx.set(securityHeaders);
+    ctx.set(headers.traceId, state.traceId);
+    if (!isOpen()) ctx.set('Connection', 'close');
+    await next();
   };
-};
 
 /** Node keeps the first of several. */
-const hostCount = ({ req: { rawHeaders } }: ApiContext): number => {
-  let count = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
-  }
-  return count;
-};
+const hostCount = ({ req: { rawHeaders } }: ApiContext): number =>
+  rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 
-/** Node's own answer to a missing Host header has no body, so the check is ours. Whoever sends two wants to confuse. */
-export const requireHost: Step = (ctx, next) => {
+/** Node's own answer to a missing Host header has no body, so the check is ours. Two of them are an attempt to confuse. */
+export const requireTarget: Step = async (ctx, next) => {
+  if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   const hosts = hostCount(ctx);
   if (hosts > 1 || (ctx.req.httpVersion === '1.1' && hosts === 0))
     throw fault('malformed_request', 'An HTTP/1.1 request needs one Host header.');
-  return next();
-};
-
-export const requirePath: Step = (ctx, next) => {
-  if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
-  return next();
+  await next();
 };

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { keyRefused, mustBeGood, type HeldBy, type KeyStanding } from '../../domain/authority';
 import { digestOf, tenantOfKey } from '../../ledger/api-key';
 import { codeOf, fault } from '../../fault';
@@ -15,7 +14,6 @@ interface Holder {
 }
 
 interface Named {
-  readonly key: string;
   readonly tenantId: string;
   readonly digest: string;
 }
@@ -97,27 +95,14 @@ const write = async (
   }
 };
 
-/** The key that last came over a connection: mostly it is the same again. It is forgotten with the connection. */
-const lastNamed = new WeakMap<Socket, Named>();
-
-const namedIn = (key: string, socket: Socket): Named => {
-  const last = lastNamed.get(socket);
-  if (last?.key === key) return last;
-  const tenantId = tenantOfKey(key);
-  if (tenantId === undefined) throw keyRefused('malformed');
-  const named = { key, tenantId, digest: digestOf(key) };
-  lastNamed.set(socket, named);
-  return named;
-};
-
 /** 401 comes before everything that could tell a stranger what is here. */
-export const authentication = (parts: ApiParts): Step => {
-  const keyHeader = parts.headers.apiKey.toLowerCase();
-  return (ctx, next) => {
-    const key = headerOf(ctx, keyHeader);
+export const authentication =
+  (parts: ApiParts): Step =>
+  async (ctx, next) => {
+    const key = headerOf(ctx, parts.headers.apiKey);
     if (key === undefined) throw keyRefused('missing');
-    const named = namedIn(key, ctx.req.socket);
-    ctx.state.tenantId = named.tenantId;
-    return (READING.has(ctx.method) ? read : write)(ctx, parts, named, next);
+    const tenantId = tenantOfKey(key);
+    if (tenantId === undefined) throw keyRefused('malformed');
+    ctx.state.tenantId = tenantId;
+    await (READING.has(ctx.method) ? read : write)(ctx, parts, { tenantId, digest: digestOf(key) }, next);
   };
-};

@@ -24,7 +24,7 @@ export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
     );
   };
 
-  return (ctx, next) => {
+  return async (ctx, next) => {
     const peer = parseAddress(ctx.req.socket.remoteAddress ?? '');
     if (peer === undefined) ctx.state.clientAddress = GONE;
     else {
@@ -32,6 +32,6 @@ export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
       if (!trusted && isForwarded(ctx)) warn(peer.text);
       ctx.state.clientAddress = address.counted;
     }
-    return next();
+    await next();
   };
 };

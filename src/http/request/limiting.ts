@@ -1,7 +1,6 @@
 import { fault, type Fault } from '../../fault';
-import type { Counted, Refused } from '../../limits/rate-limits';
+import type { Refused } from '../../limits/rate-limits';
 import type { ApiContext, ApiParts, Step } from '../api-context';
-import { setField } from '../answer/fields';
 
 const limited = ({ policy, retryAfter }: Refused): Fault =>
   fault(
@@ -11,7 +10,7 @@ const limited = ({ policy, retryAfter }: Refused): Fault =>
   );
 
 /** One line when a block begins; what is refused during it has its access log lines only. */
-const tell = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void =>
+const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void =>
   logger.warn(
     {
       trace_id: ctx.state.traceId,
@@ -22,29 +21,15 @@ const tell = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void 
     'a client passed a rate limit and is blocked',
   );
 
-/** Every answer tells what was counted, also those that are refused further in. */
-const mustBeWithin = (
-  ctx: ApiContext,
-  { policyField, stateField, refused }: Counted,
-  parts: ApiParts,
-): void => {
-  if (policyField !== undefined) setField(ctx, 'RateLimit-Policy', policyField);
-  if (stateField !== undefined) setField(ctx, 'RateLimit', stateField);
-  if (refused?.blockStarted === true) tell(ctx, refused, parts);
-  if (refused !== undefined) throw limited(refused);
-};
-
-/** Counts every request that is one. */
+/** Counts every request that is one. Every answer says what was counted, also those that are refused further in. */
 export const limiting =
   (parts: ApiParts): Step =>
-  (ctx, next) => {
+  async (ctx, next) => {
     const { path, clientAddress } = ctx.state;
-    const counted = parts.limits.count(ctx.req.method ?? '', path, clientAddress);
-    if (counted instanceof Promise)
-      return counted.then((late) => {
-        mustBeWithin(ctx, late, parts);
-        return next();
-      });
-    mustBeWithin(ctx, counted, parts);
-    return next();
+    const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);
+    if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
+    if (stateField !== undefined) ctx.set('RateLimit', stateField);
+    if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
+    if (refused !== undefined) throw limited(refused);
+    await next();
   };

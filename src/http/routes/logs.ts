@@ -7,12 +7,10 @@ import {
   type LogQuestion,
 } from '../../../projections/log-pages';
 import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
-import type { Reader } from '../../../projections/projector';
 import type { Cursors } from './cursor';
 import { invalid } from '../request/invalid';
 import { parameter, textParameter, type Given, type Parameter } from '../request/parameters';
-import { rememberedBy } from '../answer/remembered-by';
-import { ok, route, type Answer } from './route';
+import { ok, route } from './route';
 import {
   entityTypesExample,
   entityTypesSchema,
@@ -154,22 +152,6 @@ export const listLogs = route({
   },
 });
 
-/** The list of a tenant may be 100 kB long. */
-const MOST_LISTS = 200;
-/** As answered before, as long as the reader shows the same. */
-const entityTypes = rememberedBy<Answer>(MOST_LISTS);
-
-const makeEntityTypes = async (reader: Reader, tenantId: string): Promise<Answer> => {
-  const { types, total } = await listEntityTypes(reader, tenantId);
-  const answer = {
-    status: 200,
-    text: JSON.stringify(types),
-    ...(total > types.length ? { totalItems: total } : {}),
-  };
-  entityTypes(reader).set(tenantId, answer);
-  return answer;
-};
-
 export const listLogEntityTypes = route({
   method: 'get',
   path: '/logs/entity-types',
@@ -185,8 +167,8 @@ export const listLogEntityTypes = route({
     mayBeCut: true,
   },
   from: 'logs',
-  handle: ({ tenantId }, { reader }) => {
-    const logs = reader('logs');
-    return entityTypes(logs).get(tenantId) ?? makeEntityTypes(logs, tenantId);
+  handle: async ({ tenantId }, { reader }) => {
+    const { types, total } = await listEntityTypes(reader('logs'), tenantId);
+    return { ...ok(types), ...(total > types.length ? { totalItems: total } : {}) };
   },
 });

@@ -41,7 +41,7 @@ export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   readonly answer: GoodAnswer;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Answer | Promise<Answer>;
+  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Promise<Answer>;
 }
 
 export type GoodAnswer =
@@ -86,6 +86,8 @@ export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
   readonly caller: Caller;
   /** The route's own. */
   readonly permission: string | undefined;
+  /** What stands in the path where the route has `:name`. */
+  readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
   readonly idempotency: Idempotency | undefined;
@@ -98,8 +100,6 @@ export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
-  /** The body as JSON, where it was made before. */
-  readonly text?: string;
   /** The revision that the body shows. */
   readonly etag?: number;
   /** How many there are of what the body lists, if that is cut. */

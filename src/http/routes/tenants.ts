@@ -8,11 +8,9 @@ import {
   type TenantUpdate,
 } from '../../domain/tenant';
 import type { Command } from '../../ledger/ledger';
-import type { Reader } from '../../../projections/projector';
 import { findTenant } from '../../../projections/tenants';
 import { bodyCheck } from '../request/body-check';
-import { rememberedBy } from '../answer/remembered-by';
-import { ok, route, type Answer, type Asked } from './route';
+import { ok, route, type Asked } from './route';
 import { meaning, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';
 
@@ -67,21 +65,6 @@ const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
   ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
 });
 
-/** As answered before, as long as the reader shows the same. */
-const answers = rememberedBy<Answer>();
-
-const makeAnswer = async (reader: Reader, tenantId: string): Promise<Answer> => {
-  const document = await findTenant(reader, tenantId);
-  if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-  const view = viewOfDocument(document);
-  const answer = { ...ok(view, document.revision), text: JSON.stringify(view) };
-  answers(reader).set(tenantId, answer);
-  return answer;
-};
-
-const answerBy = (reader: Reader, tenantId: string): Answer | Promise<Answer> =>
-  answers(reader).get(tenantId) ?? makeAnswer(reader, tenantId);
-
 export const getOwnTenant = route({
   method: 'get',
   path: PATH,
@@ -97,7 +80,11 @@ export const getOwnTenant = route({
     etag: true,
   },
   from: 'tenants',
-  handle: ({ tenantId }, { reader }) => answerBy(reader('tenants'), tenantId),
+  handle: async ({ tenantId }, { reader }) => {
+    const document = await findTenant(reader('tenants'), tenantId);
+    if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
+    return ok(viewOfDocument(document), document.revision);
+  },
 });
 
 export const updateOwnTenant = route({

@@ -1,0 +1,80 @@
+import Koa from 'koa';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ApiParts, ApiState } from '../../src/http/api-context';
+import { headerNames } from '../../src/http/answer/header-names';
+import { errorFrame } from '../../src/http/answer/error-frame';
+import { ok, route } from '../../src/http/routes/route';
+import { routing, unrouted } from '../../src/http/routes/routing';
+import { text } from '../../src/http/routes/schema';
+
+const answer = { status: 200, description: 'X', schema: text, example: 'x' } as const;
+const common = { tag: 'Limits', summary: 'X', answer } as const;
+
+const getThing = route({
+  ...common,
+  method: 'get',
+  path: '/things/:id/parts/:part',
+  operationId: 'getPart',
+  handle: async ({ params }) => ok(params),
+});
+const deleteThing = route({
+  ...common,
+  method: 'delete',
+  path: '/things/:id',
+  operationId: 'deleteThing',
+  handle: async ({ params }) => ok(params),
+});
+
+describe('a route with names in its path', () => {
+  let server: Server;
+  let url: string;
+  const seen: (string | undefined)[] = [];
+  beforeAll(async () => {
+    const parts = { headers: headerNames('SVC'), publicUrl: '' } as ApiParts;
+    const app = new Koa<ApiState>();
+    app.use(async (ctx, next) => {
+      const application = { id: 'a', type: 'private', permissions: [] } as const;
+      ctx.state.key = { tenantId: 't', digest: 'd', keyId: 'k', application };
+      ctx.state.path = ctx.path;
+      await next();
+      seen.push(ctx.state.route);
+    });
+    app.use(errorFrame(parts));
+    app.use(routing([getThing, deleteThing], parts));
+    app.use(unrouted);
+    const handle = app.callback();
+    server = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+
+  const ask = async (path: string, method = 'GET') => fetch(`${url}${path}`, { method });
+
+  it('gets what stands there, decoded', async () => {
+    expect(await (await ask('/things/42/parts/a%20b')).json()).toEqual({ id: '42', part: 'a b' });
+    expect(await (await ask('/things/43/parts/x/')).json()).toEqual({ id: '43', part: 'x' });
+    expect(await (await ask('/things/44', 'DELETE')).json()).toEqual({ id: '44' });
+  });
+
+  it('is logged as it was declared', async () => {
+    seen.length = 0;
+    await ask('/things/42/parts/7');
+    await ask('/things/42', 'OPTIONS');
+    await ask('/things/42');
+    expect(seen).toEqual(['/things/:id/parts/:part', '/things/:id', undefined]);
+  });
+
+  it('has 404, 405, HEAD and OPTIONS like any other', async () => {
+    expect((await ask('/things/1/parts')).status).toBe(404);
+    expect((await ask('/Things/1')).status).toBe(404);
+    const posted = await ask('/things/1/parts/2', 'POST');
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    const options = await ask('/things/1', 'OPTIONS');
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'DELETE, OPTIONS']);
+    const head = await ask('/things/1/parts/2', 'HEAD');
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, '21']);
+  });
+});
