@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startService, type Service } from '../support/service';
@@ -47,12 +47,16 @@ describe('the README', () => {
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
 
-  it('maps places that exist', () => {
-    const section = README.split('\n## The map of the house\n')[1]?.split('\n## ')[0] ?? '';
-    const places = [...section.matchAll(/\| `((?:src|projections)[^`]*)` *\|/g)].map(
-      (match) => match[1] ?? '',
+  it('lists the folders that exist, every one', () => {
+    const section = README.split('\n## Project layout\n')[1]?.split('\n## ')[0] ?? '';
+    const rows = section.split('\n').filter((line) => line.startsWith('| `'));
+    const listed = rows.flatMap((row) =>
+      [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map((m) => m[1] ?? ''),
     );
-    expect(places.length).toBeGreaterThan(8);
-    expect(places.filter((place) => !existsSync(join(ROOT, place)))).toEqual([]);
+    expect(listed.filter((place) => !existsSync(join(ROOT, place)))).toEqual([]);
+    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `src/${name}`);
+    expect(listed).toEqual(expect.arrayContaining(['projections', ...folders]));
   });
 });
