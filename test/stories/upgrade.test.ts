@@ -7,7 +7,7 @@ import { created, newEvent, updated } from '../projecting/world';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
-import { command, startService, type Service } from '../support/service';
+import { commandProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const DIST = join(__dirname, '..', '..');
@@ -109,7 +109,7 @@ describe('an upgrade with a changed projection', () => {
 
   it('after a rebuild beside the old server has no gap, and back again neither', async () => {
     const main = release(4);
-    const rebuilding = command(['projections', 'rebuild', '--all', '--json'], env, main);
+    const rebuilding = commandProcess(['projections', 'rebuild', '--all', '--json'], env, main);
     let done = false;
     const finished = rebuilding.finally(() => (done = true));
     let writes = 0;
@@ -143,7 +143,7 @@ describe('an upgrade with a changed projection', () => {
     );
     expect(gapMs).toBeLessThan(2_000);
     await rename('First of the new');
-    const verified = await command(['projections', 'verify', '--json'], env, main);
+    const verified = await commandProcess(['projections', 'verify', '--json'], env, main);
     expect(verified.code).toBe(0);
 
     await running.stop();

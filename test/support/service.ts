@@ -1,12 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { HostedCommand } from './command-host';
 import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
 import { logOf } from './log-under-test';
 
 /** The program as its users run it: real processes on real files. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
+const HOST = join(__dirname, 'command-host.js');
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -18,18 +20,28 @@ export interface Finished {
 
 const running = new Set<ChildProcess>();
 
-/** Another build of the program may be named. */
-export const spawnProgram = (args: readonly string[], env: Environment, main = MAIN): ChildProcess => {
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', ...logOf(env['DATA_DIR'] ?? ''), ...env },
-  });
+const keepTrackOf = (child: ChildProcess): ChildProcess => {
   running.add(child);
   child.once('close', () => running.delete(child));
   return child;
 };
 
-/** Runs one command to its end. */
-export const command = async (args: readonly string[], env: Environment, main = MAIN): Promise<Finished> => {
+const environmentOf = (env: Environment): Environment => ({
+  PATH: process.env['PATH'] ?? '',
+  ...logOf(env['DATA_DIR'] ?? ''),
+  ...env,
+});
+
+/** Another build of the program may be named. */
+export const spawnProgram = (args: readonly string[], env: Environment, main = MAIN): ChildProcess =>
+  keepTrackOf(spawn(process.execPath, [main, ...args], { env: environmentOf(env) }));
+
+/** Runs one command to its end, in a process of its own. */
+export const commandProcess = async (
+  args: readonly string[],
+  env: Environment,
+  main = MAIN,
+): Promise<Finished> => {
   const child = spawnProgram(args, env, main);
   let stdout = '';
   let stderr = '';
@@ -37,6 +49,29 @@ export const command = async (args: readonly string[], env: Environment, main = 
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, stdout, stderr };
+};
+
+const idleHosts: ChildProcess[] = [];
+
+/**
+ * Runs one command to its end, in another process that ran commands before. Commands at the same time are in different
+ * processes.
+ */
+export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
+  const host = idleHosts.pop() ?? keepTrackOf(fork(HOST, { stdio: ['pipe', 'inherit', 'inherit', 'ipc'] }));
+  const finished = new Promise<Finished>((resolve, reject) => {
+    const onClose = (code: number | null): void =>
+      reject(new Error(`The process that ran ${args.join(' ')} ended with ${code}.`));
+    host.once('close', onClose);
+    host.once('message', (message) => {
+      host.off('close', onClose);
+      resolve(message as Finished);
+    });
+  });
+  host.send({ args, env: environmentOf(env) } satisfies HostedCommand);
+  const result = await finished;
+  idleHosts.push(host);
+  return result;
 };
 
 /** Runs one command that must succeed and prints JSON. */

@@ -1,0 +1,68 @@
+import { setTimeout as later } from 'node:timers/promises';
+import { main } from '../../src/cli/main';
+
+/**
+ * Runs commands for tests, one after another in one process, because starting Node costs far more than most commands.
+ * Each command runs as the program runs it, with its own environment, output and exit code, and must leave nothing behind
+ * that would keep a process of its own alive.
+ */
+export interface HostedCommand {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const IDLE_MS = 10_000;
+
+const captured = (stream: NodeJS.WriteStream): (() => string) => {
+  const chunks: Buffer[] = [];
+  stream.write = (chunk: string | Uint8Array, ...more: unknown[]): boolean => {
+    chunks.push(Buffer.from(chunk as string));
+    const done = more.at(-1);
+    if (typeof done === 'function') process.nextTick(done);
+    return true;
+  };
+  return () => Buffer.concat(chunks).toString();
+};
+
+const useEnvironment = (env: HostedCommand['env']): void => {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, env);
+};
+
+/** Removes the listeners that are added from now on. */
+const listenersSince = (emitter: NodeJS.EventEmitter): (() => void) => {
+  const before = new Map(emitter.eventNames().map((name) => [name, new Set(emitter.rawListeners(name))]));
+  return () => {
+    for (const name of emitter.eventNames())
+      for (const listener of emitter.rawListeners(name))
+        if (before.get(name)?.has(listener) !== true) emitter.off(name, listener as () => void);
+  };
+};
+
+const whenIdle = async (idle: number): Promise<void> => {
+  const end = performance.now() + IDLE_MS;
+  while (process.getActiveResourcesInfo().length > idle) {
+    if (performance.now() > end)
+      throw new Error(`The command would not have ended: ${process.getActiveResourcesInfo().join(', ')}`);
+    await later(1, undefined, { ref: false });
+  }
+};
+
+/** The first look at a stream opens it. */
+const streams = [process.stdin, process.stdout, process.stderr];
+
+const run = async ({ args, env }: HostedCommand): Promise<void> => {
+  useEnvironment(env);
+  const [stdout, stderr] = [captured(process.stdout), captured(process.stderr)];
+  const forget = [process, ...streams].map(listenersSince);
+  const idle = process.getActiveResourcesInfo().length;
+  process.exitCode = undefined;
+  await main([process.execPath, 'tenant-ledger', ...args]);
+  const code = Number(process.exitCode ?? 0);
+  await whenIdle(idle);
+  for (const each of forget) each();
+  process.exitCode = undefined;
+  process.send?.({ code, stdout: stdout(), stderr: stderr() });
+};
+
+process.on('message', (command: HostedCommand) => void run(command));
