@@ -1,7 +1,7 @@
 import { fault, type Fault } from '../fault';
 
 /**
- * The event log: append-only, the only truth. Every adapter keeps every promise on this page; `test/event-log/contract.ts`
+ * The event log: append-only, the only truth. Every adapter keeps every promise on this page; `test/event-log/contract`
  * asks each of them for each promise.
  *
  * Order comes from positions and revisions only, never from clocks.
@@ -54,9 +54,6 @@ export interface EventLog {
 
   /** How many events lie after one position, up to and with another; an estimate where counting would mean reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
-
-  /** The id of the event at exactly this position, or undefined when there is none: a restored log may differ. */
-  eventIdAt(position: Position): Promise<string | undefined>;
 
   /**
    * Is this still the log that was opened, with everything that was in it? `known` is an event that was in it before the

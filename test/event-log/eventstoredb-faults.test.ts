@@ -379,8 +379,9 @@ describe('a shared event store', () => {
     expect(await fresh.head()).toEqual(await log.head());
     expect(await fresh.distance(undefined, all[1]!.position)).toBe(2);
     const others = server.log.records.find(({ stream }) => stream === 'others-0');
-    expect(await log.eventIdAt(String(others?.position).padStart(20, '0'))).toBeUndefined();
-    expect(await log.eventIdAt(String(others!.position + 1n).padStart(20, '0'))).toBeUndefined();
+    const known = (position: bigint) => ({ eventId: ids[0]!, position: String(position).padStart(20, '0') });
+    expect(await log.continuity(known(others!.position))).toBe('set_back');
+    expect(await log.continuity(known(others!.position + 1n))).toBe('missing');
   });
 
   it('lets a start find the newest of ours in three reads, however much others have written since', async () => {
@@ -433,7 +434,7 @@ describe('a shared event store', () => {
     expect(new Set(all.map(({ position }) => position)).size).toBe(5);
     for (const [i, { id, position }] of all.entries()) {
       expect(BigInt(position)).toBeGreaterThan(begin);
-      expect(await log.eventIdAt(position)).toBe(id);
+      expect(await log.continuity({ eventId: id, position })).toBe('whole');
       expect(idsOf(await eventsOf(log.readAll({ after: position })))).toEqual(idsOf(all.slice(i + 1)));
     }
     expect(await log.distance(all[0]!.position, all[4]!.position)).toBe(4);
@@ -460,7 +461,7 @@ describe('a shared event store', () => {
     expect((await log.head())?.position).toBe(all.at(-1)?.position);
     server.log.restore(server.log.records.length - 12);
     expect((await log.head())?.position).toBe(all[7]?.position);
-    expect(await log.eventIdAt(all[19]!.position)).toBeUndefined();
+    expect(await log.continuity({ eventId: all[19]!.id, position: all[19]!.position })).toBe('set_back');
     expect(idsOf(await eventsOf(log.readAll()))).toEqual(idsOf(all.slice(0, 8)));
     expect((await log.append(stream, someEvents(1), 7)).revision).toBe(8);
   });

@@ -3,7 +3,8 @@ import { serversOf } from '../../src/event-log/eventstoredb/connection-string';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
-import { eventLogContract, type OpenedLog } from './contract';
+import { eventLogContract } from './contract/contract';
+import type { OpenedLog } from './contract/given-log';
 
 /** A real server, if one is named; else the stand-in. The same suite either way, each log with a prefix of its own. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];

@@ -15,7 +15,8 @@ import { appendRacing } from '../support/appending-process';
 import { anEvent, eventsOf, idsOf, someEvents } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { refusedWith, until } from '../support/waiting';
-import { eventLogContract, type OpenedLog } from './contract';
+import { eventLogContract } from './contract/contract';
+import type { OpenedLog } from './contract/given-log';
 
 const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
   const log = await sqliteEventLog(folder, streams);

@@ -7,19 +7,16 @@ import {
   type EventLog,
   type NewEvent,
   type Position,
-  type ReadFrom,
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import { isFinal, noAnswer } from './answers';
 import { appending } from './append';
-import { connectTo, type Connection } from './connection';
-import { continuityOf } from './continuity';
+import { connectTo } from './connection';
 import { serversOf } from './connection-string';
-import { distances } from './distances';
-import { follow } from './follow';
-import { identityOf } from './identity';
-import { liveOf } from './live';
+import { distanceIn } from './distance';
+import { follow, type ReadUpTo } from './follow';
+import { continuityOf, identityOf } from './identity';
 import { serialised } from './record';
 import type { Batch } from './source';
 import { streamReader } from './stream-reader';
@@ -93,7 +90,7 @@ const gone = (servers: string, seconds: number, error: unknown): Fault =>
 const readUpToHead = async function* (
   log: WholeLog,
   after: Position,
-  upTo: (after: Position, last: Position) => AsyncIterable<Batch>,
+  upTo: ReadUpTo,
   signal?: AbortSignal,
 ): AsyncGenerator<Batch> {
   const head = await log.head();
@@ -102,10 +99,6 @@ const readUpToHead = async function* (
     if (signal?.aborted === true) return;
     yield batch;
   }
-};
-
-const mustBeOpen = (connection: Connection): void => {
-  if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
 };
 
 /** The event log on EventStoreDB or KurrentDB: our streams of a server that others may use as well. */
@@ -118,14 +111,12 @@ export const eventStoreDbEventLog = async (
   const connection = connectTo(url);
   const reader = streamReader(connection);
   const log = wholeLog(connection, streams);
-  let identity = '';
-  const continuity = continuityOf({ reader, log, stream: streams.log(), identity: () => identity });
-  const live = liveOf({ connection, log, continuity, onTrouble: around.onTrouble });
+  const closing = new AbortController();
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs = APPEND_MS) => {
     mustBeAppendable(events);
     const records = events.map(serialised);
-    mustBeOpen(connection);
+    if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
     const appended = await settled(appending(connection, { stream, events: records, expected }), withinMs);
     const { id } = events.at(-1) as NewEvent;
     if (streams.holds(stream)) log.grew({ position: appended.position, eventId: id.toLowerCase() });
@@ -133,11 +124,11 @@ export const eventStoreDbEventLog = async (
   };
 
   const close = async (): Promise<void> => {
-    live.close();
+    closing.abort();
     await connection.close();
   };
 
-  const made = await patiently(
+  const { identity, position } = await patiently(
     () => identityOf(reader, append, streams.log(), around.unlessThere),
     servers,
     around,
@@ -145,36 +136,30 @@ export const eventStoreDbEventLog = async (
     await close();
     throw error;
   });
+  log.begins(position);
 
-  identity = made.identity;
-  log.begins(made.position);
-
-  const read = (
-    { after = '', follow: stays = false, signal }: ReadFrom,
-    upTo: (after: Position, last: Position) => AsyncIterable<Batch>,
-    names?: ReadonlySet<string>,
-  ): AsyncIterable<Batch> => {
-    const isWanted = ({ stream }: { readonly stream: string }): boolean => names?.has(stream) ?? true;
-    return stays
-      ? follow(live, log, { after, signal, isWanted, upTo })
-      : readUpToHead(log, after, upTo, signal);
-  };
+  const continuity = continuityOf({ reader, log, stream: streams.log(), identity });
+  const { onTrouble } = around;
+  const following = { connection, log, continuity, closing: closing.signal, onTrouble };
 
   return {
     identity: async () => identity,
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
-    readTenant: (tenantId, from = {}) => {
+    readTenant: (tenantId, { after = '', follow: stays = false, signal } = {}) => {
       const names = [streams.tenant(tenantId), streams.activity(tenantId)];
-      return read(from, (after, last) => mergedUpTo(reader, names, after, last), new Set(names));
+      const selected = { prefixes: names, has: (stream: string) => names.includes(stream) };
+      const upTo: ReadUpTo = (from, last) => mergedUpTo(reader, names, from, last);
+      return stays
+        ? follow(following, { after, signal, selected, upTo })
+        : readUpToHead(log, after, upTo, signal);
     },
-    readAll: (from = {}) => read(from, log.upTo),
+    readAll: ({ after = '', follow: stays = false, signal } = {}) =>
+      stays
+        ? follow(following, { after, signal, selected: log.ours })
+        : readUpToHead(log, after, log.upTo, signal),
     head: log.head,
-    distance: distances(log),
-    eventIdAt: async (position) => {
-      const found = await log.at(position);
-      return found !== undefined && log.isOurs(found) ? found.id : undefined;
-    },
+    distance: distanceIn(log),
     continuity,
     close,
   };

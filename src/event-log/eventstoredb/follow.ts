@@ -1,61 +1,157 @@
-import { pause } from '../../clock';
-import type { LoggedEvent, Position } from '../event-log';
-import type { Live } from './live';
-import type { Batch } from './source';
-import type { WholeLog } from './whole-log';
-
-export interface Following {
-  readonly after: Position;
-  readonly signal?: AbortSignal | undefined;
-  readonly isWanted: (event: LoggedEvent) => boolean;
-  /** Reads what is wanted between two positions. */
-  readonly upTo: (after: Position, last: Position) => AsyncIterable<Batch>;
-}
-
-const AGAIN_MS = 500;
+import type { EventStoreDBClient } from '@eventstore/db-client';
+import { monotonicMs, pause } from '../../clock';
+import { codeOf, type Fault } from '../../fault';
+import { logFault, type Continuity, type Head, type LoggedEvent, type Position } from '../event-log';
+import { isLagging } from './answers';
+import type { Connection } from './connection';
+import type { Batch, Source } from './source';
+import type { Selection, WholeLog } from './whole-log';
 
 /**
- * Follows until the signal is aborted or the log is closed. Whoever keeps up is served from what the one subscription
- * took in; whoever is behind reads the log by itself up to its head, and then looks again.
+ * Follows the log by a subscription of its own. Nothing resumes a subscription but we: after whatever way of ending
+ * another one goes on just after the last event that was given. Whoever lags is dropped by the server, and then catches
+ * up in the same way.
  */
-export const follow = async function* (live: Live, log: WholeLog, from: Following): AsyncGenerator<Batch> {
-  const { recent } = live;
-  const { signal, isWanted, upTo } = from;
-  const isOver = (): boolean => live.isClosed() || signal?.aborted === true;
-  let after = from.after;
+export interface Following {
+  readonly connection: Connection;
+  readonly log: WholeLog;
+  readonly continuity: (known?: Head) => Promise<Continuity>;
+  /** The log is closed. */
+  readonly closing: AbortSignal;
+  readonly onTrouble: (what: string, error: unknown) => void;
+}
 
-  const fromLog = async function* (): AsyncGenerator<Batch> {
-    try {
-      const head = (await log.head())?.position ?? '';
-      for await (const batch of upTo(after, head)) {
-        after = batch.at(-1)?.position ?? after;
-        yield batch;
-        if (isOver()) return;
-      }
-      if (head > after) after = head;
-    } catch (error) {
-      if (isOver()) return;
-      live.tell(error);
-      await pause(AGAIN_MS, signal);
-    }
-  };
+export type ReadUpTo = (after: Position, last: Position) => AsyncIterable<Batch>;
 
-  const fromMemory = function* (kept: Batch): Generator<Batch> {
-    after = kept.at(-1)?.position ?? after;
-    const batch = kept.filter(isWanted);
-    if (batch.length > 0) yield batch;
-  };
+export interface Followed {
+  readonly after: Position;
+  readonly signal?: AbortSignal | undefined;
+  readonly selected: Selection;
+  /** Reads what is selected between two positions, if that is cheaper than a subscription from there. */
+  readonly upTo?: ReadUpTo;
+}
 
-  live.join();
+/** After so long without an event the head is asked for, and if there should have been one, it has so much longer. */
+const QUIET_MS = 5_000;
+const DOUBT_MS = 1_000;
+
+/** A subscription that was of use is resumed at once; one that was not, after a while that grows. */
+const USEFUL_MS = 2_000;
+const FIRST_WAIT_MS = 50;
+const LONGEST_WAIT_MS = 1_000;
+
+const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
+
+const notThere = ({ eventId, position }: Head): Fault =>
+  logFault(
+    'log_set_back',
+    `The event ${eventId} at ${position}, the last one that was followed, is not in the event log any more.`,
+  );
+
+/** How far a follower has got: the position, and the furthest event that is known to be in the log. */
+interface Progress {
+  after: Position;
+  known: Head | undefined;
+}
+
+const advance = (progress: Progress, batch: Batch): void => {
+  const last = batch.at(-1);
+  if (last === undefined) return;
+  progress.after = last.position;
+  if (last.position > (progress.known?.position ?? '')) progress.known = headOf(last);
+};
+
+/** Throws when nothing comes although the log went on: a connection can die without a word, and so can a subscription alone. */
+const heardFrom = async function* (source: Source, isBehind: () => Promise<boolean>): AsyncGenerator<Batch> {
+  for (let isInDoubt = false; ;) {
+    const batch = await source.next(isInDoubt ? DOUBT_MS : QUIET_MS);
+    if (batch === undefined) return;
+    if (batch !== 'silent') yield batch;
+    else if (isInDoubt) throw new Error('The subscription fell silent while the log went on.');
+    isInDoubt = batch === 'silent' && (await isBehind());
+  }
+};
+
+/** One subscription, until it ends in whatever way. */
+const subscribeOnce = async function* (
+  { connection, log, continuity }: Following,
+  selected: Selection,
+  { after, known }: Readonly<Progress>,
+  ending: AbortSignal,
+): AsyncGenerator<Batch> {
+  const source = log.subscribe(after, selected);
+  const stop = (): void => source.stop();
+  // What did not answer one call may be just as deaf to this one: it moves to the new connection too.
+  const stay = connection.onRenewed(stop);
+  ending.addEventListener('abort', stop);
+  let reached = after;
+  const isBehind = async (): Promise<boolean> => ((await log.head())?.position ?? '') > reached;
   try {
-    while (!isOver()) {
-      const kept = recent.after(after);
-      if (kept === undefined && recent.isBegun()) yield* fromLog();
-      else if (kept === undefined || kept.length === 0)
-        await live.news(() => recent.isBegun() && (kept === undefined || recent.reached() > after), signal);
-      else yield* fromMemory(kept);
+    for await (const batch of heardFrom(source, isBehind)) {
+      const wanted = batch.filter(({ position, stream }) => position > after && selected.has(stream));
+      if (wanted.length === 0) continue;
+      // It may have come to a log that was restored from an older copy, and has grown past what was given before.
+      const isFirst = reached === after;
+      if (isFirst && known !== undefined && (await continuity(known)) !== 'whole') throw notThere(known);
+      reached = wanted.at(-1)?.position ?? reached;
+      yield wanted;
     }
   } finally {
-    live.part();
+    ending.removeEventListener('abort', stop);
+    stay();
+    source.stop();
+  }
+};
+
+/** Until the signal is aborted or the log is closed. */
+export const follow = async function* (
+  parts: Following,
+  { after, signal, selected, upTo }: Followed,
+): AsyncGenerator<Batch> {
+  const { connection, log, closing, onTrouble } = parts;
+  const ending = signal === undefined ? closing : AbortSignal.any([closing, signal]);
+  const progress: Progress = { after, known: undefined };
+  let isReported = false;
+
+  const batches = async function* (): AsyncGenerator<Batch> {
+    progress.known ??= await log.head();
+    const head = progress.known?.position ?? '';
+    if (upTo !== undefined && head > progress.after) {
+      yield* upTo(progress.after, head);
+      progress.after = head;
+    }
+    if (!ending.aborted) yield* subscribeOnce(parts, selected, progress, ending);
+  };
+
+  const fail = (client: EventStoreDBClient, error: unknown): void => {
+    if (codeOf(error) === 'no_answer') connection.renew(client);
+    if (isReported || isLagging(error)) return;
+    isReported = true;
+    onTrouble('The event log cannot be followed; it is tried again until it can.', error);
+  };
+
+  /** Was it of any use? */
+  const attempt = async function* (): AsyncGenerator<Batch, boolean> {
+    const [client, begun] = [connection.client(), monotonicMs()];
+    let isUseful = false;
+    try {
+      for await (const batch of batches()) {
+        if (ending.aborted) break;
+        isUseful = true;
+        isReported = false;
+        advance(progress, batch);
+        yield batch;
+      }
+      return isUseful || monotonicMs() - begun > USEFUL_MS;
+    } catch (error) {
+      if (!isUseful && !ending.aborted) fail(client, error);
+      return isUseful;
+    }
+  };
+
+  for (let waitMs = 0; !ending.aborted;) {
+    const isUseful = yield* attempt();
+    waitMs = isUseful ? 0 : Math.min(LONGEST_WAIT_MS, Math.max(FIRST_WAIT_MS, 2 * waitMs));
+    if (waitMs > 0) await pause(waitMs, ending);
   }
 };

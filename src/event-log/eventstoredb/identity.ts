@@ -3,12 +3,15 @@ import { codeOf, type Fault } from '../../fault';
 import {
   APPEND_MS,
   logFault,
+  type Continuity,
   type Expected,
+  type Head,
   type LoggedEvent,
   type NewEvent,
   type Position,
 } from '../event-log';
 import type { StreamReader } from './stream-reader';
+import type { WholeLog } from './whole-log';
 
 /** The first event of the log's own stream says which log this is. It is written once, by whoever comes first. */
 const TYPE = 'LogMade';
@@ -36,7 +39,7 @@ const notOurs = (stream: string): Fault =>
   );
 
 /** Something else is where the identity was. */
-export const isGone = (error: unknown): boolean =>
+const isGone = (error: unknown): boolean =>
   codeOf(error) === 'history_missing' || (error as Partial<Fault>).more?.['isForeign'] === true;
 
 const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity | undefined => {
@@ -46,10 +49,7 @@ const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity |
 };
 
 /** Undefined while no log was made here. What only looks like an identity is refused. */
-export const writtenIdentity = async (
-  reader: StreamReader,
-  stream: string,
-): Promise<Identity | undefined> => {
+const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Identity | undefined> => {
   for await (const [event] of reader.forwards(stream, -1)) {
     const found = event === undefined ? undefined : identityIn(event);
     if (found === undefined) throw notOurs(stream);
@@ -75,3 +75,37 @@ export const identityOf = async (
   if (made === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
   return made;
 };
+
+/** The log that was opened, and what it is looked for with. */
+export interface Opened {
+  readonly reader: StreamReader;
+  readonly log: WholeLog;
+  /** The name of the stream that says which log it is. */
+  readonly stream: string;
+  readonly identity: string;
+}
+
+/** What only looks like ours, or was deleted, is not the log that was opened. */
+const identityNow = ({ reader, stream }: Opened): Promise<string | undefined> =>
+  writtenIdentity(reader, stream).then(
+    (found) => found?.identity,
+    (error: unknown) => {
+      if (!isGone(error)) throw error;
+      return undefined;
+    },
+  );
+
+/**
+ * The end is that of the whole server, since the last event of ours may have been scavenged. It is asked for before the
+ * event itself: a log that was set back must not grow past the event in between.
+ */
+export const continuityOf =
+  (opened: Opened) =>
+  async (known?: Head): Promise<Continuity> => {
+    if ((await identityNow(opened)) !== opened.identity) return 'replaced';
+    if (known === undefined) return 'whole';
+    const end = await opened.log.end();
+    const found = await opened.log.at(known.position);
+    if (found?.id === known.eventId) return 'whole';
+    return found === undefined && end >= known.position ? 'missing' : 'set_back';
+  };

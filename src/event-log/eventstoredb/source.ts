@@ -6,6 +6,7 @@ import type {
 } from '@eventstore/db-client';
 import type { Readable } from 'node:stream';
 import { letOthersGo } from '../../clock';
+import { signal } from '../../signal';
 import type { LoggedEvent } from '../event-log';
 import { noAnswer } from './answers';
 import { eventOf } from './record';
@@ -13,18 +14,19 @@ import { eventOf } from './record';
 export type Batch = readonly LoggedEvent[];
 
 /** A batch ends at whichever comes first. */
-const BATCH_EVENTS = 512;
-const BATCH_BYTES = 1_048_576;
+export const BATCH_EVENTS = 512;
+export const BATCH_BYTES = 1_048_576;
 
 /** How many events the package may read ahead. */
 export const READ_AHEAD = { highWaterMark: 128 };
 
-/** A read or a subscription of the package: it may end, fail or fall silent, and must be told when it is not wanted. */
+/** A read or a subscription of the package. It may end, fail or fall silent, and must be stopped by whoever leaves it. */
 export interface Source {
-  /** What has arrived, up to a full batch. */
-  take(): Batch;
-  /** Waits for more: true when there may be some, false at the end. Rejects when it failed or nothing came for so long. */
-  more(): Promise<boolean>;
+  /**
+   * The next batch, never an empty one; undefined at the end; `silent` when there was no sign of life for so long.
+   * Rejects when the source has failed.
+   */
+  next(silentMs: number): Promise<Batch | 'silent' | undefined>;
   /** Other signs of life count as well. */
   alive(): void;
   /** Ends it from this side, with an error or in order. */
@@ -33,6 +35,20 @@ export interface Source {
 
 export type Reading =
   StreamingRead<ResolvedEvent> | StreamingRead<AllStreamResolvedEvent> | AllStreamSubscription;
+
+const takeFrom = (reading: Readable): Batch => {
+  const batch: LoggedEvent[] = [];
+  let bytes = 0;
+  while (batch.length < BATCH_EVENTS && bytes < BATCH_BYTES) {
+    const next = reading.read() as ResolvedEvent | null;
+    if (next === null) break;
+    if (next.event === undefined) continue;
+    const event = eventOf(next.event);
+    batch.push(event);
+    bytes += event.bytes ?? 0;
+  }
+  return batch;
+};
 
 /**
  * The call is cancelled, and what is on the way is thrown away: left unread, it would keep the call and with it the
@@ -45,87 +61,61 @@ const leave = (given: Reading, reading: Readable): void => {
   reading.resume();
 };
 
-const idle = (): void => undefined;
-
-export const sourceOf = (given: Reading, silentMs?: number): Source => {
+export const sourceOf = (given: Reading): Source => {
   const reading = given as unknown as Readable;
+  const changed = signal();
+  let signs = 0;
+  let isOver = false;
+  let isStopped = false;
   let failure: Error | undefined;
-  let ended = false;
-  /** Something came, perhaps the end, that was not looked at yet. */
-  let isReadable = false;
-  let wake = idle;
-  let timer: NodeJS.Timeout | undefined;
-  const settle = (error?: Error): void => {
-    failure ??= error;
-    ended = true;
-    wake();
-  };
-  reading.on('readable', () => {
-    isReadable = true;
-    wake();
-  });
-  reading.on('end', () => settle());
-  reading.on('close', () => settle());
-  // Stays for ever: an error that comes after the end must not end the process.
-  reading.on('error', settle);
 
   const alive = (): void => {
-    clearTimeout(timer);
-    if (silentMs === undefined || wake === idle) return;
-    timer = setTimeout(() => settle(noAnswer(`Nothing came for ${silentMs} ms.`)), silentMs);
+    signs += 1;
+    changed.notify();
   };
-  const woken = (): Promise<void> =>
-    new Promise((resolve) => {
-      wake = () => {
-        wake = idle;
-        clearTimeout(timer);
-        resolve();
-      };
-      alive();
-    });
-
-  const take = (): Batch => {
-    const batch: LoggedEvent[] = [];
-    let bytes = 0;
-    while (batch.length < BATCH_EVENTS && bytes < BATCH_BYTES) {
-      const next = reading.read() as ResolvedEvent | null;
-      if (next === null) {
-        isReadable = false;
-        break;
-      }
-      if (next.event === undefined) continue;
-      const event = eventOf(next.event);
-      batch.push(event);
-      bytes += event.bytes ?? 0;
-    }
-    return batch;
+  const end = (error?: Error): void => {
+    failure ??= error;
+    isOver = true;
+    alive();
   };
+  reading.on('readable', alive);
+  reading.on('end', () => end());
+  reading.on('close', () => end());
+  // Stays for ever: an error that comes after the end must not end the process.
+  reading.on('error', end);
 
   return {
-    take,
     alive,
-    more: async () => {
-      if (!isReadable && !ended) {
-        await woken();
+    next: async (silentMs) => {
+      for (;;) {
+        const batch = isStopped ? [] : takeFrom(reading);
+        if (batch.length > 0) return batch;
+        if (failure !== undefined) throw failure;
+        if (isOver) return undefined;
+        const before = signs;
+        await changed.wait({ withinMs: silentMs });
+        if (signs === before) return 'silent';
+        // What arrives together becomes one batch.
         await letOthersGo();
       }
-      if (failure !== undefined) throw failure;
-      return !ended || reading.readableLength > 0;
     },
     stop: (error) => {
-      settle(error);
-      clearTimeout(timer);
+      if (isStopped) return;
+      isStopped = true;
+      end(error);
       leave(given, reading);
     },
   };
 };
 
-/** Everything that comes, in batches none of which is empty. However it is left, the source is stopped. */
-export const batchesOf = async function* (source: Source): AsyncGenerator<Batch> {
+/** Everything that comes. Silence is a failure; however it is left, the source is stopped. */
+export const batchesOf = async function* (source: Source, silentMs: number): AsyncGenerator<Batch> {
   try {
-    while (await source.more()) {
-      const batch = source.take();
-      if (batch.length > 0) yield batch;
+    for (;;) {
+      const batch = await source.next(silentMs);
+      if (batch === undefined) return;
+      if (batch === 'silent') throw noAnswer(`Nothing came for ${silentMs} ms.`);
+      yield batch;
     }
   } finally {
     source.stop();

@@ -52,7 +52,6 @@ export interface StreamReader {
   /** From just after a revision to the end. */
   forwards(stream: string, after: number): AsyncIterable<Batch>;
   at(stream: string, revision: number): Promise<LoggedEvent | undefined>;
-  last(stream: string): Promise<LoggedEvent | undefined>;
   /** The last revision that lies at or before a position, or -1. */
   revisionAt(stream: string, position: Position): Promise<number>;
 }
@@ -75,8 +74,8 @@ export const streamReader = (connection: Connection): StreamReader => {
       batchesOf(
         sourceOf(
           client.readStream(stream, { fromRevision: from, direction: BACKWARDS, maxCount: 1, ...fromLeader }),
-          SILENT_MS,
         ),
+        SILENT_MS,
       ),
     );
     for await (const [event] of orTombstoned(stream, reading)) return event;
@@ -103,7 +102,8 @@ export const streamReader = (connection: Connection): StreamReader => {
     const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {
       const fromRevision = BigInt((last?.revision ?? after) + 1);
       return batchesOf(
-        sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD), SILENT_MS),
+        sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD)),
+        SILENT_MS,
       );
     };
     const reading = persistently(connection, open, () => (isMissing = true));
@@ -117,7 +117,6 @@ export const streamReader = (connection: Connection): StreamReader => {
   return {
     forwards,
     at,
-    last: (stream) => one(stream, END),
     revisionAt: async (stream, position) => {
       let low = -1;
       let high = (await one(stream, END))?.revision ?? -1;

@@ -1,9 +1,6 @@
 import type { LoggedEvent, Position } from '../event-log';
-import type { Batch } from './source';
+import { BATCH_BYTES, BATCH_EVENTS, type Batch } from './source';
 import type { StreamReader } from './stream-reader';
-
-const BATCH_EVENTS = 512;
-const BATCH_BYTES = 1_048_576;
 
 /** A stream's events one by one, up to a position. */
 const eventsUpTo = async function* (

@@ -153,7 +153,6 @@ export const sqliteEventLog = async (
     incompleteStreams: async () => incomplete.all(),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
     continuity,
-    eventIdAt: async (position) => (idAt.get(rowIdOf(position)) as { id: string } | undefined)?.id,
     close: async () => {
       news.close();
       if (db.isOpen) db.close();

@@ -11,10 +11,10 @@ import type { Position } from '../event-log';
  * Reads $all backwards through a filter: the protocol has that, the package has not. The server passes over what others
  * wrote some thirty times faster than it would send it.
  */
-export interface OursBackwards {
+export interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
-  readonly beginnings: readonly string[];
+  readonly prefixes: readonly string[];
   /** The server scans so many at a time. */
   readonly window: number;
 }
@@ -31,32 +31,32 @@ interface Insides {
   callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
 }
 
-const filterOf = ({ beginnings, window }: OursBackwards): ReadReq.Options.FilterOptions => {
-  const names = new ReadReq.Options.FilterOptions.Expression().setPrefixList([...beginnings]);
+const filterOf = ({ prefixes, window }: FilteredRead): ReadReq.Options.FilterOptions => {
+  const names = new ReadReq.Options.FilterOptions.Expression().setPrefixList([...prefixes]);
   return new ReadReq.Options.FilterOptions()
     .setStreamIdentifier(names)
     .setMax(window)
     .setCheckpointintervalmultiplier(1);
 };
 
-const requestOf = (wish: OursBackwards): ReadReq => {
-  const point = BigInt(wish.before).toString();
+const requestOf = (read: FilteredRead): ReadReq => {
+  const point = BigInt(read.before).toString();
   const place = new ReadReq.Options.Position().setCommitPosition(point).setPreparePosition(point);
   const options = new ReadReq.Options()
     .setAll(new ReadReq.Options.AllOptions().setPosition(place))
     .setReadDirection(ReadReq.Options.ReadDirection.BACKWARDS)
-    .setCount(String(wish.maxCount))
+    .setCount(String(read.maxCount))
     .setUuidOption(new ReadReq.Options.UUIDOption().setString(new Empty()))
-    .setFilter(filterOf(wish));
+    .setFilter(filterOf(read));
   return new ReadReq().setOptions(options);
 };
 
-export const oursBackwards = (
+export const filteredRead = (
   client: EventStoreDBClient,
-  wish: OursBackwards,
+  read: FilteredRead,
 ): StreamingRead<AllStreamResolvedEvent> => {
   const insides = client as unknown as Insides;
-  const request = requestOf(wish);
+  const request = requestOf(read);
   const open = insides.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>
     grpc.read(request, ...insides.callArguments({ requiresLeader: true }, { deadline: Infinity })),
   );

@@ -1,0 +1,135 @@
+import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
+import type { Head, LoggedEvent, Position } from '../event-log';
+import type { Streams } from '../streams';
+import type { Connection } from './connection';
+import { filteredRead } from './filtered-read';
+import { pointOf } from './record';
+import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
+import { fromLeader, persistently, SILENT_MS } from './stream-reader';
+
+/** The newest event of ours, in a log that others write as well. */
+export interface NewestEvent {
+  head(): Promise<Head | undefined>;
+  /** Nothing of ours lies before this position. */
+  begins(at: Position): void;
+  start(): Position;
+  /** An append of this process was answered. */
+  grew(head: Head): void;
+  /** The position of the last event of all, whoever wrote it. */
+  end(): Promise<Position>;
+}
+
+/** A wider window scans what is not ours faster. */
+export const SEARCH_WINDOW = 500;
+
+/** The first page is short: mostly the last event is ours. */
+const FIRST_PAGE = 8;
+const LARGEST_PAGE = 4_096;
+/** While the server passes over what others wrote it sends nothing: a million events take about a second. */
+const SEARCH_MS = 5_000;
+
+/** Reads the next so many, backwards from just before a position or from the end. */
+type ReadBack = (
+  client: EventStoreDBClient,
+  from: Position | undefined,
+  count: number,
+) => AsyncIterable<Batch>;
+
+const nothing = async function* (): AsyncGenerator<Batch> {};
+
+const everything: ReadBack = (client, from, maxCount) => {
+  const fromPosition = from === undefined ? END : pointOf(from);
+  const options = { direction: BACKWARDS, fromPosition, maxCount, ...fromLeader } as const;
+  return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), SILENT_MS);
+};
+
+/** What might be ours, and the place where our log begins. */
+const mostlyOurs =
+  (streams: Streams): ReadBack =>
+  (client, before = '', maxCount) => {
+    const prefixes = [...streams.beginnings(), streams.log()];
+    return batchesOf(
+      sourceOf(filteredRead(client, { before, maxCount, prefixes, window: SEARCH_WINDOW })),
+      SEARCH_MS,
+    );
+  };
+
+export const newestEvent = (connection: Connection, streams: Streams): NewestEvent => {
+  const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
+  const filtered = mostlyOurs(streams);
+
+  /** The head as last seen, and up to where the log was searched for it. */
+  let known: Head | undefined;
+  let searched: Position = '';
+  let start: Position = '';
+
+  const grew = (head: Head): void => {
+    if (known === undefined || head.position > known.position) known = head;
+    if (head.position > searched) searched = head.position;
+  };
+
+  /** Up to so many, and no further than what ends the search. */
+  const page = async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
+    const found: LoggedEvent[] = [];
+    const reading = persistently(connection, (client, last) => {
+      const left = count - found.length;
+      // The server never ends a read of none.
+      return left === 0 ? nothing() : read(client, last?.position ?? from, left);
+    });
+    for await (const batch of reading) {
+      found.push(...batch);
+      if (batch.some((event) => isOurs(event) || event.position <= start)) break;
+    }
+    return found;
+  };
+
+  /** Does a page hold the newest of ours, or reach what was searched before? */
+  const isFoundIn = (events: Batch): boolean => {
+    const found = events.find((event) => isOurs(event) || event.position <= searched);
+    if (found !== undefined && isOurs(found)) grew({ position: found.position, eventId: found.id });
+    return found !== undefined;
+  };
+
+  const searchBefore = async (first: Position, read: ReadBack): Promise<void> => {
+    let from = first;
+    for (let count = FIRST_PAGE * 4; ; count = Math.min(LARGEST_PAGE, count * 4)) {
+      const events = await page(read, from, count);
+      if (isFoundIn(events) || events.length < count) return;
+      from = events.at(-1)?.position ?? '';
+    }
+  };
+
+  const search = async (): Promise<void> => {
+    const events = await page(everything, undefined, FIRST_PAGE);
+    const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];
+    // A log that ends before what was searched is another one: a backup was put in its place.
+    if (first < searched) {
+      known = undefined;
+      searched = start <= first ? start : '';
+    }
+    if (!isFoundIn(events) && events.length === FIRST_PAGE) {
+      const readAll = (): Promise<void> => searchBefore(last, everything);
+      // The first time the server passes over what others wrote, if it can and that does not take too long. Later only
+      // what came since is read, which is little.
+      await (searched === start ? searchBefore(last, filtered).catch(readAll) : readAll());
+    }
+    if (first > searched) searched = first;
+  };
+
+  let searching: Promise<void> | undefined;
+  return {
+    head: async () => {
+      // Whoever asks after a search has begun must see what was written since: it needs the next one.
+      await searching?.catch(() => undefined);
+      await (searching ??= search().finally(() => (searching = undefined)));
+      return known;
+    },
+    begins: (at) => {
+      start = at;
+      searched = at;
+    },
+    start: () => start,
+    grew,
+    end: async () => (await page(everything, undefined, 1))[0]?.position ?? '',
+  };
+};

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { monotonicMs } from '../../../src/clock';
+import { decode } from '../../../src/event-log/codec';
+import { LARGEST_APPEND, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
+import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
+import { sampleOf } from '../../support/samples';
+import { refusedWith } from '../../support/waiting';
+import { type GivenLog } from './given-log';
+
+const NOTHING = 'There is nothing';
+
+export const appendContract = (given: GivenLog): void => {
+  describe('append', () => {
+    it('makes a stream and goes on at its last revision', async () => {
+      const stream = given.aStream();
+      const first = await given.log.append(stream, someEvents(1), 'no_stream');
+      const second = await given.log.append(stream, someEvents(3), 0);
+      expect([first.revision, second.revision]).toEqual([0, 3]);
+      expect(first.position < second.position).toBe(true);
+      const events = await eventsOf(given.log.readStream(stream));
+      expect(events.map((event) => event.revision)).toEqual([0, 1, 2, 3]);
+      expect(events.at(-1)?.position).toBe(second.position);
+    });
+
+    it('keeps everything that it was given', async () => {
+      const stream = given.aStream();
+      const event = anEvent(
+        { a: [1, 'two', null, { three: 3.5 }] },
+        { metadata: { at: 'now', deep: { x: [] } } },
+      );
+      const before = Date.now();
+      const { position } = await given.log.append(stream, [event], 'no_stream');
+      const [stored] = await eventsOf(given.log.readStream(stream));
+      expect(stored).toMatchObject({ ...event, stream, revision: 0, position });
+      expect(Date.parse(stored!.recordedAt)).toBeGreaterThanOrEqual(before - 1_000);
+      expect(new Date(stored!.recordedAt).toISOString()).toBe(stored!.recordedAt);
+    });
+
+    it('keeps when another log has recorded an event, and looks at its own clock for the others', async () => {
+      const stream = given.aStream();
+      const metadata = { at: '2020-02-03T04:05:06.789Z', deep: { x: [] } };
+      const copied = anEvent({ a: 1 }, { metadata, recordedAt: '2021-02-03T04:05:06.789Z' });
+      await given.log.append(stream, [copied, anEvent({}, { metadata })], 'no_stream');
+      const stored = await eventsOf(given.log.readStream(stream));
+      expect(stored[0]).toMatchObject({ recordedAt: copied.recordedAt, data: { a: 1 } });
+      expect(stored.map((event) => event.metadata)).toEqual([metadata, metadata]);
+      expect(Math.abs(Date.parse(stored[1]!.recordedAt) - Date.now())).toBeLessThan(60_000);
+      expect(await given.log.append(stream, [copied], 'no_stream')).toMatchObject({ revision: 0 });
+    });
+
+    it('keeps a recorded time that lies ahead, and says when it took that event in itself', async () => {
+      const tenantId = randomUUID();
+      const stream = given.streams.activity(tenantId);
+      const ahead = '9999-12-31T23:59:59.999Z';
+      const { type, data } = sampleOf('TokenCreated');
+      const metadata = { version: 1 };
+      const fact = (recordedAt?: string): NewEvent =>
+        anEvent(data, { type, metadata, ...(recordedAt === undefined ? {} : { recordedAt }) });
+      const before = Date.now();
+      await given.log.append(stream, [fact('2021-02-03T04:05:06.789Z'), fact(ahead), fact()], 'no_stream');
+      const stored = await eventsOf(given.log.readStream(stream));
+      expect(stored.map(({ recordedAt }) => recordedAt).slice(0, 2)).toEqual([
+        '2021-02-03T04:05:06.789Z',
+        ahead,
+      ]);
+      expect(stored.map(({ storedAt }) => storedAt !== undefined)).toEqual([false, true, false]);
+      const ownTime = Date.parse(stored[1]!.storedAt!);
+      expect(ownTime).toBeGreaterThanOrEqual(before - 1_000);
+      expect(ownTime).toBeLessThanOrEqual(Date.now() + 1_000);
+
+      const seen = (events: readonly LoggedEvent[]) => events.map((event) => decode(event, given.streams));
+      expect(seen(stored)[1]).toMatchObject({
+        status: 'good',
+        event: { recordedAt: stored[1]!.storedAt, at: stored[1]!.storedAt },
+      });
+      expect(seen(stored)[0]).toMatchObject({ event: { recordedAt: '2021-02-03T04:05:06.789Z' } });
+      await given.log.append(stream, [fact()], 2);
+      for (let round = 0; round < 2; round += 1) {
+        for (const again of [
+          given.log.readStream(stream),
+          given.log.readTenant(tenantId),
+          given.log.readAll(),
+        ])
+          expect(seen((await eventsOf(again)).slice(0, 3))).toEqual(seen(stored));
+        await given.reopen();
+      }
+    });
+
+    it.each(['yesterday', '2021-02-03', '2021-02-03T04:05:06Z', ''])(
+      'refuses %j as the moment of an event of another log',
+      async (recordedAt) => {
+        const stream = given.aStream();
+        await expect(given.log.append(stream, [anEvent({}, { recordedAt })], 'no_stream')).rejects.toThrow(
+          'no moment',
+        );
+        expect(await eventsOf(given.log.readStream(stream))).toEqual([]);
+      },
+    );
+
+    it('refuses no_stream when there is one, and says where the stream is', async () => {
+      const stream = given.aStream();
+      await given.log.append(stream, someEvents(2), 'no_stream');
+      await expect(given.log.append(stream, someEvents(1), 'no_stream')).rejects.toMatchObject({
+        code: 'stream_changed',
+        more: { actual: 1 },
+      });
+    });
+
+    it.each([0, 1, 3, 99])('refuses revision %i when the stream is at 2', async (expected) => {
+      const stream = given.aStream();
+      await given.log.append(stream, someEvents(3), 'no_stream');
+      await expect(given.log.append(stream, someEvents(1), expected)).rejects.toMatchObject({
+        code: 'stream_changed',
+        more: { actual: 2 },
+      });
+      expect(await eventsOf(given.log.readStream(stream))).toHaveLength(3);
+    });
+
+    it('refuses a revision of a stream that is not there', async () => {
+      await expect(given.log.append(given.aStream(), someEvents(1), 0)).rejects.toMatchObject({
+        code: 'stream_changed',
+        more: { actual: -1 },
+      });
+      expect(await given.log.head()).toBeUndefined();
+    });
+
+    it('writes all the events or none', async () => {
+      const stream = given.aStream();
+      await given.log.append(stream, someEvents(2), 'no_stream');
+      const head = await given.log.head();
+      const tooLarge = [...someEvents(3), anEvent({ text: 'x'.repeat(LARGEST_APPEND) })];
+      expect(await refusedWith(given.log.append(stream, tooLarge, 1))).toBe('event_too_large');
+      expect(await refusedWith(given.log.append(stream, someEvents(3), 0))).toBe('stream_changed');
+      expect(await eventsOf(given.log.readStream(stream))).toHaveLength(2);
+      expect(await given.log.head()).toEqual(head);
+    });
+
+    it('refuses an empty list', async () => {
+      const stream = given.aStream();
+      await expect(given.log.append(stream, [], 'no_stream')).rejects.toThrow(NOTHING);
+      expect(await given.log.head()).toBeUndefined();
+    });
+
+    it('refuses more than its largest append in all, and works on', async () => {
+      const stream = given.aStream();
+      const half = 'x'.repeat(LARGEST_APPEND / 2);
+      const both = [anEvent({ half }), anEvent({ half })];
+      expect(await refusedWith(given.log.append(stream, both, 'no_stream'))).toBe('event_too_large');
+      expect(await eventsOf(given.log.readStream(stream))).toEqual([]);
+      await given.log.append(stream, [anEvent({ half })], 'no_stream');
+      expect((await given.log.append(stream, [anEvent({ half })], 0)).revision).toBe(1);
+    });
+
+    it('takes exactly its largest append, counted in bytes', async () => {
+      const stream = given.aStream();
+      const frame = Buffer.byteLength(JSON.stringify({ text: '' }));
+      const room = LARGEST_APPEND - frame;
+      const text = 'ä'.repeat(Math.floor(room / 2)) + 'x'.repeat(room % 2);
+      expect(await refusedWith(given.log.append(stream, [anEvent({ text: `${text}x` })], 'no_stream'))).toBe(
+        'event_too_large',
+      );
+      await given.log.append(stream, [anEvent({ text })], 'no_stream');
+      const [stored] = await eventsOf(given.log.readStream(stream));
+      expect((stored!.data as { text: string }).text === text).toBe(true);
+    });
+
+    it('lets exactly one of many win that expect the same revision', async () => {
+      const stream = given.aStream();
+      await given.log.append(stream, someEvents(1), 'no_stream');
+      for (let revision = 0; revision < 5; revision += 1) {
+        const codes = await Promise.all(
+          Array.from({ length: 20 }, () => refusedWith(given.log.append(stream, someEvents(1), revision))),
+        );
+        expect(codes.filter((code) => code === 'no refusal')).toHaveLength(1);
+        expect(codes.filter((code) => code === 'stream_changed')).toHaveLength(19);
+      }
+      expect(await eventsOf(given.log.readStream(stream))).toHaveLength(6);
+    });
+
+    it('lets exactly one of many make a stream', async () => {
+      const stream = given.aStream();
+      const wishes = Array.from({ length: 20 }, () => someEvents(2));
+      const answers = await Promise.allSettled(
+        wishes.map((wish) => given.log.append(stream, wish, 'no_stream')),
+      );
+      const winners = wishes.filter((_, i) => answers[i]?.status === 'fulfilled');
+      expect(winners).toHaveLength(1);
+      expect(idsOf(await eventsOf(given.log.readStream(stream)))).toEqual(idsOf(winners[0]!));
+    });
+
+    it('answers within the time it is given', async () => {
+      const begun = monotonicMs();
+      await refusedWith(given.log.append(given.aStream(), someEvents(1), 'no_stream', 1));
+      expect(monotonicMs() - begun).toBeLessThan(1_000);
+      expect((await given.log.append(given.aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
+    });
+  });
+};

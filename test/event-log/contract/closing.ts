@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { someEvents } from '../../support/events';
+import { refusedWith, until } from '../../support/waiting';
+import { following, grow, type GivenLog } from './given-log';
+
+export const closingContract = (given: GivenLog): void => {
+  describe('reading', () => {
+    /** Takes so many batches and leaves. */
+    const leaving = async (reading: AsyncIterable<unknown>, batches: number): Promise<void> => {
+      let taken = 0;
+      for await (const _ of reading) {
+        taken += 1;
+        if (taken === batches) break;
+      }
+    };
+    const ALL = Infinity;
+
+    it.each<[string, (tenantId: string) => Promise<unknown>]>([
+      ['the whole log', () => leaving(given.log.readAll(), ALL)],
+      ['the whole log, left early', () => leaving(given.log.readAll(), 1)],
+      ['the whole log, followed and left', () => leaving(given.log.readAll({ follow: true }), 1)],
+      ['a tenant', (tenantId) => leaving(given.log.readTenant(tenantId), ALL)],
+      ['a tenant, left early', (tenantId) => leaving(given.log.readTenant(tenantId), 1)],
+      [
+        'a tenant, followed and left',
+        (tenantId) => leaving(given.log.readTenant(tenantId, { follow: true }), 1),
+      ],
+      ['a stream', (tenantId) => leaving(given.log.readStream(given.streams.tenant(tenantId)), ALL)],
+      [
+        'a stream, left early',
+        (tenantId) => leaving(given.log.readStream(given.streams.tenant(tenantId)), 1),
+      ],
+      ['a stream that is not there', () => leaving(given.log.readStream(given.aStream()), ALL)],
+      ['a distance', async () => given.log.distance(undefined, (await given.log.head())!.position)],
+      ['the continuity', async () => given.log.continuity(await given.log.head())],
+    ])('%s leaves nothing open', async (_, read) => {
+      const tenantId = randomUUID();
+      await grow(given.log, given.streams.tenant(tenantId), 1_500);
+      await grow(given.log, given.streams.activity(tenantId), 1_500);
+      for (let i = 0; i < 3; i += 1) await read(tenantId);
+      await until(() => given.openReads() === 0, 5_000, 'no read is left open');
+    });
+  });
+
+  describe('close', () => {
+    const resources = (): Map<string, number> => {
+      const counts = new Map<string, number>();
+      for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      return counts;
+    };
+
+    it('leaves nothing behind that keeps the process alive, and may be called twice', async () => {
+      const before = resources();
+      const { log: own, streams: its } = await given.openOne();
+      await grow(own, given.aStream(its), 600);
+      for await (const _ of own.readAll()) break;
+      const tail = following((signal) => own.readAll({ follow: true, signal }));
+      await until(() => tail.seen.length === 600);
+      await tail.stop();
+      await given.close(own);
+      await own.close();
+      await until(() => [...resources()].every(([kind, count]) => count <= (before.get(kind) ?? 0)));
+    });
+
+    it('ends those who follow', async () => {
+      const before = resources();
+      const { log: own, streams: its } = await given.openOne();
+      await grow(own, given.aStream(its), 2);
+      const tails = [
+        following((signal) => own.readAll({ follow: true, signal })),
+        following((signal) => own.readTenant(randomUUID(), { follow: true, signal })),
+      ];
+      await until(() => tails[0]!.seen.length === 2);
+      await given.close(own);
+      await Promise.all(tails.map((tail) => tail.ended));
+      await until(() => [...resources()].every(([kind, count]) => count <= (before.get(kind) ?? 0)));
+    });
+
+    it('refuses what comes later, as certainly not written', async () => {
+      const { log: own } = await given.openOne();
+      await given.close(own);
+      expect(await refusedWith(own.append(given.aStream(), someEvents(1), 'no_stream'))).toBe(
+        'log_unavailable',
+      );
+    });
+  });
+};

@@ -1,0 +1,59 @@
+import { eventsOf, someEvents } from '../../support/events';
+import { grow, type GivenLog } from './given-log';
+
+export const headContract = (given: GivenLog): void => {
+  describe('head', () => {
+    it('is nothing in an empty log', async () => {
+      expect(await given.log.head()).toBeUndefined();
+    });
+
+    it('names the last event', async () => {
+      const stream = given.aStream();
+      const events = await grow(given.log, stream, 12);
+      const stored = await eventsOf(given.log.readAll());
+      expect(await given.log.head()).toEqual({
+        position: stored.at(-1)?.position,
+        eventId: events.at(-1)?.id,
+      });
+    });
+
+    it('knows the append that was just answered', async () => {
+      for (let i = 0; i < 20; i += 1) {
+        const [event] = someEvents(1);
+        const { position } = await given.log.append(given.aStream(), [event!], 'no_stream');
+        expect(await given.log.head()).toEqual({ position, eventId: event!.id });
+      }
+    });
+
+    it('of another, longer log is a position with nothing behind it', async () => {
+      const { log: longer, streams: its } = await given.openOne();
+      await grow(given.log, given.aStream(), 2);
+      await grow(longer, given.aStream(its), 30);
+      const beyond = (await longer.head())!.position;
+      expect(await eventsOf(given.log.readAll({ after: beyond }))).toEqual([]);
+    });
+  });
+
+  describe('distance', () => {
+    it('tells how many events lie between two positions', async () => {
+      const [one, two] = [given.aStream(), given.aStream()];
+      await grow(given.log, one, 3);
+      await grow(given.log, two, 2);
+      await given.log.append(one, someEvents(4), 2);
+      const positions = (await eventsOf(given.log.readAll())).map(({ position }) => position);
+      for (const [i, upTo] of positions.entries()) {
+        expect(await given.log.distance(undefined, upTo)).toBe(i + 1);
+        for (const [j, after] of positions.entries())
+          expect(await given.log.distance(after, upTo)).toBe(Math.max(0, i - j));
+      }
+    });
+
+    it('is the same when the log is opened again', async () => {
+      await grow(given.log, given.aStream(), 600);
+      const head = await given.log.head();
+      await given.reopen();
+      expect(await given.log.distance(undefined, head!.position)).toBe(600);
+      expect(await given.log.distance(head!.position, head!.position)).toBe(0);
+    });
+  });
+};

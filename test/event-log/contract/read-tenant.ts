@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { LARGEST_APPEND, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
+import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
+import { until } from '../../support/waiting';
+import { following, grow, isIncreasing, type GivenLog } from './given-log';
+
+export const readTenantContract = (given: GivenLog): void => {
+  describe('readTenant', () => {
+    const twoStreams = async (tenantId: string, rounds: number): Promise<readonly string[]> => {
+      const written: string[] = [];
+      for (let i = 0; i < rounds; i += 1) {
+        const expected = i === 0 ? 'no_stream' : i - 1;
+        for (const stream of [given.streams.activity(tenantId), given.streams.tenant(tenantId)]) {
+          const event = anEvent();
+          await given.log.append(stream, [event], expected);
+          written.push(event.id);
+        }
+        await given.log.append(given.aStream(), someEvents(1), 'no_stream');
+      }
+      return written;
+    };
+
+    it('merges both streams of the tenant by position and shows no other tenant', async () => {
+      const tenantId = randomUUID();
+      const written = await twoStreams(tenantId, 10);
+      const events = await eventsOf(given.log.readTenant(tenantId));
+      expect(idsOf(events)).toEqual(written);
+      expect(isIncreasing(events)).toBe(true);
+    });
+
+    it('begins just after any position, also one of another tenant', async () => {
+      const tenantId = randomUUID();
+      await twoStreams(tenantId, 5);
+      const mine = await eventsOf(given.log.readTenant(tenantId));
+      for (const { position } of await eventsOf(given.log.readAll())) {
+        const rest = await eventsOf(given.log.readTenant(tenantId, { after: position }));
+        expect(idsOf(rest)).toEqual(idsOf(mine.filter((event) => event.position > position)));
+      }
+    });
+
+    it('merges streams of very different lengths without a gap', async () => {
+      const tenantId = randomUUID();
+      await given.log.append(given.streams.tenant(tenantId), someEvents(2), 'no_stream');
+      await grow(given.log, given.streams.activity(tenantId), 1_300);
+      await grow(given.log, given.streams.tenant(tenantId), 700, 1);
+      await grow(given.log, given.streams.activity(tenantId), 100, 1_299);
+      const events = await eventsOf(given.log.readTenant(tenantId));
+      expect(idsOf(events)).toEqual(idsOf(await eventsOf(given.log.readAll())));
+      expect(events).toHaveLength(2_102);
+    });
+
+    const large = (): NewEvent => {
+      const room = LARGEST_APPEND - Buffer.byteLength(JSON.stringify({ text: '' }));
+      return anEvent({ text: 'x'.repeat(room) });
+    };
+
+    /** Whoever makes no headway is stopped: this fails, instead of going on for ever. */
+    const readInTime = async (tenantId: string, after?: string): Promise<readonly LoggedEvent[]> => {
+      const abort = new AbortController();
+      const timer = setTimeout(() => abort.abort(), 8_000);
+      const events = await eventsOf(
+        given.log.readTenant(tenantId, { ...(after === undefined ? {} : { after }), signal: abort.signal }),
+      );
+      clearTimeout(timer);
+      expect(abort.signal.aborted).toBe(false);
+      return events;
+    };
+
+    it.each([
+      ['large, then small', ['tenant', 'tenant']],
+      ['large, then small of the other', ['tenant', 'activity']],
+      ['large of the other, then small', ['activity', 'tenant']],
+      ['large, then small, of the other', ['activity', 'activity']],
+    ] as const)('passes events of the largest size: %s', async (_, kinds) => {
+      const tenantId = randomUUID();
+      const heads = new Map<string, number>();
+      const ids: string[] = [];
+      const put = async (kind: 'tenant' | 'activity', event: NewEvent): Promise<void> => {
+        const stream = given.streams[kind](tenantId);
+        const { revision } = await given.log.append(stream, [event], heads.get(stream) ?? 'no_stream');
+        heads.set(stream, revision);
+        ids.push(event.id);
+      };
+      for (let round = 0; round < 2; round += 1) {
+        await put(kinds[0], large());
+        await put(kinds[1], anEvent());
+      }
+      await put(kinds[0], large());
+      const events = await readInTime(tenantId);
+      expect(idsOf(events)).toEqual(ids);
+      for (const [i, { position }] of events.entries())
+        expect(idsOf(await readInTime(tenantId, position))).toEqual(ids.slice(i + 1));
+    });
+
+    it('is empty for a tenant that is not there', async () => {
+      await given.log.append(given.aStream(), someEvents(1), 'no_stream');
+      expect(await eventsOf(given.log.readTenant(randomUUID()))).toEqual([]);
+    });
+
+    it('follows what comes in both streams, and only in them', async () => {
+      const tenantId = randomUUID();
+      const before = await twoStreams(tenantId, 2);
+      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
+      await until(() => tail.seen.length === 4);
+      await given.log.append(given.aStream(), someEvents(5), 'no_stream');
+      const later = [...someEvents(2), ...someEvents(2)];
+      await given.log.append(given.streams.activity(tenantId), later.slice(0, 2), 1);
+      await given.log.append(given.streams.tenant(tenantId), later.slice(2), 1);
+      await until(() => tail.seen.length >= 8);
+      await tail.stop();
+      expect(idsOf(tail.seen)).toEqual([...before, ...idsOf(later)]);
+    });
+
+    it('follows a tenant that is not there yet', async () => {
+      const tenantId = randomUUID();
+      const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
+      const events = someEvents(2);
+      await given.log.append(given.streams.tenant(tenantId), events, 'no_stream');
+      await until(() => tail.seen.length >= 2);
+      await tail.stop();
+      expect(idsOf(tail.seen)).toEqual(idsOf(events));
+    });
+  });
+};
