@@ -42,7 +42,7 @@ const CATCH_UP_SLICE_MS = 250;
 
 const openLimits = ({ RATE_LIMITS }: Configuration, logger: Logger): RateLimits =>
   rateLimits(readPolicies(RATE_LIMITS) ?? [], {
-    onTrouble: (what, error) => logger.warn({ err: error }, what),
+    warn: (what, error) => logger.warn({ err: error }, what),
   });
 
 interface ApiWish {

@@ -10,8 +10,6 @@ export interface Count {
 export interface Counters {
   /** Counts in the window of this key, or begins one. */
   add(key: string, points: number, windowMs: number): Count;
-  /** The same for one point, as long as there are fewer than the limit. Undefined: nothing was counted. */
-  addWithin(key: string, limit: number, windowMs: number): Count | undefined;
   /** Begins a block. */
   block(key: string, points: number, blockMs: number): Count;
   get(key: string): Count | undefined;
@@ -71,19 +69,14 @@ export const boundedCounters = (most: number, now: () => number = () => performa
     return count;
   };
 
-  const addTo = (count: Count | undefined, key: string, points: number, windowMs: number): Count => {
-    if (count === undefined) return begin(counting, key, points, windowMs);
-    // A new one each time: whoever asked looks at it later, when others have been counted.
-    const next = { points: count.points + points, endsAt: count.endsAt };
-    (blocked.get(key) === undefined ? counting : blocked).set(key, next);
-    return next;
-  };
-
   return {
-    add: (key, points, windowMs) => addTo(get(key), key, points, windowMs),
-    addWithin: (key, limit, windowMs) => {
+    add: (key, points, windowMs) => {
       const count = get(key);
-      return count !== undefined && count.points >= limit ? undefined : addTo(count, key, 1, windowMs);
+      if (count === undefined) return begin(counting, key, points, windowMs);
+      // A new one each time: the caller looks at it later, when others have been counted.
+      const next = { points: count.points + points, endsAt: count.endsAt };
+      (blocked.get(key) === undefined ? counting : blocked).set(key, next);
+      return next;
     },
     block: (key, points, blockMs) => begin(blocked, key, points, blockMs),
     get,

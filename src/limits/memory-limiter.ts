@@ -1,50 +1,36 @@
-import RateLimiterRes = require('rate-limiter-flexible/lib/RateLimiterRes');
+import { RateLimiterRes } from 'rate-limiter-flexible';
 import RateLimiterStoreAbstract = require('rate-limiter-flexible/lib/RateLimiterStoreAbstract');
 import type { Count, Counters } from './counters';
 import type { Policy } from './policies';
 
-/** What every limiter of the library is told about a policy, wherever it counts. */
-export const limiterOptions = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
-  keyPrefix: name,
-  points: limit,
-  duration: windowSeconds,
-  blockDuration: blockSeconds,
-});
-
 /**
- * The library's own memory store has a timer for every key and no bound, so it counts in ours. A class, because that is
- * how the library takes a store; the underscored names are its.
+ * The library's own memory store has a timer for every key and no bound, so this one brings its store, in the way that
+ * the library documents: a subclass with these four methods.
  */
 export class MemoryLimiter extends RateLimiterStoreAbstract {
   readonly counters: Counters;
 
-  constructor(policy: Policy, counters: Counters) {
-    super({ ...limiterOptions(policy), storeClient: counters });
+  constructor({ name, limit, windowSeconds, blockSeconds }: Policy, counters: Counters) {
+    super({
+      keyPrefix: name,
+      points: limit,
+      duration: windowSeconds,
+      blockDuration: blockSeconds,
+      storeClient: counters,
+    });
     this.counters = counters;
   }
 
-  /**
-   * Counts at once where the limit is not passed: there is nothing to decide and nothing to wait for. Undefined: nothing
-   * is counted yet, the library does and decides.
-   */
-  countWithin(address: string): RateLimiterRes | undefined {
-    const key = this.getKey(address);
-    const count = this.counters.addWithin(key, this.points, this.duration * 1_000);
-    return count && this._getRateLimiterRes(key, 1, count);
+  async _upsert(key: string, points: number, ms: number, isBlock: boolean): Promise<Count> {
+    return isBlock ? this.counters.block(key, points, ms) : this.counters.add(key, points, ms);
   }
 
-  _upsert(key: string, points: number, ms: number, begins: boolean): Promise<Count> {
-    return Promise.resolve(
-      begins ? this.counters.block(key, points, ms) : this.counters.add(key, points, ms),
-    );
+  async _get(key: string): Promise<Count | null> {
+    return this.counters.get(key) ?? null;
   }
 
-  _get(key: string): Promise<Count | null> {
-    return Promise.resolve(this.counters.get(key) ?? null);
-  }
-
-  _delete(key: string): Promise<boolean> {
-    return Promise.resolve(this.counters.remove(key));
+  async _delete(key: string): Promise<boolean> {
+    return this.counters.remove(key);
   }
 
   _getRateLimiterRes(_key: string, changed: number, { points, endsAt }: Count): RateLimiterRes {

@@ -29,13 +29,13 @@ const reactorLimits = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeou
 const OFF = 'off';
 const MOST_REQUESTS = 1_000_000_000;
 const MOST_SECONDS = 3_600;
-const WISH = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
+const CHANGE = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
 
 const isBetween = (value: number, most: number): boolean => value >= 1 && value <= most;
 
-/** The policy as wished: `off`, or one with other numbers. Undefined: the wish makes no sense. */
-const wished = (wish: string): { name: string; policy: Policy | typeof OFF } | undefined => {
-  const [, name = '', limit, window, block] = WISH.exec(wish) ?? [];
+/** One changed policy: `off`, or other numbers. Undefined: the text is not valid. */
+const readChange = (text: string): { name: string; policy: Policy | typeof OFF } | undefined => {
+  const [, name = '', limit, window, block] = CHANGE.exec(text) ?? [];
   const specified = specifiedPolicies.find((policy) => policy.name === name);
   if (specified === undefined) return undefined;
   if (limit === undefined) return { name, policy: OFF };
@@ -45,20 +45,20 @@ const wished = (wish: string): { name: string; policy: Policy | typeof OFF } | u
     windowSeconds: Number(window ?? specified.windowSeconds),
     blockSeconds: Number(block ?? specified.blockSeconds),
   };
-  const makesSense =
+  const isValid =
     isBetween(policy.limit, MOST_REQUESTS) &&
     isBetween(policy.windowSeconds, MOST_SECONDS) &&
     isBetween(policy.blockSeconds, MOST_SECONDS);
-  return makesSense ? { name, policy } : undefined;
+  return isValid ? { name, policy } : undefined;
 };
 
-/** The policies in force, from the text of the setting. Undefined: it makes no sense. */
+/** The policies in force, from the text of the setting. Undefined: it is not valid. */
 export const readPolicies = (text: string): readonly Policy[] | undefined => {
   if (text === '') return specifiedPolicies;
   if (text === OFF) return [];
   const changes = new Map<string, Policy | typeof OFF>();
-  for (const wish of text.split(',')) {
-    const change = wished(wish);
+  for (const part of text.split(',')) {
+    const change = readChange(part);
     if (change === undefined || changes.has(change.name)) return undefined;
     changes.set(change.name, change.policy);
   }

@@ -1,5 +1,4 @@
-import type { RateLimiterAbstract } from 'rate-limiter-flexible';
-import RLWrapperTimeouts = require('rate-limiter-flexible/lib/RLWrapperTimeouts');
+import { RLWrapperTimeouts, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
 import { boundedCounters, type Counters } from './counters';
 import { MemoryLimiter } from './memory-limiter';
 import { appliesTo, type Policy } from './policies';
@@ -21,8 +20,8 @@ export interface Counted {
 
 export interface RateLimits {
   readonly policies: readonly Policy[];
-  /** At once where this process counts for itself and no limit is passed. */
-  count(method: string, path: string, address: string): Counted | Promise<Counted>;
+  /** It never fails: a request that cannot be counted passes. */
+  count(method: string, path: string, address: string): Promise<Counted>;
   status(): RateLimitsStatus;
 }
 
@@ -41,173 +40,115 @@ export interface RateLimitsParts {
   /** The limiter of a policy whose counters all instances share. Left out: this process counts for itself. */
   readonly shared?: (policy: Policy) => RateLimiterAbstract;
   readonly memory?: Counters;
-  /** Counters fail: told at most once a minute. */
-  readonly onTrouble: (what: string, error?: unknown) => void;
+  /** Counters fail: at most once a minute. */
+  readonly warn: (what: string, error?: unknown) => void;
 }
 
 /** Memory for a process: an attacker with many addresses must not fill it. */
-export const MOST_COUNTERS = 200_000;
+const MOST_COUNTERS = 200_000;
 
 /** A request waits no longer than this for the shared counters. */
 const SHARED_WITHIN_MS = 250;
-const TROUBLE_EVERY_MS = 60_000;
-
-/** A limiter of the library rejects with its result when the limit is passed, and with an Error when counting failed. */
-interface Result {
-  readonly msBeforeNext: number;
-  readonly remainingPoints: number;
-  readonly consumedPoints: number;
-}
+const WARN_EVERY_MS = 60_000;
 
 interface Rule {
   readonly policy: Policy;
   readonly limiter: RateLimiterAbstract;
 }
 
-/** The rules for a request, always in the order of the table, and what the answers say about them. */
-interface RuleSet {
-  readonly rules: readonly Rule[];
-  readonly field: string | undefined;
-}
-
 interface Outcome {
-  readonly refused: boolean;
-  readonly result: Result;
+  readonly isRefused: boolean;
+  readonly result: RateLimiterRes;
 }
 
 /** As in draft-ietf-httpapi-ratelimit-headers-10: quota and window; what is left of it, and for how long. */
 const quotaOf = ({ name, limit, windowSeconds }: Policy): string => `"${name}";q=${limit};w=${windowSeconds}`;
 
 /** Whole seconds, rounded up: whoever waits that long is not too early. */
-const secondsOf = ({ msBeforeNext }: Result): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
+const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
-const stateOf = ({ name }: Policy, left: number, result: Result): string =>
-  `"${name}";r=${left};t=${secondsOf(result)}`;
+const stateOf = ({ name }: Policy, { isRefused, result }: Outcome): string =>
+  `"${name}";r=${isRefused ? 0 : result.remainingPoints};t=${secondsOf(result)}`;
 
-const joined = (fields: string | undefined, field: string): string =>
-  fields === undefined ? field : `${fields}, ${field}`;
+const listOf = (fields: readonly string[]): string | undefined =>
+  fields.length === 0 ? undefined : fields.join(', ');
 
-/** Undefined: it has to be waited for, or it fails, which is not told here. */
-const countNow = ({ limiter }: Rule, address: string): Result | undefined => {
-  try {
-    return limiter instanceof MemoryLimiter ? limiter.countWithin(address) : undefined;
-  } catch {
-    return undefined;
-  }
-};
-
-const ruleSets = (rules: readonly Rule[]) => {
-  const known = new Map<number, RuleSet>();
-  const make = (set: number): RuleSet => {
-    const chosen = rules.filter((_, bit) => (set & (1 << bit)) !== 0);
-    const field = chosen.map(({ policy }) => quotaOf(policy)).join(', ');
-    return { rules: chosen, field: field === '' ? undefined : field };
-  };
-  return (method: string, path: string): RuleSet => {
-    let set = 0;
-    for (let bit = 0; bit < rules.length; bit += 1)
-      if (appliesTo((rules[bit] as Rule).policy, method, path)) set |= 1 << bit;
-    const found = known.get(set) ?? make(set);
-    known.set(set, found);
-    return found;
-  };
-};
-
-/** Says the same trouble once in a while, not at every request. */
-const seldom = (tell: RateLimitsParts['onTrouble']): RateLimitsParts['onTrouble'] => {
+/** The same warning once in a while, not at every request. */
+const seldom = (warn: RateLimitsParts['warn']): RateLimitsParts['warn'] => {
   const last = new Map<string, number>();
   return (what, error) => {
     const at = performance.now();
-    if (at - (last.get(what) ?? -Infinity) < TROUBLE_EVERY_MS) return;
+    if (at - (last.get(what) ?? -Infinity) < WARN_EVERY_MS) return;
     last.set(what, at);
-    tell(what, error);
+    warn(what, error);
   };
 };
 
 /** Shared counters with memory as their insurance: a store that fails or does not answer stops nobody. */
-const insured = (
-  shared: RateLimiterAbstract,
-  policy: Policy,
-  insurance: MemoryLimiter,
-): RateLimiterAbstract =>
+const insured = (shared: RateLimiterAbstract, policy: Policy, memory: Counters): RateLimiterAbstract =>
   new RLWrapperTimeouts({
     limiter: shared,
     timeoutMs: SHARED_WITHIN_MS,
-    insuranceLimiter: insurance,
+    insuranceLimiter: new MemoryLimiter(policy, memory),
     // The wrapper hands its own on to the insurance.
     blockDuration: policy.blockSeconds,
   });
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
   const { shared, memory = boundedCounters(MOST_COUNTERS) } = parts;
-  const onTrouble = seldom(parts.onTrouble);
+  const warn = seldom(parts.warn);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
 
   const alone: Counters = {
     ...memory,
     add: (...counted) => {
       totals.counted_alone += 1;
-      onTrouble('The shared rate counters do not answer: this process counts for itself.');
+      warn('The shared rate counters do not answer: this process counts for itself.');
       return memory.add(...counted);
     },
   };
-  const limiterOf = (policy: Policy): RateLimiterAbstract =>
-    shared === undefined
-      ? new MemoryLimiter(policy, memory)
-      : insured(shared(policy), policy, new MemoryLimiter(policy, alone));
-  const rulesFor = ruleSets(policies.map((policy) => ({ policy, limiter: limiterOf(policy) })));
+  const rules = policies.map((policy): Rule => ({
+    policy,
+    limiter:
+      shared === undefined ? new MemoryLimiter(policy, memory) : insured(shared(policy), policy, alone),
+  }));
 
-  /** If no counter answers, requests pass: a broken counter must not be an outage of everything else. */
-  const uncounted = (error: Error): undefined => {
-    totals.uncounted += 1;
-    onTrouble('Requests are not counted: every rate counter fails.', error);
-  };
-
+  /**
+   * The library rejects with its result when the limit is passed, and with an Error when counting failed. If no counter
+   * answers, requests pass: a broken counter must not be an outage of everything else.
+   */
   const consume = async ({ limiter }: Rule, address: string): Promise<Outcome | undefined> => {
     try {
-      return { refused: false, result: await limiter.consume(address) };
+      return { isRefused: false, result: await limiter.consume(address) };
     } catch (thrown) {
-      if (thrown instanceof Error) return uncounted(thrown);
-      return { refused: true, result: thrown as Result };
+      if (!(thrown instanceof Error)) return { isRefused: true, result: thrown as RateLimiterRes };
+      totals.uncounted += 1;
+      warn('Requests are not counted: every rate counter fails.', thrown);
+      return undefined;
     }
   };
 
-  const refusal = (policy: Policy, result: Result): Refused => {
+  const refusal = (policy: Policy, result: RateLimiterRes): Refused => {
     const blockStarted = result.consumedPoints === policy.limit + 1;
     if (blockStarted) totals.blocks_started += 1;
     return { policy, retryAfter: secondsOf(result), blockStarted };
   };
 
-  /** What one policy refuses is not counted by the next: requests in a block do not bring about another one. */
-  const countFrom = async (
-    set: RuleSet,
-    at: number,
-    before: string | undefined,
-    address: string,
-  ): Promise<Counted> => {
-    let stateField = before;
-    for (const rule of set.rules.slice(at)) {
-      const outcome = await consume(rule, address);
-      if (outcome === undefined) continue;
-      const { refused, result } = outcome;
-      stateField = joined(stateField, stateOf(rule.policy, refused ? 0 : result.remainingPoints, result));
-      if (refused) return { policyField: set.field, stateField, refused: refusal(rule.policy, result) };
-    }
-    return { policyField: set.field, stateField };
-  };
-
   return {
     policies,
-    count: (method, path, address) => {
-      const set = rulesFor(method, path);
-      let stateField: string | undefined;
-      for (let at = 0; at < set.rules.length; at += 1) {
-        const rule = set.rules[at] as Rule;
-        const result = countNow(rule, address);
-        if (result === undefined) return countFrom(set, at, stateField, address);
-        stateField = joined(stateField, stateOf(rule.policy, result.remainingPoints, result));
+    /** What one policy refuses is not counted by the next: requests in a block do not bring about another one. */
+    count: async (method, path, address) => {
+      const applying = rules.filter(({ policy }) => appliesTo(policy, method, path));
+      const policyField = listOf(applying.map(({ policy }) => quotaOf(policy)));
+      const states: string[] = [];
+      for (const rule of applying) {
+        const outcome = await consume(rule, address);
+        if (outcome === undefined) continue;
+        states.push(stateOf(rule.policy, outcome));
+        if (outcome.isRefused)
+          return { policyField, stateField: listOf(states), refused: refusal(rule.policy, outcome.result) };
       }
-      return { policyField: set.field, stateField };
+      return { policyField, stateField: listOf(states) };
     },
     status: () => ({ counters_kept: memory.kept(), counters_dropped: memory.dropped(), ...totals }),
   };

@@ -23,7 +23,7 @@ const addNetwork = (list: BlockList, text: string): boolean => {
   return true;
 };
 
-/** From the text of the setting: nothing, a number of hops, or networks. Undefined: it makes no sense. */
+/** From the text of the setting: nothing, a number of hops, or networks. Undefined: it is not valid. */
 export const readTrustedProxies = (text: string): TrustedProxies | undefined => {
   if (text === '' || text === '0') return { kind: 'none' };
   if (/^[0-9]{1,3}$/.test(text))

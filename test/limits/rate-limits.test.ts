@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import RateLimiterRes = require('rate-limiter-flexible/lib/RateLimiterRes');
+import { RateLimiterRes } from 'rate-limiter-flexible';
 import { boundedCounters, type Counters } from '../../src/limits/counters';
 import { MemoryLimiter } from '../../src/limits/memory-limiter';
 import { readPolicies, specifiedPolicies, type Policy } from '../../src/limits/policies';
@@ -14,7 +14,7 @@ const limits = (policies: readonly Policy[] = specifiedPolicies, parts: Partial<
   const clock = { now: 1_000.25 };
   const memory = boundedCounters(1_000, () => clock.now);
   const told: string[] = [];
-  const made = rateLimits(policies, { memory, onTrouble: (what) => told.push(what), ...parts });
+  const made = rateLimits(policies, { memory, warn: (what) => told.push(what), ...parts });
   const many = async (count: number, method = 'GET', path = '/x', address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count(method, path, address);
@@ -203,7 +203,7 @@ describe('counters that fail', () => {
     const fail = (): never => {
       throw new Error('No memory.');
     };
-    const memory: Counters = { ...boundedCounters(10), add: fail, addWithin: fail };
+    const memory: Counters = { ...boundedCounters(10), add: fail };
     const { many, status, told } = limits(readPolicies('global=5'), { memory });
     expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
     expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
