@@ -16,6 +16,7 @@ export interface Freshness {
   shows(generation: Generation, since: number, deadline?: number): Promise<Shown>;
   /** When the log last answered. */
   answeredAt(): number;
+  close(): Promise<void>;
 }
 
 export type Shown = 'shown' | 'behind' | 'away';
@@ -93,5 +94,6 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
       return (await prove(generation, since)) ? 'shown' : 'behind';
     },
     answeredAt: () => answeredAt,
+    close: async () => clearInterval(looking),
   };
 };

@@ -1,5 +1,6 @@
 import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
+import { keyCheck } from '../access/key-check';
 import type { Configuration } from '../configuration';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
@@ -70,13 +71,22 @@ const openParts = (
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(watch.log, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closing(accessRecord({ append, onTrouble }));
+    const keys = closing(
+      keyCheck({
+        log: watch.log,
+        streams,
+        applications: () => projecting.reader('applications'),
+        withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
+      }),
+    );
+    const folds = cachedFolds(log, snapshots, streams);
     return {
       log: watch.log,
       watch,
       store: storeOf(configuration),
       access,
       keyUses,
-      ledger: ledger(watch.log, cachedFolds(log, snapshots, streams), streams),
+      ledger: ledger({ log: watch.log, folds, streams, keys }),
       projecting,
       streams,
       replay: parts,

@@ -1,4 +1,3 @@
-import { keyCheck } from '../access/key-check';
 import { openApp, type App } from '../app/app';
 import { storeOf } from '../app/log-address';
 import { pause } from '../clock';
@@ -56,7 +55,7 @@ interface ApiWish {
 const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise<Listener> => {
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
-  const { log, streams, ledger, projecting } = app;
+  const { ledger, projecting } = app;
   const isReady = () => life.wasReady;
   const readers = remembering(projecting.reader);
   const koa = api({
@@ -81,14 +80,6 @@ const openApi = ({ app, configuration, logger, life, limits }: ApiWish): Promise
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady,
-    keys: keyCheck({
-      log,
-      streams,
-      ledger,
-      isReady,
-      applications: () => projecting.reader('applications'),
-      withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
-    }),
     mustBeWhole: app.watch.mustBeWhole,
     startProgress: () => life.progress,
     isOpen: () => life.phase !== 'stopping',

@@ -1,9 +1,8 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
-import type { HeldBy } from '../domain/authority';
 import type { KeyUses } from '../key-uses/key-uses';
 import type { AccessRecord } from '../access/access-record';
-import type { KeyCheck } from '../access/key-check';
+import type { Identity, PresentedKey } from '../ledger/identify';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './answer/header-names';
@@ -36,7 +35,6 @@ export interface ApiParts extends RouteParts {
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string) => Promise<boolean>;
-  readonly keys: KeyCheck;
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
 }
@@ -57,12 +55,8 @@ export interface ApiState {
   pathless?: true;
   /** The tenant that the key names, whether the key is good or not. */
   tenantId?: string;
-  key?: {
-    readonly tenantId: string;
-    readonly digest: string;
-    readonly keyId: string;
-    readonly application: HeldBy;
-  };
+  /** The key that was presented, and who presents it. */
+  key?: PresentedKey & Identity;
   /** The declared path of the route, for the log. */
   route?: string;
   /** Why a key was refused, or what went wrong: for the log only. */

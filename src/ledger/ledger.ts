@@ -1,5 +1,5 @@
 import { monotonicMs } from '../clock';
-import { keyRefused, keyStanding, mustBeGood, mustHold, type Caller, type HeldBy } from '../domain/authority';
+import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import type { Actor, Idempotency, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
@@ -15,12 +15,12 @@ import {
 import type { Streams } from '../event-log/streams';
 import { codeOf, fault, type Fault } from '../fault';
 import { tenantEventOf, type Fold } from './fold';
-import type { Folds } from './folds';
-import type { KnownTenant } from './tenant-loading';
+import { untilUnchanged, type Folds, type KnownTenant } from './folds';
+import { holderOf, identifying, type Identifying, type KeyCheck } from './identify';
 import { replyKey, type Reply } from './replies';
 import { streamQueue } from './stream-queue';
 
-/** One wish to change one tenant. */
+/** A request to change one tenant. */
 export interface Command {
   readonly tenantId: string;
   readonly caller: Caller;
@@ -30,8 +30,6 @@ export interface Command {
   /** `If-Match`: given the tenant, is it still what the caller saw? */
   readonly precondition?: (tenant: ActiveTenant) => boolean;
   readonly idempotency?: Idempotency;
-  /** A repeated deletion is answered, although its own tenant is deleted by then. */
-  readonly repeatableAfterDeletion?: boolean;
   readonly at: string;
   readonly traceId?: string;
   /** On the monotonic clock. */
@@ -46,21 +44,13 @@ export interface Executed {
 }
 
 /** Writes: loads, decides, appends. It needs no read model, and no refusal of it rests on an old state. */
-export interface Ledger {
+export interface Ledger extends Identifying {
+  /** Key, expiry and permission are checked here, at the revision that is appended at, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
   /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
   ask<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
   /** The same, asked of the stream's head only: what others have written since counts. */
   askAtHead<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
-  /** What this process has in memory of a tenant. It may be old, and nothing is read. */
-  known(tenantId: string): Tenant | undefined;
-  /** How an idempotent request of an Application was answered, as of the stream's head. */
-  replyTo(
-    tenantId: string,
-    applicationId: string,
-    request: Pick<Idempotency, 'scope' | 'key'>,
-    deadline: number,
-  ): Promise<Reply | undefined>;
   unreadable(): readonly Fault[];
 }
 
@@ -68,29 +58,12 @@ export interface Ledger {
 const ANSWER_MS = 50;
 
 /** The reply to the same request before. It may be later than the fold that is known. */
-const earlierReply = ({ replies }: KnownTenant, { caller, idempotency }: Command): Reply | undefined =>
-  idempotency === undefined || caller.kind === 'operator'
-    ? undefined
-    : replies.find(replyKey(caller.applicationId, idempotency));
-
-interface Authority {
-  readonly keyId: string;
-  readonly application: HeldBy;
-}
-
-/** Who does it, or a refusal: key, expiry and permission as they are at the revision that is appended at. */
-const authorised = (fold: Fold, command: Command, reply: Reply | undefined): Authority | undefined => {
-  const { caller, permission } = command;
-  if (caller.kind === 'operator') return undefined;
-  const standing = keyStanding(fold.tenant, caller.digest, caller.at);
-  const repeats =
-    standing.status === 'tenant_deleted' &&
-    command.repeatableAfterDeletion === true &&
-    reply?.keyId === standing.keyId;
-  const { keyId, application } = repeats ? standing : mustBeGood(standing);
-  if (permission !== undefined) mustHold(application, permission);
-  return { keyId, application };
-};
+const earlierReply = (
+  { replies }: KnownTenant,
+  applicationId: string,
+  idempotency: Idempotency | undefined,
+): Reply | undefined =>
+  idempotency === undefined ? undefined : replies.find(replyKey(applicationId, idempotency));
 
 const mustMeet = (command: Command, now: Tenant): void => {
   if (command.precondition === undefined) return;
@@ -110,18 +83,26 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const planned = (fold: Fold, command: Command, reply: Reply | undefined): Plan => {
-  const authority = authorised(fold, command, reply);
-  if (reply !== undefined) {
-    if (reply.hash === command.idempotency?.hash) return { kind: 'repeat', reply };
-    if (fold.tenant.status === 'deleted') throw keyRefused('tenant_deleted');
-    throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
+const decided = (command: Command, tenant: Tenant): readonly TenantEvent[] => {
+  mustMeet(command, tenant);
+  return command.decide(tenant);
+};
+
+const planned = (known: KnownTenant, command: Command): Plan => {
+  const { tenant } = known.fold;
+  const { caller, permission, idempotency } = command;
+  if (caller.kind === 'operator')
+    return { kind: 'append', actor: caller.actor, events: decided(command, tenant) };
+  const reply = earlierReply(known, caller.applicationId, idempotency);
+  const { keyId, application } = holderOf(known, caller, reply);
+  if (permission !== undefined) mustHold(application, permission);
+  if (reply === undefined) {
+    const actor = { type: 'application' as const, id: application.id };
+    return { kind: 'append', actor, keyId, events: decided(command, tenant) };
   }
-  mustMeet(command, fold.tenant);
-  const events = command.decide(fold.tenant);
-  if (command.caller.kind === 'operator') return { kind: 'append', actor: command.caller.actor, events };
-  const { keyId, application } = authority as Authority;
-  return { kind: 'append', actor: { type: 'application', id: application.id }, keyId, events };
+  if (reply.hash === idempotency?.hash) return { kind: 'repeat', reply };
+  if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
+  throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
 const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] => {
@@ -130,7 +111,14 @@ const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly 
   return plan.events.map((event) => encode(event, { actor, at, keyId, traceId, idempotency }));
 };
 
-export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger => {
+export interface LedgerParts {
+  readonly log: EventLog;
+  readonly folds: Folds;
+  readonly streams: Streams;
+  readonly keys: KeyCheck;
+}
+
+export const ledger = ({ log, folds, streams, keys }: LedgerParts): Ledger => {
   const inTurn = streamQueue();
   const inFlight = new Set<string>();
 
@@ -178,7 +166,7 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
       ? folds.atHead(command.tenantId, command.deadline)
       : folds.known(command.tenantId, command.deadline));
     try {
-      const plan = planned(known.fold, command, earlierReply(known, command));
+      const plan = planned(known, command);
       return fresh || plan.kind === 'append' ? { plan, known } : await planAtHead(command, true);
     } catch (error) {
       if (fresh || !isRefusal(error)) throw error;
@@ -190,16 +178,6 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
     const { plan, known } = await planAtHead(command, fresh);
     if (plan.kind === 'repeat') return repeat(command, known.fold, plan.reply);
     return append(command, known, newEvents(plan, command));
-  };
-
-  /** Again from the head of the stream as long as it has changed under the work. */
-  const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
-    for (let fresh = false; ; fresh = true)
-      try {
-        return await work(fresh);
-      } catch (error) {
-        if (codeOf(error) !== 'stream_changed') throw error;
-      }
   };
 
   const alone = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
@@ -216,6 +194,7 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
     question((await folds.atHead(tenantId, deadline)).fold.tenant);
 
   return {
+    ...identifying(folds, keys),
     execute: (command) =>
       alone(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
@@ -231,12 +210,6 @@ export const ledger = (log: EventLog, folds: Folds, streams: Streams): Ledger =>
       }
     },
     askAtHead,
-    known: (tenantId) => folds.peek(tenantId)?.tenant,
-    replyTo: (tenantId, applicationId, request, deadline) =>
-      untilUnchanged(async () => {
-        const { replies } = await folds.atHead(tenantId, deadline);
-        return replies.find(replyKey(applicationId, request));
-      }),
     unreadable: () => folds.unreadable(),
   };
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { keyCheck, type CheckedKey, type KeyCheck } from '../../src/access/key-check';
+import { keyCheck } from '../../src/access/key-check';
 import type { App } from '../../src/app/app';
 import { monotonicMs } from '../../src/clock';
 import {
@@ -9,10 +9,15 @@ import {
   revokeKey,
   setPermissions,
 } from '../../src/domain/applications';
-import type { KeyStanding } from '../../src/domain/authority';
+import { isRefusal } from '../../src/domain/refusal';
 import { createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
+import { fault } from '../../src/fault';
 import { digestOf } from '../../src/ledger/api-key';
+import { cachedFolds } from '../../src/ledger/folds';
+import type { Identity, PresentedKey } from '../../src/ledger/identify';
+import { ledger, type Ledger } from '../../src/ledger/ledger';
+import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import type { Generation } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -21,15 +26,27 @@ import { byOperator, soon } from '../support/ledgers';
 import { openAppIn } from '../support/log-under-test';
 import { refusedWith, signal, until } from '../support/waiting';
 
-const apps: App[] = [];
-const openIn = async (folder: string): Promise<App> => {
-  const app = await openAppIn(folder);
-  apps.push(app);
-  return app;
+const opened: { close(): Promise<void> }[] = [];
+const closing = <T extends { close(): Promise<void> }>(one: T): T => {
+  opened.unshift(one);
+  return one;
 };
+const openIn = async (folder: string): Promise<App> => closing(await openAppIn(folder));
 afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
+  for (const one of opened.splice(0)) await one.close();
 });
+
+type Standing = { readonly status: 'good' } & Identity;
+
+/** Why a key is refused, or whose it is. */
+const standing = (identified: Promise<Identity>): Promise<Standing | { readonly status: string }> =>
+  identified.then(
+    (identity) => ({ status: 'good', ...identity }),
+    (error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      return { status: String(error.more['reason']) };
+    },
+  );
 
 interface KnownKey {
   readonly tenantId: string;
@@ -45,7 +62,7 @@ const newKey = () => ({
   at: '2020-01-01T00:00:00.000Z',
 });
 
-const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): CheckedKey => ({
+const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): PresentedKey => ({
   tenantId,
   digest,
   at: new Date().toISOString(),
@@ -69,20 +86,28 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
       return outer.readStream(...args);
     },
   };
-  const check: KeyCheck = keyCheck({
-    log,
-    streams: here.streams,
-    ledger: here.ledger,
-    applications: () => live ?? here.projecting.reader('applications'),
-    isReady: () => true,
-    withoutLogMs: wish.withoutLogMs ?? 60_000,
-  });
+  const keys = closing(
+    keyCheck({
+      log,
+      streams: here.streams,
+      applications: () => live ?? here.projecting.reader('applications'),
+      withoutLogMs: wish.withoutLogMs ?? 60_000,
+    }),
+  );
+  const snapshots = closing(sqliteSnapshots(folder, await here.log.identity()));
+  const folds = cachedFolds(here.log, snapshots, here.streams);
+  const own = ledger({ log: here.log, folds, streams: here.streams, keys });
+  const check = {
+    forReading: (key: PresentedKey) => standing(own.identify(key, 'read')),
+    forWriting: (key: PresentedKey) => standing(own.identify(key, 'write')),
+    atHead: (key: PresentedKey) => standing(own.identifyAtHead(key)),
+  };
   const project = async (): Promise<void> => {
     const head = await elsewhere.log.head();
     if (head !== undefined) await elsewhere.projecting.catchUp(head.position, 10_000);
   };
-  const write = (app: App, tenantId: string, decide: Decide) =>
-    app.ledger.execute(byOperator(tenantId, decide));
+  const write = (by: { readonly ledger: Ledger }, tenantId: string, decide: Decide) =>
+    by.ledger.execute(byOperator(tenantId, decide));
   const customer = async (): Promise<KnownKey> => {
     const [tenantId, applicationId, key] = [randomUUID(), randomUUID(), newKey()];
     await write(
@@ -101,8 +126,8 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
     return { tenantId, applicationId, ...key };
   };
   return {
-    folder,
-    here,
+    here: { ...here, ledger: own },
+    isFolded: (tenantId: string) => folds.peek(tenantId) !== undefined,
     elsewhere,
     check,
     project,
@@ -119,8 +144,8 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
 };
 
 const other = (key: KnownKey): KnownKey => ({ ...key, digest: digestOf(randomUUID()) });
-const permissionsOf = (standing: KeyStanding) =>
-  'application' in standing ? standing.application.permissions : standing.status;
+const permissionsOf = (found: Awaited<ReturnType<typeof standing>>) =>
+  'application' in found ? found.application.permissions : found.status;
 
 describe('a key that the read model shows', () => {
   it('is good, and for 400 ms neither the log nor a stream is asked again', async () => {
@@ -237,7 +262,7 @@ describe('a key that the read model does not show yet', () => {
 
 describe('a forged key', () => {
   it('costs no fold, and the reads of many at once are shared', async () => {
-    const { customer, project, check, here, readsSince } = await world();
+    const { customer, project, check, isFolded, readsSince } = await world();
     const key = await customer();
     await project();
     await check.forReading(checked(key));
@@ -250,17 +275,17 @@ describe('a forged key', () => {
       expect(heads).toBeLessThanOrEqual(20);
       expect(streams).toBe(0);
     }
-    expect(here.ledger.known(key.tenantId)).toBeUndefined();
+    expect(isFolded(key.tenantId)).toBe(false);
   });
 
   it('naming a tenant whose events are not projected yet: the stream is read once for all', async () => {
-    const { customer, check, here, readsSince } = await world();
+    const { customer, check, isFolded, readsSince } = await world();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
     const standings = await Promise.all(forged.map((one) => check.forReading(checked(one))));
     expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
     expect(readsSince().streams).toBeLessThanOrEqual(10);
-    expect(here.ledger.known(key.tenantId)).toBeUndefined();
+    expect(isFolded(key.tenantId)).toBe(false);
   });
 });
 
@@ -337,7 +362,7 @@ describe('while the log does not answer', () => {
     expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
     expect(ms).toBeLessThan(250);
     expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
-    const brief = (key: KnownKey): CheckedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
+    const brief = (key: KnownKey): PresentedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
     expect(await refusedWith(one.check.forWriting(brief(unknown)))).toBe('log_unavailable');
     expect(await refusedWith(one.check.atHead(brief(one.key)))).toBe('log_unavailable');
   });
@@ -387,21 +412,37 @@ describe('while the log does not answer', () => {
 });
 
 describe('without read models', () => {
-  it('writes are checked by folding the tenant', async () => {
-    const { here, customer } = await world();
+  it.each(['there are none', 'they have not caught up since the start'])(
+    'writes are checked by folding the tenant: %s',
+    async (why) => {
+      const { customer, check, isFolded, switchTo, here } = await world();
+      const key = await customer();
+      const none = async () => {
+        throw fault('read_models_unavailable', 'There are none.');
+      };
+      if (why === 'there are none')
+        switchTo({ ...here.projecting.reader('applications'), control: none, get: none, find: none });
+      expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
+      expect(isFolded(key.tenantId)).toBe(true);
+      expect((await check.forWriting(checked(key))).status).toBe('good');
+      expect((await check.atHead(checked(key))).status).toBe('good');
+      expect((await check.atHead(checked(other(key)))).status).toBe('unknown');
+    },
+  );
+});
+
+describe('a write with a key that this process knows to be good', () => {
+  it('is identified without a read, and as of the head before it is refused', async () => {
+    const { customer, project, check, write, elsewhere, here, readsSince } = await world();
     const key = await customer();
-    const check = keyCheck({
-      log: here.log,
-      streams: here.streams,
-      ledger: here.ledger,
-      applications: () => {
-        throw new Error('There is none.');
-      },
-      isReady: () => false,
-      withoutLogMs: 0,
-    });
+    await project();
+    expect((await check.forReading(checked(key))).status).toBe('good');
+    await write(here, key.tenantId, updateTenant({ name: 'B', settings: {} }));
+    readsSince();
     expect((await check.forWriting(checked(key))).status).toBe('good');
-    expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
-    expect((await check.atHead(checked(key))).status).toBe('good');
+    expect(readsSince()).toEqual({ heads: 0, streams: 0 });
+    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
+    expect((await check.atHead(checked(key))).status).toBe('revoked');
+    expect((await check.forWriting(checked(key))).status).toBe('revoked');
   });
 });

@@ -36,7 +36,7 @@ describe('a route with names in its path', () => {
     const app = new Koa<ApiState>();
     app.use(async (ctx, next) => {
       const application = { id: 'a', type: 'private', permissions: [] } as const;
-      ctx.state.key = { tenantId: 't', digest: 'd', keyId: 'k', application };
+      ctx.state.key = { tenantId: 't', digest: 'd', at: '', deadline: 0, keyId: 'k', application };
       ctx.state.path = ctx.path;
       await next();
       seen.push(ctx.state.route);

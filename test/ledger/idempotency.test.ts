@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { addKey, revokeKey, setPermissions } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -230,7 +231,6 @@ describe('a deletion repeated with its idempotency key', () => {
   const deletion = (customer: Customer, more: Partial<Command> = {}): Command =>
     byKey(customer, deleteTenant(), {
       permission: 'tenant:delete',
-      repeatableAfterDeletion: true,
       ...idempotent('d', 'no body', 'DELETE /tenants/self'),
       ...more,
     });
@@ -238,6 +238,8 @@ describe('a deletion repeated with its idempotency key', () => {
   const deletedOne = async () => {
     const { one, folder, customer } = await opened();
     await one.ledger.execute(rename(customer, 'Before', idempotent('before')));
+    const second = { keyId: randomUUID(), digest: 'e'.repeat(64), at: '2026-01-01T00:00:00.000Z' };
+    await one.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, second)));
     const first = await one.ledger.execute(deletion(customer));
     return { one, folder, customer, first };
   };
@@ -261,7 +263,7 @@ describe('a deletion repeated with its idempotency key', () => {
       deletion(customer, idempotent('d', 'some body', 'DELETE /tenants/self')),
       deletion(customer, idempotent('d', 'no body', 'PUT /tenants/self')),
       deletion({ ...customer, digest: 'f'.repeat(64) }),
-      deletion(customer, { repeatableAfterDeletion: false }),
+      deletion({ ...customer, digest: 'e'.repeat(64) }),
       rename(customer, 'Before', idempotent('before')),
       rename(customer, 'After'),
       rename(customer, 'After', ifAt(4)),
@@ -274,7 +276,7 @@ describe('a deletion repeated with its idempotency key', () => {
             customer.tenantId,
             addKey(customer.applicationId, {
               keyId: customer.keyId,
-              digest: 'e'.repeat(64),
+              digest: 'd'.repeat(64),
               at: '2026-01-01T00:00:00.000Z',
             }),
           ),

@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
+import { untilUnchanged } from '../../src/ledger/folds';
 import { MOST_REPLIES, replyKey } from '../../src/ledger/replies';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -25,8 +26,16 @@ afterEach(closeLedgers);
 
 const requestOf = (key: string) => ({ key, scope: 'PUT /tenants/self' });
 
-const replyTo = (one: OpenLedger, { tenantId, applicationId }: Customer, key: string) =>
-  one.ledger.replyTo(tenantId, applicationId, requestOf(key), soon());
+const replyTo = (
+  one: OpenLedger,
+  { tenantId, applicationId }: Customer,
+  key: string,
+  request = requestOf(key),
+) =>
+  untilUnchanged(async () => {
+    const { replies } = await one.folds.atHead(tenantId, soon());
+    return replies.find(replyKey(applicationId, request));
+  });
 
 const inFile = <T>(folder: string, work: (db: InstanceType<typeof DatabaseSync>) => T): T => {
   const db = new DatabaseSync(join(folder, 'snapshots.db'), { timeout: 5_000 });
@@ -127,12 +136,7 @@ describe('remembered requests', () => {
     await fillStream(one.log, customer, 600);
     await one.folds.atHead(customer.tenantId, soon());
     await until(() => keptIn(folder).number === 601);
-    const reply = await one.ledger.replyTo(
-      customer.tenantId,
-      customer.applicationId,
-      two.idempotency,
-      soon(),
-    );
+    const reply = await replyTo(one, customer, 'two', two.idempotency);
     expect(reply?.revision).toBe(3);
   });
 

@@ -14,6 +14,7 @@ import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Generation } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
 import { inThreadWriter } from '../read-models/in-thread-writer';
+import { withoutReadModels } from '../support/ledgers';
 import { lineCollections, linesProjector } from './lines';
 import {
   closeAfterwards,
@@ -186,7 +187,8 @@ describe('a bad event', () => {
     await process.catchUp(position, 10_000);
     const snapshots = sqliteSnapshots(log.folder, await log.identity());
     closeAfterwards(() => snapshots.close());
-    const asked = ledger(log, cachedFolds(log, snapshots, streams), streams);
+    const folds = cachedFolds(log, snapshots, streams);
+    const asked = ledger({ log, folds, streams, keys: withoutReadModels });
     const watch = { missing: () => undefined };
     const status = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(status.projections).toHaveLength(projections.length);

@@ -1,5 +1,7 @@
-import { keyRefused, mustBeGood, type HeldBy, type KeyStanding } from '../../domain/authority';
+import { keyRefused } from '../../domain/authority';
+import { isRefusal } from '../../domain/refusal';
 import { digestOf, tenantOfKey } from '../../ledger/api-key';
+import type { PresentedKey } from '../../ledger/identify';
 import { codeOf, fault } from '../../fault';
 import { isHttpProblemCode, problems } from '../../problems';
 import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
@@ -7,29 +9,17 @@ import { sentIdempotencyKey } from './idempotency';
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Whose key it is. */
-interface Holder {
-  readonly keyId: string;
-  readonly application: HeldBy;
-}
-
 interface Named {
   readonly tenantId: string;
   readonly digest: string;
 }
 
-const accepted = (ctx: ApiContext, parts: ApiParts, named: Named, { keyId, application }: Holder): void => {
-  const { tenantId, digest } = named;
-  ctx.state.key = { tenantId, digest, keyId, application };
-  parts.keyUses.used(tenantId, keyId, ctx.state.at);
+const presented = (ctx: ApiContext, { headers }: ApiParts, { tenantId, digest }: Named): PresentedKey => {
+  const { at, deadline, path } = ctx.state;
+  const key = sentIdempotencyKey(ctx, headers);
+  const request = key === undefined ? undefined : { key, scope: `${ctx.method} ${path}` };
+  return { tenantId, digest, at, deadline, request };
 };
-
-const checkedKey = ({ state: { at, deadline } }: ApiContext, { tenantId, digest }: Named) => ({
-  tenantId,
-  digest,
-  at,
-  deadline,
-});
 
 const read = async (
   ctx: ApiContext,
@@ -39,60 +29,39 @@ const read = async (
 ): Promise<void> => {
   if (!parts.isReady())
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
-  const standing = await parts.keys.forReading(checkedKey(ctx, named));
-  accepted(ctx, parts, named, mustBeGood(standing));
+  const key = presented(ctx, parts, named);
+  const identity = await parts.ledger.identify(key, 'read');
+  ctx.state.key = { ...key, ...identity };
+  parts.keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
   await parts.upToDate();
   await next();
 };
 
-/** The one exception to "no key of a deleted tenant": the same deletion again. */
-const repeatsDeletion = async (
-  ctx: ApiContext,
-  { headers, ledger }: ApiParts,
-  { tenantId }: Named,
-  { keyId, application }: Holder,
-): Promise<boolean> => {
-  const key = sentIdempotencyKey(ctx, headers);
-  if (ctx.method !== 'DELETE' || key === undefined) return false;
-  const request = { key, scope: `${ctx.method} ${ctx.state.path}` };
-  const reply = await ledger.replyTo(tenantId, application.id, request, ctx.state.deadline);
-  return reply?.keyId === keyId;
-};
-
-const mustBeHolder = async (
-  ctx: ApiContext,
-  parts: ApiParts,
-  named: Named,
-  standing: KeyStanding,
-): Promise<Holder> =>
-  standing.status === 'tenant_deleted' && (await repeatsDeletion(ctx, parts, named, standing))
-    ? standing
-    : mustBeGood(standing);
-
-const isClientsFault = (error: unknown): boolean => {
+/** What `execute` refuses rests on the head of the stream already. */
+const isRefusedEarly = (error: unknown): boolean => {
   const code = codeOf(error) ?? '';
-  return isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
+  return !isRefusal(error) && isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
 };
 
-/**
- * The decision checks the key once more at the revision that it appends at. What is refused before any decision is
- * checked here, so that a key that was revoked elsewhere hears 401 and nothing else.
- */
+/** A write that is refused before any decision: a key that was revoked elsewhere hears 401 and nothing else. */
 const write = async (
   ctx: ApiContext,
   parts: ApiParts,
   named: Named,
   next: () => Promise<unknown>,
 ): Promise<void> => {
-  const standing = await parts.keys.forWriting(checkedKey(ctx, named));
-  accepted(ctx, parts, named, await mustBeHolder(ctx, parts, named, standing));
+  const { ledger, keyUses } = parts;
+  const key = presented(ctx, parts, named);
+  const identity = await ledger.identify(key, 'write');
+  ctx.state.key = { ...key, ...identity };
   try {
     await next();
   } catch (error) {
-    if (isClientsFault(error))
-      await mustBeHolder(ctx, parts, named, await parts.keys.atHead(checkedKey(ctx, named)));
+    if (isRefusedEarly(error)) await ledger.identifyAtHead(key);
+    if (codeOf(error) !== 'key_refused') keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
     throw error;
   }
+  keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
 };
 
 /** 401 comes before everything that could tell a stranger what is here. */

@@ -6,25 +6,18 @@ import type { ApiParts, ApiState, Step } from '../api-context';
 import { requestBody } from '../request/request-body';
 import type { Route } from './route';
 
-/** Before a write is refused, the head of the log is looked at: the permission may have been given since. */
-const mustHoldToWrite = async (
-  { key, at, deadline }: ApiState,
-  needed: string,
-  { keys }: ApiParts,
-): Promise<void> => {
-  if (key === undefined || holds(key.application, needed)) return;
-  const standing = await keys.atHead({ tenantId: key.tenantId, digest: key.digest, at, deadline });
-  if ('application' in standing) mustHold(standing.application, needed);
-};
-
+/** Before a write is refused, the head of its tenant's stream is asked: the permission may have been given since. */
 const permission =
-  ({ method, path, permission: needed }: Route, parts: ApiParts): Step =>
+  ({ method, path, permission: needed }: Route, { ledger }: ApiParts): Step =>
   async (ctx, next) => {
     const { key } = ctx.state;
     ctx.state.route = path;
     if (key === undefined) throw new Error('A route was reached without a key.');
-    if (needed !== undefined && method === 'get') mustHold(key.application, needed);
-    else if (needed !== undefined) await mustHoldToWrite(ctx.state, needed, parts);
+    if (needed !== undefined) {
+      const isEnough = method === 'get' || holds(key.application, needed);
+      const { application } = isEnough ? key : await ledger.identifyAtHead(key);
+      mustHold(application, needed);
+    }
     await next();
   };
 

@@ -118,8 +118,7 @@ export const deleteOwnTenant = route({
   permission: 'tenant:delete',
   answer: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (asked, { ledger }) => {
-    const command = commandOf(asked, deleteTenant());
-    const { position } = await ledger.execute({ ...command, repeatableAfterDeletion: true });
+    const { position } = await ledger.execute(commandOf(asked, deleteTenant()));
     return { status: 204, position };
   },
 });
