@@ -31,9 +31,20 @@ const closing = <T extends { close(): Promise<void> }>(one: T): T => {
   opened.unshift(one);
   return one;
 };
-const openIn = async (folder: string): Promise<App> => closing(await openAppIn(folder));
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
+});
+
+const folder = freshFolder();
+let here: App;
+let elsewhere: App;
+beforeAll(async () => {
+  here = await openAppIn(folder);
+  elsewhere = await openAppIn(folder);
+});
+afterAll(async () => {
+  await here.close();
+  await elsewhere.close();
 });
 
 type Standing = { readonly status: 'good' } & Identity;
@@ -71,8 +82,6 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 
 /** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
 const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
-  const folder = freshFolder();
-  const [here, elsewhere] = [await openIn(folder), await openIn(folder)];
   let reads = { heads: 0, streams: 0 };
   let live: Generation | undefined;
   const outer = wish.around?.(here.log) ?? here.log;

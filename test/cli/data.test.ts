@@ -11,7 +11,7 @@ import { freshFolder } from '../support/folders';
 import { filesWith } from '../support/found-text';
 import { ask } from '../support/http';
 import { logOf } from '../support/log-under-test';
-import { eventsIn, fewAtOnce, operatorAt } from '../support/operator';
+import { eventsIn, operatorAt } from '../support/operator';
 import { startService } from '../support/service';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -148,7 +148,7 @@ describe('a command on a folder without data', () => {
     const folder = choose();
     const before = existsSync(folder) ? readdirSync(folder) : undefined;
     for (const env of [{ EVENTSTORE_URL: '' }, nowhere]) {
-      const ended = await fewAtOnce(lines, (line) => operatorAt(folder, env).run(line));
+      const ended = await operatorAt(folder, env).runAll(lines);
       for (const [at, { code, stdout, stderr }] of ended.entries()) {
         expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 1, stdout: '' });
         expect(stderr).toMatch(/^tenant-ledger: [^\n]+ \[data_not_found\]\n$/);

@@ -123,6 +123,8 @@ describe('tenant-ledger log copy', () => {
     const line = ['log copy', '--from', 'postgres://me:hunter2@db/x', '--to', freshFolder()] as const;
     const { code, stdout, stderr } = await run.run(...line);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/postgres:\/\/…@db\/x is not the address of an event log\..* \[log_not_found\]\n$/);
+    expect(stderr).toMatch(
+      /postgres:\/\/…@db\/x is not the address of an event log\..* \[log_not_found\]\n$/,
+    );
   });
 });

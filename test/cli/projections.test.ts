@@ -9,7 +9,7 @@ import { openForWriting } from '../../src/sqlite/database';
 import { created, openLog, streams, updated } from '../projecting/world';
 import { beside } from '../support/beside';
 import { ask } from '../support/http';
-import { fewAtOnce, operatorAt, type Operator } from '../support/operator';
+import { operatorAt, type Operator } from '../support/operator';
 import { spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -80,7 +80,7 @@ describe('projections, beside a running server', () => {
     const outer = await operator.run('projections --help');
     expect(outer.code).toBe(0);
     for (const name of commands) expect(outer.stdout).toContain(`  ${name} `);
-    const helps = await fewAtOnce(commands, (name) => operator.run(`projections ${name} --help`));
+    const helps = await operator.runAll(commands.map((name) => `projections ${name} --help`));
     for (const help of helps)
       expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining('--json') });
     const wrong = [
@@ -93,8 +93,7 @@ describe('projections, beside a running server', () => {
       'projections rebuild --al',
       'projections rebuild',
     ];
-    for (const { code, stdout } of await fewAtOnce(wrong, (line) => operator.run(line)))
-      expect([code, stdout]).toEqual([2, '']);
+    for (const { code, stdout } of await operator.runAll(wrong)) expect([code, stdout]).toEqual([2, '']);
   });
 
   it('refuses what it cannot do with exit code 1, and says why', async () => {
@@ -105,12 +104,12 @@ describe('projections, beside a running server', () => {
       ['projections rollback logs', 'nothing_to_roll_back_to', 'logs'],
       [`projections set-aside ${NOBODY} --reason x`, 'not_parked', NOBODY],
     ] as const;
-    await fewAtOnce(refusals, async ([line, code, says]) => {
+    for (const [line, code, says] of refusals) {
       const refused = await operator.run(line);
       expect([refused.code, refused.stdout]).toEqual([1, '']);
       expect(refused.stderr).toContain(`[${code}]`);
       expect(refused.stderr).toContain(says);
-    });
+    }
   });
 
   it('shows every generation, who projects, and nothing parked', async () => {

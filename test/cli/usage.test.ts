@@ -1,6 +1,6 @@
 import { freshFolder } from '../support/folders';
 import { settingNames } from '../../src/configuration';
-import { fewAtOnce, operatorAt } from '../support/operator';
+import { operatorAt } from '../support/operator';
 
 const commands: Readonly<Record<string, readonly string[]>> = {
   serve: ['DATA_DIR', 'PORT', 'OPS_PORT', 'OPERATOR_ID', 'Default: 8080'],
@@ -78,10 +78,10 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
 ];
 
 describe('the use of the command line', () => {
-  const { run } = operatorAt(freshFolder());
+  const { run, runAll } = operatorAt(freshFolder());
 
   it('is explained by --help, for every command', async () => {
-    const helps = await fewAtOnce(Object.keys(commands), (line) => run(line, '--help'));
+    const helps = await runAll(Object.keys(commands).map((line) => `${line} --help`));
     expect(helps.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
       helps.map(() => ({ code: 0, stderr: '' })),
     );
@@ -99,7 +99,7 @@ describe('the use of the command line', () => {
   });
 
   it('is refused with 2, a reason and no output where it is wrong', async () => {
-    const ended = await fewAtOnce(wrong, ({ line }) => run(line));
+    const ended = await runAll(wrong.map(({ line }) => line));
     for (const [at, { line, says }] of wrong.entries()) {
       const { code, stdout, stderr } = ended[at] ?? {};
       expect({ line, code, stdout }).toEqual({ line, code: 2, stdout: '' });
@@ -111,7 +111,7 @@ describe('the use of the command line', () => {
 
   it('is refused with JSON on stderr where --json was given', async () => {
     const lines = wrong.map(({ line }) => line).filter((line) => !line.endsWith('--name'));
-    const ended = await fewAtOnce(lines, (line) => run(line, '--json'));
+    const ended = await runAll(lines.map((line) => `${line} --json`));
     for (const [at, { code, stdout, stderr }] of ended.entries()) {
       expect({ line: lines[at], code, stdout }).toEqual({ line: lines[at], code: 2, stdout: '' });
       const { error } = JSON.parse(stderr) as { error: { code: string; message: string } };

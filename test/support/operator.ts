@@ -7,6 +7,8 @@ export interface Operator {
   readonly folder: string;
   /** The line is split at its spaces; what holds spaces itself is given separately. */
   run(line: string, ...more: readonly string[]): Promise<Finished>;
+  /** One line after another. */
+  runAll(lines: readonly string[]): Promise<readonly Finished[]>;
   /** Must succeed; gives the one JSON document on stdout. */
   json<T = Record<string, string>>(line: string, ...more: readonly string[]): Promise<T>;
 }
@@ -17,6 +19,7 @@ export const operatorAt = (folder: string, env: Readonly<Record<string, string>>
   return {
     folder,
     run,
+    runAll: (lines) => fewAtOnce(lines, (line) => run(line), 1),
     json: async <T>(line: string, ...more: readonly string[]) => {
       const { code, stdout, stderr } = await run(line, ...more, '--json');
       if (code !== 0 || stderr !== '') throw new Error(`${line} ended with ${code}: ${stderr}`);
@@ -41,7 +44,7 @@ export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> 
 export const fewAtOnce = async <T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
-  lanes = 3,
+  lanes: number,
 ): Promise<readonly R[]> => {
   const results: R[] = [];
   const queue = [...items.entries()];
