@@ -4,8 +4,7 @@ import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findLogs, numberIn, type LogFilter } from '../projections/log-pages';
 import { openApp, type App } from '../src/app/app';
-import { freshKey } from '../src/cli/application-commands';
-import { operatorCaller } from '../src/cli/desk';
+import { newKey, operatorCaller } from '../src/app/operator';
 import { monotonicMs } from '../src/clock';
 import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
@@ -38,13 +37,13 @@ const execute = async ({ ledger }: App, decide: Decide): Promise<void> => {
 };
 
 const makeTenant = async (app: App): Promise<string> => {
-  const { key, wish } = freshKey(tenantId);
+  const { key, input } = newKey(tenantId);
   await execute(app, createTenant({ name: 'Bench', ownerId: operator, includedMonthlyActiveTokens: 0 }));
   const permissions = ['tenant:read', 'log:read'];
   const type = 'management';
   await execute(
     app,
-    createApplication({ applicationId: randomUUID(), name: 'B', type, permissions, key: wish }),
+    createApplication({ applicationId: randomUUID(), name: 'B', type, permissions, key: input }),
   );
   return key;
 };

@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
+import { newKey } from '../app/operator';
 import {
   createApplication,
   deleteApplication,
   mustHave,
   renameApplication,
   setPermissions,
-  type NewKey,
 } from '../domain/applications';
 import type { ApplicationType } from '../domain/permissions';
 import { fault } from '../fault';
 import { mustBeActive, type Decide } from '../domain/tenant';
-import { digestOf, makeKey } from '../ledger/api-key';
 import { findApplication, type ApplicationDocument } from '../../projections/applications';
 import {
   actorOption,
@@ -37,13 +36,6 @@ const viewOf = (application: ApplicationDocument) => ({
   created_at: application.created_at,
   permissions: application.permissions,
 });
-
-/** A fresh key: shown once to whoever asked, remembered only as its digest. */
-export const freshKey = (tenantId: string, expiresAt?: string): { key: string; wish: NewKey } => {
-  const key = makeKey(tenantId);
-  const wish = { keyId: randomUUID(), digest: digestOf(key), at: new Date().toISOString() };
-  return { key, wish: expiresAt === undefined ? wish : { ...wish, expiresAt } };
-};
 
 const find = ({ app }: Desk, tenantId: string, id: string): Promise<ApplicationDocument | undefined> =>
   findApplication(app.projecting.reader('applications'), tenantId, id);
@@ -96,12 +88,12 @@ const create = (options: CreateOptions): Promise<void> =>
   atDesk(async (desk) => {
     const { tenant, name, type, permission = [] } = options;
     const applicationId = options.id ?? randomUUID();
-    const { key, wish } = freshKey(tenant, options.expires);
-    const decide = createApplication({ applicationId, name, type, permissions: permission, key: wish });
+    const { key, input } = newKey(tenant, options.expires);
+    const decide = createApplication({ applicationId, name, type, permissions: permission, key: input });
     const written = mustBeActive(await desk.write(tenant, decide, options.actor));
     const { permissions } = mustHave(written, applicationId);
     const view = { tenant_id: tenant, application_id: applicationId, name, type, permissions };
-    printOne({ ...view, key_id: wish.keyId, expires_at: options.expires ?? null, key }, options);
+    printOne({ ...view, key_id: input.keyId, expires_at: options.expires ?? null, key }, options);
   });
 
 const remove = async (desk: Desk, id: string, options: Common & { yes?: boolean }): Promise<void> => {

@@ -1,9 +1,8 @@
-import { userInfo } from 'node:os';
 import { openApp, type App } from '../app/app';
 import { monotonicMs } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import { mustHoldData } from '../app/data-folder';
-import type { Caller } from '../domain/authority';
+import { operatorCaller } from '../app/operator';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
@@ -23,19 +22,6 @@ export interface Desk {
 
 const WRITE_MS = 5_000;
 const SHOWN_MS = 2_000;
-
-const osUser = (): string => {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'unknown';
-  }
-};
-
-export const operatorCaller = (id: string): Caller => ({
-  kind: 'operator',
-  actor: { type: 'user', id, osUser: osUser() },
-});
 
 /** What is written is written: a new key must be told, whatever becomes of the read models. */
 const notShown = (error: unknown): void =>

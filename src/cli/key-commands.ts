@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander';
+import { newKey } from '../app/operator';
 import { addKey, revokeKey } from '../domain/applications';
 import { isExpired } from '../domain/authority';
 import type { KeyDocument } from '../../projections/applications';
-import { applicationsOf, freshKey, knownApplication } from './application-commands';
+import { applicationsOf, knownApplication } from './application-commands';
 import { actorOption, jsonOption, moment, tenantOption, uuid } from './arguments';
 import { atDesk } from './desk';
 import { collectedFrom, documentsOf } from './documents';
@@ -50,9 +51,9 @@ export const keyCommands = (): Command => {
     .addOption(jsonOption())
     .action((options: Common & { application: string; expires?: string }) =>
       atDesk(async (desk) => {
-        const { key: text, wish } = freshKey(options.tenant, options.expires);
-        await desk.write(options.tenant, addKey(options.application, wish), options.actor);
-        const view = { application_id: options.application, key_id: wish.keyId };
+        const { key: text, input } = newKey(options.tenant, options.expires);
+        await desk.write(options.tenant, addKey(options.application, input), options.actor);
+        const view = { application_id: options.application, key_id: input.keyId };
         printOne({ ...view, expires_at: options.expires ?? null, key: text }, options);
       }),
     );

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { operatorActor } from '../app/operator';
 import { projections } from '../../projections/projections';
 import { parkedTenants, setAside } from '../projecting/parking';
 import { prune, unusedGenerations } from '../projecting/prune';
@@ -6,7 +7,7 @@ import { rollback } from '../projecting/rebuild';
 import { generationName } from '../read-models/read-models';
 import { actorOption, jsonOption, uuid } from './arguments';
 import { confirmed } from './confirmation';
-import { atDesk, operatorCaller, type Desk } from './desk';
+import { atDesk, type Desk } from './desk';
 import { printMany, printOne, say } from './output';
 import { chosen, rebuildAll, verifyAll, type RebuildArguments } from './projections-replay';
 import { projectionsStatus } from './projections-status';
@@ -48,12 +49,11 @@ const aside = async (
   options: { reason: string; actor?: string; json?: boolean },
 ) => {
   const { app, configuration } = desk;
-  const caller = operatorCaller(options.actor ?? configuration.OPERATOR_ID);
-  if (caller.kind !== 'operator') return;
+  const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
   const { log, streams, projecting } = app;
   const done = await setAside(
     { log, streams, live: projecting.live },
-    { eventId, reason: options.reason, actor: caller.actor, at: new Date().toISOString() },
+    { eventId, reason: options.reason, actor, at: new Date().toISOString() },
   );
   const retry = await projecting.retryParked(done.tenantId);
   const view = { event_id: eventId, tenant_id: done.tenantId, projections: done.passedOver };

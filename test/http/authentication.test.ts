@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type Answered, type Asking } from '../support/http';
@@ -101,8 +101,8 @@ describe('authentication', () => {
       ['twice in one', (key) => `${key}, ${key}`],
       ['a wrong prefix', (key) => key.replace('key_', 'kez_')],
       ['a tenant number that is no UUID', (key) => `key_${'z'.repeat(22)}${key.slice(26)}`],
-      ['of a tenant that is not there', () => freshKey(randomUUID()).key],
-      ['of this tenant but never made', () => freshKey(tenantId).key],
+      ['of a tenant that is not there', () => newKey(randomUUID()).key],
+      ['of this tenant but never made', () => newKey(tenantId).key],
       ['SQL', () => "' OR 1=1 --"],
       ['Latin letters with marks', () => 'clé_é'],
     ])('a key that is %s', async (_, spoil) => {
@@ -193,8 +193,8 @@ describe('authentication', () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
       await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const keys = {
-        unknown: freshKey(there.id).key,
-        nobody: freshKey(randomUUID()).key,
+        unknown: newKey(there.id).key,
+        nobody: newKey(randomUUID()).key,
         expired: mighty(there).expired.key,
         revoked: mighty(there).revoked.key,
         gone: mighty(gone).valid.key,
@@ -218,7 +218,7 @@ describe('authentication', () => {
       const keys: Readonly<Record<string, string | undefined>> = {
         missing: undefined,
         malformed: changed(service.key, 30),
-        unknown: freshKey(tenantId).key,
+        unknown: newKey(tenantId).key,
         expired: mighty(there).expired.key,
         revoked: mighty(there).revoked.key,
         application_deleted: ofDeleted,
@@ -296,7 +296,7 @@ describe('authentication', () => {
 
     it('refuses a permission that is held but not assignable to the type', async () => {
       const stream = `tenant-${tenantId}`;
-      const { key, wish } = freshKey(tenantId);
+      const { key, input } = newKey(tenantId);
       const applicationId = randomUUID();
       const last = (await by.events()).findLast((event) => event.stream === stream)!.revision;
       const data = {
@@ -312,7 +312,7 @@ describe('authentication', () => {
           {
             id: randomUUID(),
             type: 'KeyAdded',
-            data: { keyId: wish.keyId, applicationId, digest: wish.digest },
+            data: { keyId: input.keyId, applicationId, digest: input.digest },
             metadata: {},
           },
         ],

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { addKey, deleteApplication, revokeKey, setPermissions } from '../../src/domain/applications';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
 import { beside, type Beside } from '../support/beside';
@@ -98,8 +98,8 @@ describe('a key, read with at two servers on one folder', () => {
     it('and is new: it reads and writes at once', async () => {
       const { id, tenantId } = await by.newTenant();
       await stuckWhile(async () => {
-        const { key, wish } = freshKey(tenantId);
-        await by.write(tenantId, addKey(id, wish));
+        const { key, input } = newKey(tenantId);
+        await by.write(tenantId, addKey(id, input));
         await allRead(key);
       });
     });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { routes } from '../../src/http/api';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { customerOf, type Customer } from '../support/customers';
@@ -156,7 +156,7 @@ describe('isolation', () => {
   });
 
   it('every endpoint × Application type × permission × state of the key × own and deleted tenant', async () => {
-    const reference = essence(await call('/tenants/self', { key: freshKey(randomUUID()).key }));
+    const reference = essence(await call('/tenants/self', { key: newKey(randomUUID()).key }));
     expect(reference.status).toBe(401);
     const everything = [own, deleted].flatMap((tenant) =>
       tenant.callers.flatMap((caller, who) =>

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { Asking } from '../support/http';
@@ -54,8 +54,8 @@ describe('memory', () => {
         (n) => [`/logs?size=5&entity_id=e${n}`, { key: mighty.key }],
         () => ['/permissions', { key: mighty.key, headers: { 'SVC-TRACE-ID': randomUUID() } }],
         () => ['/tenants/self', { key: weak.key }],
-        () => ['/tenants/self', { key: freshKey(randomUUID()).key }],
-        () => ['/tenants/self', { key: freshKey(randomUUID()).key, method: 'PUT', body: { name: 'B' } }],
+        () => ['/tenants/self', { key: newKey(randomUUID()).key }],
+        () => ['/tenants/self', { key: newKey(randomUUID()).key, method: 'PUT', body: { name: 'B' } }],
         () => [`/${randomUUID()}`, { key: mighty.key }],
         () => [`/tenants/self?${randomUUID()}[]=1`, { key: mighty.key }],
         (n) => ['/tenants/self', { key: mighty.key, method: 'PUT', body: { name: n } }],

@@ -1,4 +1,4 @@
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { beside, type Beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { heldLog } from '../support/held-log';
@@ -59,7 +59,7 @@ describe('refused access', () => {
     await many(expired.key, '/tenants/self', 'PUT');
     await many(gone.keys.valid.key, '/tenants/self', 'DELETE');
     await many(`key_${'0'.repeat(55)}`, '/permissions');
-    await many(freshKey(tenantId).key, '/permissions');
+    await many(newKey(tenantId).key, '/permissions');
     expect(await refusals()).toEqual([]);
 
     expect(await service.stop()).toBe(0);

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { permissionsOf } from '../../src/domain/permissions';
 import { routes } from '../../src/http/api';
 import { beside, type Beside, type NewApplication } from '../support/beside';
@@ -77,7 +77,7 @@ describe('requests made from the declarations', () => {
       const keyOf = (kind: string): string | undefined => {
         if (kind === 'none') return undefined;
         if (kind === 'malformed') return 'key_nonsense';
-        if (kind === 'unknown') return freshKey(caller.id).key;
+        if (kind === 'unknown') return newKey(caller.id).key;
         return caller.key;
       };
       const property = fc.asyncProperty(anyRoute(wrongRequest), keys, async (request, kind) => {

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
-import { freshKey } from '../../src/cli/application-commands';
-import { operatorCaller } from '../../src/cli/desk';
+import { newKey, operatorCaller } from '../../src/app/operator';
 import { monotonicMs } from '../../src/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';
@@ -68,10 +67,10 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
   };
   const newApplication: Beside['newApplication'] = async (tenantId, type, ...permissions) => {
     const id = randomUUID();
-    const { key, wish } = freshKey(tenantId);
-    const application = { applicationId: id, name: `A ${type} one`, type, permissions, key: wish };
+    const { key, input } = newKey(tenantId);
+    const application = { applicationId: id, name: `A ${type} one`, type, permissions, key: input };
     await shown(await write(tenantId, createApplication(application)));
-    return { id, key, keyId: wish.keyId };
+    return { id, key, keyId: input.keyId };
   };
 
   return {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';
@@ -40,7 +40,7 @@ const madeNow = async (by: Beside): Promise<Made> => {
 const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> => {
   const recordedAt = new Date(since).toISOString();
   const [tenantId, id] = [randomUUID(), randomUUID()];
-  const { key, wish } = freshKey(tenantId);
+  const { key, input } = newKey(tenantId);
   const settings = { fingerprintTokens: false, deduplicateTokens: false };
   const application = {
     applicationId: id,
@@ -51,7 +51,7 @@ const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> =>
   const events = [
     { type: 'TenantCreated', data: { name: 'T', ownerId: id, settings, includedMonthlyActiveTokens: 0 } },
     { type: 'ApplicationCreated', data: application },
-    { type: 'KeyAdded', data: { keyId: wish.keyId, applicationId: id, digest: wish.digest } },
+    { type: 'KeyAdded', data: { keyId: input.keyId, applicationId: id, digest: input.digest } },
   ].map((event) => ({ id: randomUUID(), ...event, metadata: { version: 1, at: recordedAt }, recordedAt }));
   await log.append(streams.tenant(tenantId), events, 'no_stream', 5_000);
   return { tenantId, key, id };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { freshKey } from '../../src/cli/application-commands';
+import { newKey } from '../../src/app/operator';
 import { applicationTypes, permissions, type ApplicationType } from '../../src/domain/permissions';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { readingsOf } from './readings';
@@ -36,25 +36,25 @@ const applicationOf = (
   held: readonly string[],
 ): { readonly caller: IsolatedCaller; readonly events: readonly NewEvent[] } => {
   const applicationId = randomUUID();
-  const made = { valid: freshKey(tenantId), revoked: freshKey(tenantId), expired: freshKey(tenantId) };
-  const added = Object.entries(made).map(([state, { wish }]) =>
+  const made = { valid: newKey(tenantId), revoked: newKey(tenantId), expired: newKey(tenantId) };
+  const added = Object.entries(made).map(([state, { input }]) =>
     event('KeyAdded', {
-      keyId: wish.keyId,
+      keyId: input.keyId,
       applicationId,
-      digest: wish.digest,
+      digest: input.digest,
       ...(state === 'expired' ? { expiresAt: '2021-01-01T00:00:00.000Z' } : {}),
     }),
   );
   const data = { applicationId, name: `${type} ${held.length}`, applicationType: type, permissions: held };
   const keys = Object.fromEntries(
-    Object.entries(made).map(([state, { key, wish }]) => [state, { key, id: wish.keyId }]),
+    Object.entries(made).map(([state, { key, input }]) => [state, { key, id: input.keyId }]),
   ) as IsolatedCaller['keys'];
   return {
     caller: { applicationId, type, held, keys },
     events: [
       event('ApplicationCreated', data),
       ...added,
-      event('KeyRevoked', { keyId: made.revoked.wish.keyId, applicationId }),
+      event('KeyRevoked', { keyId: made.revoked.input.keyId, applicationId }),
     ],
   };
 };

@@ -3,7 +3,7 @@ import type { App } from '../../src/app/app';
 import { findLogs } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { reportUsage, type UsageReport } from '../../projections/usage';
-import { operatorCaller } from '../../src/cli/desk';
+import { operatorCaller } from '../../src/app/operator';
 import { monotonicMs } from '../../src/clock';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
 import { openAppIn } from './log-under-test';

@@ -1,0 +1,86 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { monotonicMs } from '../clock';
+import type { Configuration } from '../configuration';
+import { createApplication } from '../domain/applications';
+import type { EntityFactType } from '../domain/facts';
+import { permissionsOf } from '../domain/permissions';
+import { createTenant, type Decide } from '../domain/tenant';
+import { encode } from '../event-log/codec';
+import { codeOf } from '../fault';
+import type { App } from './app';
+import { newKey, operatorCaller } from './operator';
+
+const WRITE_MS = 10_000;
+const HOUR_MS = 3_600_000;
+
+/** What a newcomer sees in the logs and in the usage report: each fact with its entity and how many hours ago it was. */
+const demoFacts: readonly (readonly [EntityFactType, string, number])[] = [
+  ['TokenCreated', 'tok_demo_1', 48],
+  ['TokenCreated', 'tok_demo_2', 47],
+  ['CardCreated', 'card_demo_1', 40],
+  ['BankCreated', 'bank_demo_1', 36],
+  ['TokenRead', 'tok_demo_1', 30],
+  ['ProxyCreated', 'proxy_demo_1', 24],
+  ['CardUsed', 'card_demo_1', 12],
+  ['TokenUpdated', 'tok_demo_2', 6],
+  ['TokenCreated', 'tok_demo_3', 4],
+  ['TokenDeleted', 'tok_demo_2', 2],
+  ['CardRead', 'card_demo_1', 1],
+];
+
+const addDemoFacts = async ({ log, streams }: App, tenantId: string): Promise<void> => {
+  const now = Date.now();
+  const at = new Date(now).toISOString();
+  const events = demoFacts.map(([type, entityId, hoursAgo]) => {
+    const occurredAt = new Date(now - hoursAgo * HOUR_MS).toISOString();
+    return encode({ type, data: { entityId, occurredAt } }, { at });
+  });
+  await log.append(streams.activity(tenantId), events, 'no_stream');
+};
+
+/** The same for every process that starts on this log: of several first starts at once only one makes it. */
+const firstTenantId = (logIdentity: string): string =>
+  createHash('sha256')
+    .update(`first tenant of ${logIdentity}`)
+    .digest('hex')
+    .replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
+
+const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
+  const tenantId = firstTenantId(await app.log.identity());
+  const execute = (decide: Decide) =>
+    app.ledger.execute({
+      tenantId,
+      caller: operatorCaller(operator),
+      decide,
+      at: new Date().toISOString(),
+      deadline: monotonicMs() + WRITE_MS,
+    });
+  const { key, input } = newKey(tenantId);
+  await execute(createTenant({ name: 'First tenant', ownerId: operator, includedMonthlyActiveTokens: 0 }));
+  await execute(
+    createApplication({
+      applicationId: randomUUID(),
+      name: 'Management',
+      type: 'management',
+      permissions: permissionsOf('management').map((permission) => permission.type),
+      key: input,
+    }),
+  );
+  await addDemoFacts(app, tenantId);
+  return key;
+};
+
+/**
+ * A first start makes a tenant with a management Application, unless `DEMO` is false. Gives the Application's key, or
+ * undefined when nothing was made.
+ */
+export const firstKey = async (
+  app: App,
+  { OPERATOR_ID, DEMO }: Configuration,
+): Promise<string | undefined> => {
+  if (!DEMO || (await app.log.head()) !== undefined) return undefined;
+  return makeFirstTenant(app, OPERATOR_ID).catch((error: unknown) => {
+    if (codeOf(error) === 'tenant_exists') return undefined;
+    throw error;
+  });
+};

@@ -1,0 +1,214 @@
+import type { Logger } from 'pino';
+import { pause } from '../clock';
+import type { Configuration } from '../configuration';
+import { compileTenantSchemas } from '../event-log/codec';
+import type { Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
+import { headerNames } from '../http/answer/header-names';
+import { api } from '../http/api';
+import type { StartProgress } from '../http/api-context';
+import { openListener, type Listener } from '../http/listener';
+import { operations } from '../http/operations';
+import { signedCursors } from '../http/routes/cursor';
+import { readPolicies } from '../limits/policies';
+import { rateLimits, type RateLimits } from '../limits/rate-limits';
+import { readTrustedProxies } from '../limits/trusted-proxies';
+import { remembering } from '../read-models/remembering';
+import { programVersion } from '../version';
+import { openApp, type App } from './app';
+import { openToOthers } from './data-folder';
+import { firstKey } from './first-tenant';
+import { storeOf } from './log-address';
+import { parkedNotices, type ParkedNotices } from './parked-notices';
+import { projectingThreads } from './projecting-workers';
+import { ledgerStatus, lookBriefly } from './status';
+
+/** How often a start says how far the read models are. */
+const CATCH_UP_SLICE_MS = 250;
+const LONGEST_LOOK_MS = 1_000;
+
+/** A server from its first moment to its last. */
+interface Running {
+  readonly configuration: Configuration;
+  readonly logger: Logger;
+  readonly limits: RateLimits;
+  readonly notices: ParkedNotices;
+  readonly listeners: Listener[];
+  app?: App;
+  phase: 'starting' | 'ready' | 'stopping';
+  /** What stops before it was ready answers no read either. */
+  wasReady: boolean;
+  progress: StartProgress;
+}
+
+const openApi = (server: Running, app: App): Promise<Listener> => {
+  const { configuration, logger, limits } = server;
+  const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
+  const headers = headerNames(configuration.HEADER_PREFIX);
+  const { ledger, projecting } = app;
+  const readers = remembering(projecting.reader);
+  const koa = api({
+    headers,
+    publicUrl,
+    bodyLimit,
+    version: programVersion(),
+    logger,
+    limits,
+    trustedProxies: readTrustedProxies(configuration.TRUSTED_PROXIES) ?? { kind: 'none' },
+    ledger,
+    access: app.access,
+    keyUses: app.keyUses,
+    cursors: signedCursors(app.secret),
+    ...readers,
+    upToDate: async () => {
+      await readers.upToDate();
+      const looking = projecting.upToDate();
+      // A store that does not answer must not hold up what can be answered without it.
+      if (looking !== undefined) await Promise.race([looking, pause(LONGEST_LOOK_MS)]);
+    },
+    reached: projecting.reached,
+    isParked: projecting.isParked,
+    isReady: () => server.wasReady,
+    mustBeWhole: app.watch.mustBeWhole,
+    startProgress: () => server.progress,
+    isOpen: () => server.phase !== 'stopping',
+  });
+  const handle = koa.callback();
+  return openListener((request, response) => void handle(request, response), {
+    host,
+    port,
+    publicUrl,
+    traceHeader: headers.traceId,
+    onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused before it was a request'),
+  });
+};
+
+/** It is open before there is an app: whoever watches the process can see that it is alive, and what it waits for. */
+const openOperations = (server: Running): Promise<Listener> => {
+  const { configuration, limits } = server;
+  const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
+  const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
+  const look = lookBriefly();
+  const listener = operations({
+    phase: () => server.phase,
+    waitingFor: () => (server.app === undefined ? `the event log ${storeOf(configuration)}` : undefined),
+    status: async () => {
+      const app = server.app as App;
+      await app.mustBeWritable();
+      return ledgerStatus(app, look);
+    },
+    setBack: () => server.app?.watch.setBack(),
+    limits: limits.status,
+  });
+  return openListener(listener, { host, port, publicUrl, traceHeader });
+};
+
+/** Good news has no error; what stops everything is more than a warning. */
+const reporter =
+  (logger: Logger) =>
+  (what: string, error?: unknown): void => {
+    if (error === undefined) logger.info(what);
+    else logger[codeOf(error) === 'log_set_back' ? 'error' : 'warn']({ err: error }, what);
+  };
+
+const openAppOf = async (server: Running): Promise<App> => {
+  const { configuration, logger, notices } = server;
+  const report = reporter(logger);
+  /** A failure in a projecting thread may be the log's: then this thread wants to know at once. */
+  const onProjecting = (what: string, error: unknown): void => {
+    report(what, error);
+    void server.app?.watch.look();
+  };
+  const compiling = compileTenantSchemas();
+  const threads = projectingThreads(configuration, onProjecting, notices.parked);
+  const app = await openApp(configuration, report, threads);
+  await compiling;
+  server.app = app;
+  notices.watch(app.ledger.unreadable);
+  const exposed = openToOthers(configuration.DATA_DIR);
+  if (exposed !== undefined) logger.warn(exposed);
+  return app;
+};
+
+/** How far the read model is that is furthest behind. */
+const progressTo = async ({ log, projecting }: App, head: Position): Promise<StartProgress> => {
+  const controls = await Promise.all(projecting.live.map(({ generation }) => generation.control()));
+  const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
+  const total = await log.distance(undefined, head);
+  const done = slowest === '' ? 0 : await log.distance(undefined, slowest);
+  return { events_done: Math.min(done, total), events_total: total };
+};
+
+/** Waits until the read models show the head that was there at the start: no read is answered before. */
+const catchUp = async (server: Running, app: App): Promise<void> => {
+  const head = await app.log.head();
+  while (head !== undefined && server.phase !== 'stopping') {
+    server.progress = await progressTo(app, head.position);
+    if (await app.projecting.reached(head.position, CATCH_UP_SLICE_MS)) return;
+    app.mustHaveRoom();
+  }
+};
+
+/** The read models are up to date and requests are answered. */
+export interface Started {
+  readonly app: App;
+  readonly url: string;
+  /** The key of the tenant that a first start makes. */
+  readonly key: string | undefined;
+}
+
+const start = async (server: Running): Promise<Started | undefined> => {
+  const { configuration, logger, listeners } = server;
+  const ops = await openOperations(server);
+  listeners.push(ops);
+  const app = await openAppOf(server);
+  const listener = await openApi(server, app);
+  listeners.push(listener);
+  app.watch.start();
+  await app.projecting.start();
+  const key = await firstKey(app, configuration);
+  await catchUp(server, app);
+  if (server.phase === 'stopping') return undefined;
+  Object.assign(server, { phase: 'ready', wasReady: true });
+  const { url } = listener;
+  logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
+  return { app, url, key };
+};
+
+const stop = async (server: Running): Promise<void> => {
+  server.phase = 'stopping';
+  const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
+  await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
+  await server.app?.close();
+  server.notices.close();
+};
+
+export interface Server {
+  /** Undefined: it was stopped before it was ready. */
+  start(): Promise<Started | undefined>;
+  /** Finishes what is under way. */
+  stop(): Promise<void>;
+}
+
+export const makeServer = (configuration: Configuration, logger: Logger): Server => {
+  const warn = (what: string, error: unknown): void => logger.warn({ err: error }, what);
+  const server: Running = {
+    configuration,
+    logger,
+    limits: rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], { warn }),
+    notices: parkedNotices(logger),
+    listeners: [],
+    phase: 'starting',
+    wasReady: false,
+    progress: { events_done: 0, events_total: 0 },
+  };
+  return {
+    start: () =>
+      start(server).catch(async (error: unknown) => {
+        if (server.phase === 'stopping') return undefined;
+        await stop(server);
+        throw error;
+      }),
+    stop: () => stop(server),
+  };
+};
