@@ -12,6 +12,9 @@ const masking = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(masked(line)),
 });
 
+/** The message stands last in a line. */
+const REQUEST_END = `"msg":"${REQUEST}"}\n`;
+
 const STDERR = 2;
 const WARN = 40;
 
@@ -29,17 +32,13 @@ const stderrByTurns = (): DestinationStream => {
   };
   // Before the writer's own last attempt.
   process.prependListener('exit', flush);
-  const stream = {
-    // Asks pino to tell `lastMsg`.
-    [pino.symbols.needsMetadataGsym]: true,
-    lastMsg: '',
-    write: (line: string): void => {
+  return {
+    write: (line) => {
       if (lines === '') setImmediate(flush);
       lines += line;
-      if (stream.lastMsg !== REQUEST) flush();
+      if (!line.endsWith(REQUEST_END)) flush();
     },
   };
-  return stream;
 };
 
 /** What a person at a terminal wants to see of a request, instead of a list of its members; other lines as they are. */

@@ -54,6 +54,19 @@ describe('the logger', () => {
     expect(stderr).not.toContain(key.slice(4));
   });
 
+  it('writes what is not about a request at once, after what came before it', () => {
+    const module = join(__dirname, '..', 'src', 'logger.js');
+    const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
+      logger.info({ ms: 1 }, 'request');
+      logger.info('another');
+      logger.info({ ms: 2 }, 'request');
+      process.kill(process.pid, 'SIGKILL');
+    });`;
+    const { stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
+    const lines = stderr.trim().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['request', 'another']);
+  });
+
   it('has written everything, in order, when the process ends or fails', () => {
     const module = join(__dirname, '..', 'src', 'logger.js');
     for (const end of ['process.exit(3)', "throw new Error('at the end')"]) {
