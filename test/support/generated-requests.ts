@@ -68,12 +68,14 @@ const queryText = (pairs: readonly (readonly [string, string])[]): string => {
 };
 
 /** A cursor cannot be guessed, and a start after an end is wrong: those are left out of what is right. */
-const rightQuery = ({ parameters = {} }: Route): fc.Arbitrary<string> => {
-  const known = Object.entries(parameters).filter(([name]) => name !== 'start' && name !== 'end_date');
+const rightQuery = ({ query }: Route): fc.Arbitrary<string> => {
+  const known = Object.entries(query?.parameters ?? {}).filter(
+    ([name]) => name !== 'start' && name !== 'end_date',
+  );
   const values = Object.fromEntries(known.map(([name, { schema }]) => [name, valueBy(schema)]));
   return fc
     .record(values, { requiredKeys: [] })
-    .map((query) => queryText(Object.entries(query).map(([name, value]) => [name, String(value)])));
+    .map((given) => queryText(Object.entries(given).map(([name, value]) => [name, String(value)])));
 };
 
 const rightBody = ({ body }: Route): Value =>
@@ -206,7 +208,7 @@ export const wrongRequest = (route: Route): fc.Arbitrary<Generated> =>
         { weight: 3, arbitrary: fc.constant(route.path) },
         { weight: 1, arbitrary: wrongPath(route.path) },
       ),
-      query: fc.oneof(rightQuery(route), wrongQuery(Object.keys(route.parameters ?? { x: 1 }))),
+      query: fc.oneof(rightQuery(route), wrongQuery(Object.keys(route.query?.parameters ?? { x: 1 }))),
       headers: wrongHeaders,
       body: fc.option(fc.oneof(rightBody(route), wrongBody), { nil: undefined }),
     })

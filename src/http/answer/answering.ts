@@ -4,10 +4,11 @@ import { findParked } from '../../projecting/parking';
 import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
 import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
-import { givenIn } from '../request/parameters';
-import { queryOf } from '../request/query';
 import { rawBodyOf } from '../request/request-body';
+import { queryCheck } from '../request/validation';
 import type { Answer, Asked, Route } from '../routes/route';
+
+const noParameters = queryCheck({});
 
 const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
   const { key, at, traceId, deadline } = ctx.state;
@@ -22,7 +23,7 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
     caller: { kind: 'key', digest, applicationId: application.id, at },
     permission: route.permission,
     params: ctx['params'] as Asked<unknown>['params'],
-    query: givenIn(route.parameters ?? {}, queryOf(ctx.querystring)),
+    query: (route.query ?? noParameters)(ctx.querystring),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     idempotency,
     precondition,

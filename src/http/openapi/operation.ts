@@ -63,8 +63,8 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
       ]),
 ];
 
-const queryParameters = ({ parameters = {} }: Route): readonly Schema[] =>
-  Object.entries(parameters).map(([name, { description, schema, example, mayBeEmpty }]) => ({
+const queryParameters = ({ query }: Route): readonly Schema[] =>
+  Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example, mayBeEmpty }]) => ({
     name,
     in: 'query',
     required: false,

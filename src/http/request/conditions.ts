@@ -1,5 +1,5 @@
 import type { ActiveTenant } from '../../domain/tenant';
-import { invalid } from './invalid';
+import { invalid } from './validation';
 
 export const etagOf = (revision: number): string => `"${revision}"`;
 

@@ -3,7 +3,7 @@ import type { Idempotency } from '../../domain/events';
 import { headerOf, type ApiContext } from '../api-context';
 import { looksLikeKey } from '../../domain/key-like';
 import type { HeaderNames } from '../answer/header-names';
-import { invalid } from './invalid';
+import { invalid } from './validation';
 
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;

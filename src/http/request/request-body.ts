@@ -2,7 +2,7 @@ import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
 import type { ApiContext, ApiParts, Step } from '../api-context';
 import { arrived } from './arrival';
-import { invalid } from './invalid';
+import { invalid } from './validation';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
 interface ParserError extends Error {

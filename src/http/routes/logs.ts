@@ -1,4 +1,3 @@
-import { parseBorder } from '../../domain/moment';
 import {
   findLogs,
   numberIn,
@@ -8,8 +7,7 @@ import {
 } from '../../../projections/log-pages';
 import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
 import type { Cursors } from './cursor';
-import { invalid } from '../request/invalid';
-import { parameter, textParameter, type Given, type Parameter } from '../request/parameters';
+import { invalid, queryCheck, readDate, textParameter, type Parameter } from '../request/validation';
 import { ok, route } from './route';
 import {
   entityTypesExample,
@@ -21,48 +19,51 @@ import {
 
 const DEFAULT_SIZE = 20;
 
-/** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
-const border = (description: string): Parameter<string | undefined> => ({
+const date = (description: string): Parameter<string | undefined> => ({
   description,
   schema: { type: 'string', format: 'date-time' },
-  example: '2026-01-31T12:00:00Z',
-  fallback: undefined,
-  mayBeEmpty: true,
-  read: (date) => parseBorder(date.replace(' ', '+')),
   rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+  example: '2026-01-31T12:00:00Z',
+  mayBeEmpty: true,
+  fallback: undefined,
+  read: readDate,
 });
 
-const wholeNumber = (description: string, fallback: number, most = Number.MAX_SAFE_INTEGER) =>
-  parameter<number>({
-    description,
-    schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
-    example: fallback,
-    fallback,
-    mayBeEmpty: false,
-    read: (number) => (/^0*[1-9][0-9]*$/.test(number) ? Math.min(Number(number), most) : undefined),
-    rule: 'must be a whole number, 1 or more',
-  });
+const wholeNumber = (description: string, fallback: number, most: number): Parameter<number> => ({
+  description,
+  schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
+  textSchema: { type: 'string', pattern: '^0*[1-9][0-9]*$' },
+  rule: 'must be a whole number, 1 or more',
+  example: fallback,
+  mayBeEmpty: false,
+  fallback,
+  read: (text) => Math.min(Number(text), most),
+});
 
-const parameters = {
+const query = queryCheck({
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
   entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
-  start_date: border(
+  start_date: date(
     'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
   ),
-  end_date: border('Only logs before this moment, written likewise.'),
-  page: wholeNumber('The page, from 1; with `start` it counts from there.', 1),
+  end_date: date('Only logs before this moment, written likewise.'),
+  page: wholeNumber('The page, from 1; with `start` it counts from there.', 1, Number.MAX_SAFE_INTEGER),
   size: wholeNumber(
     `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
     DEFAULT_SIZE,
     LARGEST_SIZE,
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
-};
+});
 
-type Query = Given<typeof parameters>;
+type Query = ReturnType<typeof query>;
 
-const filterOf = (query: Query): LogFilter => {
-  const { entity_type: type, entity_id: id, start_date: start, end_date: end } = query;
+const filterOf = ({
+  entity_type: type,
+  entity_id: id,
+  start_date: start,
+  end_date: end,
+}: Query): LogFilter => {
   if (start !== undefined && end !== undefined && start > end)
     throw invalid({ start_date: ['must not be after end_date'] });
   return {
@@ -130,7 +131,7 @@ export const listLogs = route({
   summary: 'List logs',
   tag: 'Logs',
   permission: 'log:read',
-  parameters,
+  query,
   answer: {
     status: 200,
     description: 'A page of the audit log, newest first.',
@@ -138,9 +139,9 @@ export const listLogs = route({
     example: logPageExample,
   },
   from: 'logs',
-  handle: async ({ tenantId, query }, { reader, cursors }) => {
-    const filter = filterOf(query);
-    const { page, size, start } = query;
+  handle: async ({ tenantId, query: asked }, { reader, cursors }) => {
+    const filter = filterOf(asked);
+    const { page, size, start } = asked;
     const older = olderThan(start, cursors, tenantId, filter);
     const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
     const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), placeOf(filter, row));

@@ -1,22 +1,18 @@
-import {
-  applicationTypes,
-  isApplicationType,
-  permissions,
-  permissionsOf,
-  type ApplicationType,
-} from '../../domain/permissions';
-import { parameter } from '../request/parameters';
+import { applicationTypes, permissions, permissionsOf, type ApplicationType } from '../../domain/permissions';
+import { queryCheck, type Parameter } from '../request/validation';
 import { ok, route } from './route';
 import { listOf, meaning, record, text } from './schema';
 
-const applicationType = parameter<ApplicationType | undefined>({
-  description: 'Only what Applications of this type may hold.',
-  schema: { type: 'string', enum: applicationTypes },
-  example: 'management',
-  fallback: undefined,
-  mayBeEmpty: true,
-  read: (type) => (isApplicationType(type) ? type : undefined),
-  rule: `must be one of ${applicationTypes.join(', ')}`,
+const query = queryCheck({
+  application_type: {
+    description: 'Only what Applications of this type may hold.',
+    schema: { type: 'string', enum: applicationTypes },
+    rule: `must be one of ${applicationTypes.join(', ')}`,
+    example: 'management',
+    mayBeEmpty: true,
+    fallback: undefined,
+    read: (type) => type as ApplicationType,
+  } satisfies Parameter<ApplicationType | undefined>,
 });
 
 const permission = record('Permission', {
@@ -34,7 +30,7 @@ export const listPermissions = route({
   operationId: 'listPermissions',
   summary: 'List permissions',
   tag: 'Permissions',
-  parameters: { application_type: applicationType },
+  query,
   answer: {
     status: 200,
     description: 'The permissions.',

@@ -6,7 +6,7 @@ import type { Ledger } from '../../ledger/ledger';
 import type { RateLimits } from '../../limits/rate-limits';
 import type { Reader } from '../../../projections/projector';
 import type { Cursors } from './cursor';
-import type { Given, Parameters } from '../request/parameters';
+import type { BodyCheck, QueryCheck } from '../request/validation';
 import type { Schema } from './schema';
 
 /** The groups of the published description. */
@@ -22,7 +22,7 @@ export const tags = {
 export type Tag = keyof typeof tags;
 
 /** A route is a declaration; everything that all routes share happens around it. */
-export interface Route<Body = unknown, Query extends Parameters = Parameters> {
+export interface Route<Body = unknown, Query = unknown> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
   /** The name of the method in a client library that is made from the published description. */
@@ -34,14 +34,14 @@ export interface Route<Body = unknown, Query extends Parameters = Parameters> {
   /** Left out: any valid API key. */
   readonly permission?: string;
   /** Left out: the route takes no parameters and ignores them. */
-  readonly parameters?: Query;
+  readonly query?: QueryCheck<Query>;
   /** Left out: the route takes no body and ignores one. */
   readonly body?: BodyCheck<Body>;
   /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
   readonly answer: GoodAnswer;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body, Given<Query>>, parts: RouteParts) => Promise<Answer>;
+  readonly handle: (asked: Asked<Body, Query>, parts: RouteParts) => Promise<Answer>;
 }
 
 export type GoodAnswer =
@@ -58,18 +58,8 @@ export type GoodAnswer =
     }
   | { readonly status: 204; readonly description: string };
 
-/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
-export interface BodyCheck<Body> {
-  (parsed: unknown): Body;
-  /** What it checks against. */
-  readonly schema: Schema;
-  /** For the published description. */
-  readonly example: unknown;
-}
-
-export const route = <Body = undefined, Query extends Parameters = Record<string, never>>(
-  declaration: Route<Body, Query>,
-): Route => declaration as unknown as Route;
+export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
+  declaration as unknown as Route;
 
 /** What a handler may use. */
 export interface RouteParts {
@@ -80,7 +70,7 @@ export interface RouteParts {
 }
 
 /** A request that has passed every check so far. */
-export interface Asked<Body, Query = Readonly<Record<string, unknown>>> {
+export interface Asked<Body, Query = unknown> {
   readonly tenantId: string;
   readonly application: HeldBy;
   readonly caller: Caller;

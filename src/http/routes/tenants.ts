@@ -9,7 +9,7 @@ import {
 } from '../../domain/tenant';
 import type { Command } from '../../ledger/ledger';
 import { findTenant } from '../../../projections/tenants';
-import { bodyCheck } from '../request/body-check';
+import { bodyCheck } from '../request/validation';
 import { ok, route, type Asked } from './route';
 import { meaning, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';

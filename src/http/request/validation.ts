@@ -1,0 +1,168 @@
+import Ajv, { type ErrorObject } from 'ajv';
+import { parseBorder } from '../../domain/moment';
+import { nameFault } from '../../domain/names';
+import { fault, type Fault } from '../../fault';
+import type { Schema } from '../routes/schema';
+
+/** Field name, as sent, to what is wrong with it. */
+type FieldErrors = Readonly<Record<string, readonly string[]>>;
+
+export const invalid = (errors: FieldErrors): Fault => {
+  const sentences = Object.entries(errors).flatMap(([field, texts]) =>
+    texts.map((text) => `${field} ${text}`),
+  );
+  return fault('validation_failed', `${sentences.join('; ')}.`, { errors });
+};
+
+/** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
+export const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
+
+/** The rules of names and dates are the domain's own. That the schemas are schemas is for the tests. */
+const ajv = new Ajv({ allErrors: true, strictTypes: false, meta: false, validateSchema: false });
+ajv.addKeyword({
+  keyword: 'aName',
+  type: 'string',
+  validate: (_: unknown, name: string) => nameFault(name) === undefined,
+});
+ajv.addFormat('date-time', (text: string) => readDate(text) !== undefined);
+
+const fieldOf = (error: ErrorObject): string => {
+  const path = error.instancePath.split('/').slice(1);
+  const { missingProperty, additionalProperty } = error.params as Record<string, string | undefined>;
+  const field = [...path, missingProperty ?? additionalProperty ?? []].flat().join('.');
+  return field === '' ? 'body' : field;
+};
+
+const withArticle = (type: string): string => {
+  if (type === 'null') return 'null';
+  return type === 'object' ? 'a JSON object' : `a ${type}`;
+};
+
+const valueAt = (root: unknown, path: string): unknown =>
+  path
+    .split('/')
+    .slice(1)
+    .reduce((value, key) => (value as Record<string, unknown>)[key], root);
+
+const textOf = (error: ErrorObject, root: unknown): string => {
+  switch (error.keyword) {
+    case 'required':
+      return 'is required';
+    case 'additionalProperties':
+      return 'is not known here';
+    case 'enum':
+      return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
+    case 'aName':
+      return nameFault(valueAt(root, error.instancePath) as string) ?? 'is not a name';
+    case 'type':
+      return `must be ${[error.params['type']].flat().map(withArticle).join(' or ')}`;
+    default:
+      return error.message ?? 'is wrong';
+  }
+};
+
+/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
+export interface BodyCheck<Body> {
+  (parsed: unknown): Body;
+  /** What it checks against. */
+  readonly schema: Schema;
+  /** For the published description. */
+  readonly example: unknown;
+}
+
+/** A check made from a JSON Schema, with errors that name the fields as they were sent. */
+export const bodyCheck = <Wire, Body>(
+  schema: Schema,
+  toBody: (wire: Wire) => Body,
+  example: Wire,
+): BodyCheck<Body> => {
+  const validate = ajv.compile<Wire>(schema);
+  const check = (parsed: unknown): Body => {
+    if (validate(parsed)) return toBody(parsed);
+    const errors: Record<string, string[]> = {};
+    for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
+    throw invalid(errors);
+  };
+  return Object.assign(check, { schema, example });
+};
+
+/** A query parameter: how it is described, checked and read, in one place. */
+export interface Parameter<T> {
+  readonly description: string;
+  /** As it is published. */
+  readonly schema: Schema;
+  /** What its text must fit; left out: `schema`. */
+  readonly textSchema?: Schema;
+  /** The error of a text that does not. */
+  readonly rule: string;
+  /** For the published description. */
+  readonly example: string | number;
+  /** An empty one counts as not given. */
+  readonly mayBeEmpty: boolean;
+  /** What it is when it is not given. */
+  readonly fallback: T;
+  readonly read: (text: string) => T;
+}
+
+export type Parameters = Readonly<Record<string, Parameter<unknown>>>;
+
+/** The values of parameters. */
+export type Given<P extends Parameters> = {
+  readonly [Name in keyof P]: P[Name] extends Parameter<infer T> ? T : never;
+};
+
+export const textParameter = (description: string, example: string): Parameter<string | undefined> => ({
+  description,
+  schema: { type: 'string' },
+  rule: 'must be text',
+  example,
+  mayBeEmpty: true,
+  fallback: undefined,
+  read: (text) => text,
+});
+
+/** Repeated parameters and `name[…]` are refused, also unknown ones, because they mean something elsewhere. */
+const parametersIn = (querystring: string): ReadonlyMap<string, string> => {
+  const query = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(querystring)) {
+    if (name.includes('[')) throw invalid({ [name]: ['must be a plain parameter without brackets'] });
+    if (query.has(name)) throw invalid({ [name]: ['must be given at most once'] });
+    query.set(name, value);
+  }
+  return query;
+};
+
+/** Reads a query string, or throws `validation_failed` that names every parameter that is wrong. */
+export interface QueryCheck<Query> {
+  (querystring: string): Query;
+  readonly parameters: Parameters;
+}
+
+/** Parameters that are not declared are ignored. */
+export const queryCheck = <P extends Parameters>(parameters: P): QueryCheck<Given<P>> => {
+  const all = Object.entries(parameters);
+  const properties = Object.fromEntries(
+    all.map(([name, { schema, textSchema = schema }]) => [name, textSchema]),
+  );
+  const validate = ajv.compile({ type: 'object', properties });
+  const check = (querystring: string): Given<P> => {
+    const query = parametersIn(querystring);
+    const given = all.filter(
+      ([name, { mayBeEmpty }]) => query.has(name) && !(mayBeEmpty && query.get(name) === ''),
+    );
+    const texts = Object.fromEntries(given.map(([name]) => [name, query.get(name) as string]));
+    if (!validate(texts)) {
+      const wrong = new Set(validate.errors?.map(fieldOf));
+      throw invalid(
+        Object.fromEntries([...wrong].map((name) => [name, [parameters[name]?.rule ?? 'is wrong']])),
+      );
+    }
+    return Object.fromEntries(
+      all.map(([name, { fallback, read }]) => [
+        name,
+        texts[name] === undefined ? fallback : read(texts[name]),
+      ]),
+    ) as Given<P>;
+  };
+  return Object.assign(check, { parameters });
+};
