@@ -1,4 +1,5 @@
 import type { Reader } from '../../projections/projector';
+import { turns, type Turns } from '../turns';
 import type { Generation } from './read-models';
 
 /** More than this is not remembered: then it begins anew. */
@@ -44,7 +45,8 @@ const forgetful = ({ get, find, countBefore }: Generation): Reader => ({ get, fi
 export interface RememberingReaders {
   /**
    * To be awaited when a question arrives, before a reader is asked for. What the reader then shows is not older than
-   * that, in whichever process it changed: all the questions that arrive in one turn of the event loop share one look.
+   * that, in whichever process it changed. Questions that go on in one turn of the event loop share one look; a turn is
+   * bounded in time, however many wait.
    */
   upToDate(): Promise<void>;
   reader(projection: string): Reader;
@@ -57,24 +59,17 @@ interface Known {
   readonly reader: Reader;
 }
 
-export const remembering = (readerOf: (projection: string) => Generation): RememberingReaders => {
+export const remembering = (
+  readerOf: (projection: string) => Generation,
+  taking: Turns = turns(),
+): RememberingReaders => {
   const known = new Map<string, Known>();
-  let turn = 0;
-  let next: Promise<void> | undefined;
-
-  const nextTurn = (): Promise<void> =>
-    new Promise((resolve) => {
-      setImmediate(() => {
-        turn += 1;
-        next = undefined;
-        resolve();
-      });
-    });
 
   return {
-    upToDate: () => (next ??= nextTurn()),
+    upToDate: taking.next,
     reader: (projection) => {
       const generation = readerOf(projection);
+      const turn = taking.count();
       const last = known.get(projection);
       if (last?.generation === generation && last.turn === turn) return last.reader;
       const version = generation.version?.();

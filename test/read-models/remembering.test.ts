@@ -2,6 +2,7 @@ import type { Collection, Document } from '../../projections/projector';
 import { fault } from '../../src/fault';
 import type { Checkpoint, Generation, ReadModels, Write } from '../../src/read-models/read-models';
 import { remembering } from '../../src/read-models/remembering';
+import { turns } from '../../src/turns';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
 
@@ -139,7 +140,7 @@ describe('readers that remember', () => {
         return here.generation.version?.() ?? 0;
       },
     };
-    const ask = asking(remembering(() => generation));
+    const ask = asking(remembering(() => generation, turns(Infinity)));
     const all = await Promise.all(Array.from({ length: 20 }, ask));
     expect(all).toEqual(Array.from({ length: 20 }, () => both('first')));
     expect([versions.looks, here.reads.count]).toEqual([1, 2]);

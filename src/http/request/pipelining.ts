@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { turns } from '../../turns';
 
 /**
  * The parser gets so many bytes at a time. Node would give it all that was read, up to 64 KiB, which may hold thousands
@@ -45,15 +46,19 @@ const parseInPieces = (socket: Socket, queue: Queue): void => {
 /**
  * Handles the requests of a connection one after the other: the next one begins when the answer before it is flushed. So
  * a client that sends ever more without reading costs one answer and a few requests. Those that still wait when their
- * connection is gone are never begun.
+ * connection is gone are never begun. And however many connections ask at once, no turn of the event loop begins more
+ * requests than it has time for.
  */
 export const inSequence = (server: Server, handle: RequestListener): RequestListener => {
   const queues = new WeakMap<Socket, Queue>();
+  const { take } = turns();
 
   const begin = ({ request, response }: Pending, queue: Queue): void => {
     queue.busy = true;
     response.on('close', queue.done); // it comes once
-    handle(request, response);
+    take(() => {
+      if (!request.socket.destroyed) handle(request, response);
+    });
   };
 
   const queueOf = (socket: Socket): Queue => {
