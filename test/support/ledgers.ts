@@ -136,9 +136,14 @@ export const makeCustomer = async (
 };
 
 /** Makes a customer's history longer, as another process would: number n was asked for with the key `key-n`. */
-export const fillStream = async (log: EventLog, customer: Customer, count: number): Promise<void> => {
+export const fillStream = async (
+  log: EventLog,
+  customer: Pick<Customer, 'tenantId' | 'applicationId'>,
+  count: number,
+  names = streams,
+): Promise<void> => {
   const { tenantId, applicationId } = customer;
-  const stream = streams.tenant(tenantId);
+  const stream = names.tenant(tenantId);
   let revision = (await eventsOf(log.readStream(stream))).length - 1;
   const filling = Array.from({ length: count }, (_, n) => {
     const settings = { fingerprintTokens: false, deduplicateTokens: n % 2 === 0 };
@@ -151,9 +156,14 @@ export const fillStream = async (log: EventLog, customer: Customer, count: numbe
 };
 
 /** Gives a customer's Application many more keys, as another process would. */
-export const addKeys = async (log: EventLog, customer: Customer, count: number): Promise<void> => {
+export const addKeys = async (
+  log: EventLog,
+  customer: Pick<Customer, 'tenantId' | 'applicationId'>,
+  count: number,
+  names = streams,
+): Promise<void> => {
   const { tenantId, applicationId } = customer;
-  const stream = streams.tenant(tenantId);
+  const stream = names.tenant(tenantId);
   let revision = (await eventsOf(log.readStream(stream))).length - 1;
   for (let from = 0; from < count; from += 1_000) {
     const some = Array.from({ length: Math.min(1_000, count - from) }, () => {
