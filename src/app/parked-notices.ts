@@ -2,7 +2,10 @@ import type { Logger } from 'pino';
 import type { Fault } from '../fault';
 import type { Blocked, ParkedReport } from '../projecting/parking';
 
-/** Says in the log which tenants are parked or cannot be decided on, and which are so no more: once for each event. */
+/**
+ * Logs which tenants are parked or cannot be decided on: one warning for each event, however many projections it parks
+ * its tenant in, and a line when they are free again.
+ */
 export interface ParkedNotices {
   /** Who is parked in a projection now. */
   parked(report: ParkedReport): void;
@@ -11,7 +14,7 @@ export interface ParkedNotices {
   close(): void;
 }
 
-/** A bad event parks its tenant in several projections, one after the other: that is said in one line. */
+/** A bad event parks its tenant in several projections, one after the other: that is one line. */
 const SETTLE_MS = 1_000;
 
 /** More than this are summed up. */
@@ -20,8 +23,20 @@ const MOST_LINES = 10;
 const DECISIONS = 'decisions';
 const SHOWN_BY = { parked: 'tenant-ledger projections parked', unreadable: 'tenant-ledger status' };
 
-interface Notice extends Blocked {
+type Log = Pick<Logger, 'info' | 'warn'>;
+
+/** Who is blocked at one place, a projection or the decisions, by tenant. */
+type BlockedTenants = ReadonlyMap<string, Blocked>;
+
+interface Notice {
+  readonly what: Blocked;
   readonly places: Set<string>;
+}
+
+/** What has changed since the last lines were logged. */
+interface News {
+  readonly blocked: Map<string, Notice>;
+  readonly freed: Map<string, Set<string>>;
 }
 
 const keyOf = ({ tenant_id, event_id, reason }: Blocked): string => `${tenant_id} ${event_id} ${reason}`;
@@ -32,86 +47,98 @@ const blockedBy = ({ more }: Fault): Blocked => ({
   reason: String(more['reason']),
 });
 
-export const parkedNotices = (logger: Pick<Logger, 'info' | 'warn'>): ParkedNotices => {
-  /** What was last seen at each place, a projection or the decisions, by tenant. */
-  const known = new Map<string, ReadonlyMap<string, Blocked>>();
-  const blocked = new Map<string, Notice>();
-  const freed = new Map<string, Set<string>>();
-  let flushing: NodeJS.Timeout | undefined;
+const projectionsAmong = (places: ReadonlySet<string>): readonly string[] =>
+  [...places].filter((place) => place !== DECISIONS);
+
+/** A worker that is behind comes to an event late: that it is parked there, too, is no second warning. */
+const logBlocked = (logger: Log, { what, places }: Notice, isAnnounced: boolean): void => {
+  const projections = projectionsAmong(places);
+  if (projections.length > 0 && isAnnounced)
+    logger.info({ ...what, projections }, 'A parked tenant is parked in more projections.');
+  else if (projections.length > 0)
+    logger.warn(
+      { ...what, projections },
+      `A tenant is parked: its read models wait at this event. ${SHOWN_BY.parked} shows it.`,
+    );
+  if (places.has(DECISIONS))
+    logger.warn(
+      what,
+      `Nothing can be decided about a tenant: its history cannot be read. ${SHOWN_BY.unreadable} shows it.`,
+    );
+};
+
+const logFreed = (logger: Log, tenant_id: string, places: ReadonlySet<string>): void => {
+  const projections = projectionsAmong(places);
+  if (projections.length > 0) logger.info({ tenant_id, projections }, 'A tenant is parked no more.');
+  if (places.has(DECISIONS)) logger.info({ tenant_id }, 'A tenant can be decided about again.');
+};
+
+const logNews = (logger: Log, { blocked, freed }: News, isAnnounced: (notice: Notice) => boolean): void => {
+  const notices = [...blocked.values()];
+  if (notices.length > MOST_LINES) {
+    const tenants = new Set(notices.map(({ what }) => what.tenant_id)).size;
+    const places = [...new Set(notices.flatMap((notice) => [...notice.places]))];
+    logger.warn({ tenants, places }, `Many tenants are parked. ${SHOWN_BY.parked} lists them.`);
+  } else for (const notice of notices) logBlocked(logger, notice, isAnnounced(notice));
+  if (freed.size > MOST_LINES) logger.info({ tenants: freed.size }, 'Many tenants are parked no more.');
+  else for (const [tenantId, places] of freed) logFreed(logger, tenantId, places);
+};
+
+const noteBlocked = ({ blocked, freed }: News, place: string, what: Blocked): void => {
+  const notice = blocked.get(keyOf(what)) ?? { what, places: new Set() };
+  notice.places.add(place);
+  blocked.set(keyOf(what), notice);
+  freed.get(what.tenant_id)?.delete(place);
+};
+
+/** What was not even logged yet need not be taken back. */
+const noteFreed = ({ blocked, freed }: News, place: string, what: Blocked): void => {
+  const notice = blocked.get(keyOf(what));
+  if (notice?.places.delete(place) !== true) {
+    freed.set(what.tenant_id, (freed.get(what.tenant_id) ?? new Set()).add(place));
+    return;
+  }
+  if (notice.places.size === 0) blocked.delete(keyOf(what));
+};
+
+/** Where a list was cut, those after its last tenant are taken to be as they were. */
+const blockedNow = (before: BlockedTenants, list: readonly Blocked[], isCut: boolean): BlockedTenants => {
+  const now = new Map(list.map((one) => [one.tenant_id, one]));
+  const last = list.at(-1)?.tenant_id ?? '';
+  if (isCut) for (const [tenantId, one] of before) if (tenantId > last) now.set(tenantId, one);
+  return now;
+};
+
+export const parkedNotices = (logger: Log): ParkedNotices => {
+  const known = new Map<string, BlockedTenants>();
+  const news: News = { blocked: new Map(), freed: new Map() };
+  let logging: NodeJS.Timeout | undefined;
   let watching: NodeJS.Timeout | undefined;
 
-  const sayBlocked = ({ places, ...what }: Notice): void => {
-    const projections = [...places].filter((place) => place !== DECISIONS);
-    if (projections.length > 0)
-      logger.warn(
-        { ...what, projections },
-        `A tenant is parked: its read models wait at this event. ${SHOWN_BY.parked} shows it.`,
-      );
-    if (places.has(DECISIONS))
-      logger.warn(
-        what,
-        `Nothing can be decided about a tenant: its history cannot be read. ${SHOWN_BY.unreadable} shows it.`,
-      );
+  /** There is a place where it was seen before the news. */
+  const isAnnounced = ({ what, places }: Notice): boolean =>
+    [...known].some(([place, tenants]) => {
+      const one = tenants.get(what.tenant_id);
+      return place !== DECISIONS && !places.has(place) && one !== undefined && keyOf(one) === keyOf(what);
+    });
+
+  const logNow = (): void => {
+    logging = undefined;
+    logNews(logger, news, isAnnounced);
+    news.blocked.clear();
+    news.freed.clear();
   };
 
-  const sayFreed = (tenant_id: string, places: ReadonlySet<string>): void => {
-    const projections = [...places].filter((place) => place !== DECISIONS);
-    if (projections.length > 0) logger.info({ tenant_id, projections }, 'A tenant is parked no more.');
-    if (places.has(DECISIONS)) logger.info({ tenant_id }, 'A tenant can be decided about again.');
-  };
-
-  const sayAll = (): void => {
-    if (blocked.size > MOST_LINES) {
-      const tenants = new Set(Array.from(blocked.values(), ({ tenant_id }) => tenant_id)).size;
-      const places = [...new Set(Array.from(blocked.values(), (notice) => [...notice.places]).flat())];
-      logger.warn({ tenants, places }, `Many tenants are parked. ${SHOWN_BY.parked} lists them.`);
-    } else for (const notice of blocked.values()) sayBlocked(notice);
-    if (freed.size > MOST_LINES) logger.info({ tenants: freed.size }, 'Many tenants are parked no more.');
-    else for (const [tenantId, places] of freed) sayFreed(tenantId, places);
-  };
-
-  const flush = (): void => {
-    flushing = undefined;
-    sayAll();
-    blocked.clear();
-    freed.clear();
-  };
-
-  const flushSoon = (): void => {
-    flushing ??= setTimeout(flush, SETTLE_MS).unref();
-  };
-
-  const nowBlocked = (place: string, one: Blocked): void => {
-    const notice = blocked.get(keyOf(one)) ?? { ...one, places: new Set() };
-    notice.places.add(place);
-    blocked.set(keyOf(one), notice);
-    freed.get(one.tenant_id)?.delete(place);
-    flushSoon();
-  };
-
-  /** What was not even said yet need not be taken back. */
-  const nowFreed = (place: string, one: Blocked): void => {
-    const notice = blocked.get(keyOf(one));
-    if (notice?.places.delete(place) === true) {
-      if (notice.places.size === 0) blocked.delete(keyOf(one));
-      return;
-    }
-    freed.set(one.tenant_id, (freed.get(one.tenant_id) ?? new Set()).add(place));
-    flushSoon();
-  };
-
-  /** Where a list was cut, those after its last tenant are taken to be as they were. */
   const look = (place: string, list: readonly Blocked[], isCut = false): void => {
     const before = known.get(place) ?? new Map<string, Blocked>();
-    const now = new Map(list.map((one) => [one.tenant_id, one]));
-    const last = isCut ? (list.at(-1)?.tenant_id ?? '') : undefined;
-    if (last !== undefined) for (const [tenantId, one] of before) if (tenantId > last) now.set(tenantId, one);
+    const now = blockedNow(before, list, isCut);
     known.set(place, now);
-    for (const [tenantId, one] of before) if (!now.has(tenantId)) nowFreed(place, one);
+    for (const [tenantId, one] of before) if (!now.has(tenantId)) noteFreed(news, place, one);
     for (const [tenantId, one] of now) {
       const was = before.get(tenantId);
-      if (was === undefined || keyOf(was) !== keyOf(one)) nowBlocked(place, one);
+      if (was === undefined || keyOf(was) !== keyOf(one)) noteBlocked(news, place, one);
     }
+    if (news.blocked.size + news.freed.size > 0) logging ??= setTimeout(logNow, SETTLE_MS).unref();
   };
 
   return {
@@ -121,8 +148,8 @@ export const parkedNotices = (logger: Pick<Logger, 'info' | 'warn'>): ParkedNoti
     },
     close: () => {
       clearInterval(watching);
-      clearTimeout(flushing);
-      flush();
+      clearTimeout(logging);
+      logNow();
     },
   };
 };

@@ -47,6 +47,21 @@ describe('the notices about parked tenants', () => {
     expect(said()).toEqual([]);
   });
 
+  it('warn once, however late another worker comes to the same event', () => {
+    const { parked, said } = heard();
+    parked('tenants', blocked('one'));
+    expect(said()).toEqual([['warn', { ...blocked('one'), projections: ['tenants'] }, PARKED]]);
+    parked('logs', blocked('one'));
+    parked('usage', blocked('one'));
+    expect(said()).toEqual([
+      [
+        'info',
+        { ...blocked('one'), projections: ['logs', 'usage'] },
+        'A parked tenant is parked in more projections.',
+      ],
+    ]);
+  });
+
   it('say it again for another event and for another reason', () => {
     const { parked, said } = heard();
     parked('logs', blocked('one'));
