@@ -36,15 +36,12 @@ afterEach(async () => {
 });
 
 const folder = freshFolder();
-let here: App;
-let elsewhere: App;
+let processes: readonly [App, App];
 beforeAll(async () => {
-  here = await openAppIn(folder);
-  elsewhere = await openAppIn(folder);
+  processes = [await openAppIn(folder), await openAppIn(folder)];
 });
 afterAll(async () => {
-  await here.close();
-  await elsewhere.close();
+  for (const app of processes) await app.close();
 });
 
 type Standing = { readonly status: 'good' } & Identity;
@@ -82,6 +79,7 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 
 /** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
 const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
+  const [here, elsewhere] = processes;
   let reads = { heads: 0, streams: 0 };
   let live: Generation | undefined;
   const outer = wish.around?.(here.log) ?? here.log;

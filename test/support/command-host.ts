@@ -58,7 +58,7 @@ const run = async ({ args, env }: HostedCommand): Promise<void> => {
   const idle = process.getActiveResourcesInfo().length;
   process.exitCode = undefined;
   await main([process.execPath, 'tenant-ledger', ...args]);
-  const code = Number(process.exitCode ?? 0);
+  const code = process.exitCode ?? 0;
   await whenIdle(idle);
   for (const each of forget) each();
   process.exitCode = undefined;
