@@ -2,8 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
 import type { Configuration } from '../configuration';
 import { codeOf, messageOf } from '../fault';
+import { consumer } from '../projecting/consumer';
 import { openLiveGenerations } from '../projecting/live-generations';
-import { sharedPages } from '../projecting/pages';
 import { rebuildTogether, type ReplayParts } from '../projecting/rebuild';
 import { verify, type Verified } from '../projecting/verify';
 import { programVersion } from '../version';
@@ -33,7 +33,7 @@ const verifyTogether = async (
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
-  const replay = { ...parts, pages: sharedPages(parts.log, parts.streams) };
+  const replay = { ...parts, consumer: consumer(parts.log, parts.streams) };
   const place = await openScratch(configuration);
   const verifying = live.map((one) =>
     verify(replay, place.readModels, one, {

@@ -3,31 +3,30 @@ import type { Recorded } from '../domain/events';
 import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
-import type { FedBatch, FedEvent } from './pages';
-import type { ParkedTenant } from './parking';
+import type { Batch, BatchEvent } from './consumer';
+import { documentCache, write, type DocumentCache, type Slot } from './document-cache';
+import type { ParkedTenant, SetAside } from './parking';
 import type { StreamDocument } from './stream-revisions';
-import { workspace, write, type Slot, type Workspace } from './workspace';
 
 /** Its only key: a tenant is parked once in a projection. */
 const PARKED_KEY = 'tenant';
 
-/** What a fold needs to know about its surroundings; it has no clock of its own. */
-export interface FoldContext {
-  readonly now: string;
+/** What a fold needs to know of its run. */
+export interface Folding {
+  readonly projector: Projector;
+  /** The version of the program that folds. */
   readonly program: string;
-  /** Is this event to be passed over in this projection? */
-  readonly isSetAside: (eventId: string) => boolean;
-  /** Is it to be applied in this projection although events before it are missing? */
-  readonly isGapAccepted: (eventId: string) => boolean;
+  readonly now: () => string;
+  readonly setAside: SetAside;
 }
 
 interface Step {
-  readonly fed: FedEvent;
+  readonly entry: BatchEvent;
   readonly tenantId: string;
   /** The position just before it: where the tenant would go on if it were parked here. */
   readonly after: string | undefined;
   readonly parking: Slot;
-  /** How far its stream is in. */
+  /** How much of its stream has been taken. */
   readonly progress: Slot;
   readonly work: Work;
 }
@@ -49,9 +48,9 @@ export const parkedKey = (tenantId: string): DocumentKey => ({
 
 type AnyReducer = (event: Recorded) => readonly Change[];
 
-const workOf = (projector: Projector, event: Recorded, space: Workspace): Work => {
+const workOf = (projector: Projector, event: Recorded, cache: DocumentCache): Work => {
   const reducer = projector.on[event.type] as AnyReducer | undefined;
-  const slotOf = ({ collection, key }: Reference): Slot => space.slot(event.tenantId, collection, key);
+  const slotOf = ({ collection, key }: Reference): Slot => cache.slot(event.tenantId, collection, key);
   try {
     const changes = reducer === undefined ? [] : reducer(event);
     return { changes, slots: changes.map(({ touches }) => touches.map(slotOf)) };
@@ -62,32 +61,32 @@ const workOf = (projector: Projector, event: Recorded, space: Workspace): Work =
 
 const stepOf = (
   projector: Projector,
-  fed: FedEvent,
+  entry: BatchEvent,
   after: string | undefined,
-  space: Workspace,
+  cache: DocumentCache,
 ): Step | undefined => {
-  if (fed.owner === undefined || !projector.streams.includes(fed.owner.kind)) return undefined;
-  const { decoded } = fed;
+  if (entry.owner === undefined || !projector.streams.includes(entry.owner.kind)) return undefined;
+  const { decoded } = entry;
   if (decoded.status === 'foreign') return undefined;
   const tenantId = decoded.status === 'bad' ? decoded.tenantId : decoded.event.tenantId;
-  const parking = space.slot(tenantId, PARKED, PARKED_KEY);
-  const work = decoded.status === 'bad' ? badWork(decoded.reason) : workOf(projector, decoded.event, space);
-  const progress = space.slot(tenantId, STREAMS, fed.owner.kind);
-  return { fed, tenantId, after, parking, progress, work };
+  const parking = cache.slot(tenantId, PARKED, PARKED_KEY);
+  const work = decoded.status === 'bad' ? badWork(decoded.reason) : workOf(projector, decoded.event, cache);
+  const progress = cache.slot(tenantId, STREAMS, entry.owner.kind);
+  return { entry, tenantId, after, parking, progress, work };
 };
 
 const stepsOf = (
   projector: Projector,
-  batch: FedBatch,
+  batch: Batch,
   after: string | undefined,
-  space: Workspace,
+  cache: DocumentCache,
 ): readonly Step[] => {
   const steps: Step[] = [];
   let before = after;
-  for (const fed of batch) {
-    const step = stepOf(projector, fed, before, space);
+  for (const entry of batch) {
+    const step = stepOf(projector, entry, before, cache);
     if (step !== undefined) steps.push(step);
-    before = fed.logged.position;
+    before = entry.logged.position;
   }
   return steps;
 };
@@ -115,9 +114,9 @@ const apply = ({ changes, slots }: Work): void => {
 };
 
 const park = (
-  { fed: { logged }, tenantId, after, parking }: Step,
+  { entry: { logged }, tenantId, after, parking }: Step,
   why: Pick<ParkedTenant, 'cause' | 'reason'>,
-  context: FoldContext,
+  run: Folding,
 ): void => {
   const parked: ParkedTenant = {
     tenant_id: tenantId,
@@ -127,51 +126,50 @@ const park = (
     recorded_at: logged.recordedAt,
     ...(after === undefined ? {} : { after }),
     ...why,
-    since: context.now,
-    program: context.program,
+    since: run.now(),
+    program: run.program,
   };
   write(parking, { ...parked });
 };
 
 /** What is missing before an event, unless the operator has accepted that. */
-const gapAt = ({ fed: { logged }, progress }: Step, context: FoldContext): string | undefined => {
+const gapAt = ({ entry: { logged }, progress }: Step, run: Folding): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
-  return gap === undefined || context.isGapAccepted(logged.id) ? undefined : gap;
+  return gap === undefined || run.setAside.gapBefore(run.projector.name, logged.id) ? undefined : gap;
 };
 
-/** An event that is set aside is passed over, and is in as well: its stream goes on after it. */
-const take = (step: Step, context: FoldContext): void => {
-  const { id, revision } = step.fed.logged;
-  const gap = gapAt(step, context);
-  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, context);
+/** An event that is set aside is passed over and still counts as taken: its stream goes on after it. */
+const take = (step: Step, run: Folding): void => {
+  const { id, revision } = step.entry.logged;
+  const gap = gapAt(step, run);
+  if (gap !== undefined) return park(step, { cause: 'missing_events', reason: gap }, run);
   try {
-    if (!context.isSetAside(id)) {
+    if (!run.setAside.event(run.projector.name, id)) {
       if (step.work.bad !== undefined) throw new Error(step.work.bad);
       apply(step.work);
     }
     write(step.progress, { revision });
   } catch (error) {
-    park(step, { cause: 'bad_event', reason: messageOf(error) }, context);
+    park(step, { cause: 'bad_event', reason: messageOf(error) }, run);
   }
 };
 
 /**
- * What a batch does to the documents of the workspace. A tenant that is parked, or that is parked by an event of
+ * What a batch does to the documents of the cache. A tenant that is parked, or that is parked by an event of
  * this batch, waits: its later events are not applied.
  */
 export const foldBatch = async (
-  projector: Projector,
-  space: Workspace,
-  batch: FedBatch,
+  run: Folding,
+  cache: DocumentCache,
+  batch: Batch,
   after: string | undefined,
-  context: FoldContext,
 ): Promise<readonly Write[]> => {
-  space.begin();
-  const steps = stepsOf(projector, batch, after, space);
-  await space.load();
-  for (const step of steps) if (step.parking.document === undefined) take(step, context);
-  return space.writes();
+  cache.begin();
+  const steps = stepsOf(run.projector, batch, after, cache);
+  await cache.load();
+  for (const step of steps) if (step.parking.document === undefined) take(step, run);
+  return cache.writes();
 };
 
 /** What became of a parked tenant that was tried again: it still has more waiting, is parked again, or is free. */
@@ -186,25 +184,23 @@ export interface Retried {
  * more it stays parked, further on; `last` says that there is no more.
  */
 export const foldWaiting = async (
-  projector: Projector,
-  generation: Generation,
+  run: Folding & { readonly generation: Generation },
   tenant: ParkedTenant,
-  batch: FedBatch,
+  batch: Batch,
   last: boolean,
-  context: FoldContext,
 ): Promise<Retried> => {
-  const space = workspace(generation);
-  space.begin();
-  const parking = space.slot(tenant.tenant_id, PARKED, PARKED_KEY);
-  const steps = stepsOf(projector, batch, tenant.after, space);
-  await space.load();
+  const cache = documentCache(run.generation);
+  cache.begin();
+  const parking = cache.slot(tenant.tenant_id, PARKED, PARKED_KEY);
+  const steps = stepsOf(run.projector, batch, tenant.after, cache);
+  await cache.load();
   parking.document = undefined;
-  const stillSince = { ...context, now: tenant.since };
+  const stillSince = { ...run, now: () => tenant.since };
   for (const step of steps) if (parking.document === undefined) take(step, stillSince);
   const again = parking.document as ParkedTenant | undefined;
-  if (again !== undefined) return { writes: space.writes(), tenant: again, outcome: 'parked' };
+  if (again !== undefined) return { writes: cache.writes(), tenant: again, outcome: 'parked' };
   const reached = batch.at(-1)?.logged.position ?? tenant.after;
   const further = { ...tenant, ...(reached === undefined ? {} : { after: reached }) };
   write(parking, last ? undefined : { ...further });
-  return { writes: space.writes(), tenant: further, outcome: last ? 'free' : 'more' };
+  return { writes: cache.writes(), tenant: further, outcome: last ? 'free' : 'more' };
 };

@@ -6,10 +6,10 @@ import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/eve
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
 import { generationName, PARKED, type Generation, type Scanned } from '../read-models/read-models';
+import { batchOf } from './consumer';
 import { foldWaiting, parkedKey, type Retried } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
-import { fedBatch } from './pages';
-import { foldContextOf, type ProjectionRun } from './projection-run';
+import type { ProjectionRun } from './projection-run';
 
 /** Why a tenant waits in one projection, and from where it goes on. */
 export interface ParkedTenant {
@@ -66,7 +66,7 @@ export const firstParked = async (
 async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Position) {
   for await (const batch of run.log.readTenant(tenant.tenant_id, { after: tenant.after })) {
     const due = batch.filter((event) => event.position <= upTo);
-    yield { batch: fedBatch(due, run.streams), last: due.length < batch.length };
+    yield { batch: batchOf(due, run.streams), last: due.length < batch.length };
     if (due.length < batch.length) return;
   }
   yield { batch: [], last: true };
@@ -83,7 +83,7 @@ const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried[
   let { n } = control;
   let tenant = parked as unknown as ParkedTenant;
   for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
-    const retried = await foldWaiting(run.projector, run.generation, tenant, batch, last, foldContextOf(run));
+    const retried = await foldWaiting(run, tenant, batch, last);
     if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
     if (retried.outcome !== 'more') {
       run.parkedChanged?.();

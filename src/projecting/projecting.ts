@@ -5,15 +5,13 @@ import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
 import { generationName, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
 import { together } from '../together';
-import { liveFeed } from './feed';
+import { consumer } from './consumer';
 import { findParked, parkedReports, retryDue, type ParkedReport } from './parking';
 import { projectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress } from './progress';
-import { sharedPages } from './pages';
-import { project, type ProjectionRun } from './projection-run';
+import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type AskedFor } from './projection-runs';
-import { runInto } from './run-into';
 import { openTracks } from './tracks';
 
 export interface Projecting {
@@ -68,9 +66,6 @@ const RENEW_MS = 250;
 /** A switch is noticed so soon: writes wait until what was switched to is projected. */
 const LOOK_MS = 100;
 
-/** Under a flood of events what is projected is shown a few times a second. */
-const SHOW_MS = 150;
-
 const among = (all: readonly LiveGeneration[], names: ReadonlySet<string>): readonly LiveGeneration[] =>
   all.filter(({ projector }) => names.has(projector.name));
 
@@ -99,7 +94,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       steps.moved(name, position);
       parts.onMoved?.(name, position);
     };
-    const run = await runInto(parts, projector, generation, moved, SHOW_MS);
+    const run = await runInto(parts, projector, generation, moved);
     return { ...run, parkedChanged: () => reports.changed(name) };
   };
 
@@ -121,10 +116,10 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
 
   /** While this process may project anything: every generation of that has its run. */
   const leaseTerm = async (): Promise<void> => {
-    const feed = liveFeed(log, streams, (error) =>
-      onTrouble('The live feed broke and is tried again.', error),
+    const events = consumer(log, streams, (error) =>
+      onTrouble('The event log cannot be followed and is tried again.', error),
     );
-    const runs = projectionRuns({ runOf, feed, onTrouble });
+    const runs = projectionRuns({ runOf, consumer: events, onTrouble });
     reports.begin();
     try {
       let known = await readModels.asked(RETRY);
@@ -138,7 +133,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       }
     } finally {
       await runs.stop();
-      await feed.close();
+      await events.close();
     }
   };
 
@@ -168,7 +163,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   ): Promise<void> => {
     const renewing = setInterval(() => void leases.hold(), RENEW_MS);
     try {
-      const events = sharedPages(log, streams).upTo(position);
+      const events = consumer(log, streams).upTo(position);
       const fill = async (one: LiveGeneration): Promise<void> => {
         const run = await runOf(one);
         const moved = (done: Position): void => {

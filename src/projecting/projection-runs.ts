@@ -1,6 +1,6 @@
 import { pause } from '../clock';
 import { generationName } from '../read-models/read-models';
-import type { Feed } from './feed';
+import type { Consumer } from './consumer';
 import type { LiveGeneration } from './live-generations';
 import { retryDue } from './parking';
 import { project, type ProjectionRun } from './projection-run';
@@ -27,10 +27,10 @@ const RETRY_MS = 500;
 
 export const projectionRuns = (parts: {
   readonly runOf: (one: LiveGeneration) => Promise<ProjectionRun>;
-  readonly feed: Feed;
+  readonly consumer: Consumer;
   readonly onTrouble: (what: string, error: unknown) => void;
 }): ProjectionRuns => {
-  const { runOf, feed, onTrouble } = parts;
+  const { runOf, consumer, onTrouble } = parts;
   const running = new Map<string, Running>();
 
   /** Projects one generation until it is told to stop, through whatever goes wrong. */
@@ -45,7 +45,7 @@ export const projectionRuns = (parts: {
         const run = await runOf(one);
         await retryDue(run, asked);
         asked = undefined;
-        await project(run, feed.from, signal);
+        await project(run, consumer.follow, signal);
       } catch (error) {
         onTrouble(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
         await pause(RETRY_MS, signal);

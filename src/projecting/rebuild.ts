@@ -8,15 +8,14 @@ import {
   type GenerationId,
   type ReadModels,
 } from '../read-models/read-models';
+import { barrier } from './barrier';
 import { compare, type Comparison } from './compare';
+import { consumer, type Consumer } from './consumer';
 import { leaseOn, rebuildLease } from './lease';
 import { matchesLog } from './live-generations';
-import { meeting } from './meeting';
-import { sharedPages, type Pages } from './pages';
 import { parkedTenants, retryDue } from './parking';
-import { project } from './projection-run';
+import { project, runInto } from './projection-run';
 import { leftByRebuild } from './rebuild-plan';
-import { runInto } from './run-into';
 
 export interface ReplayParts {
   readonly log: EventLog;
@@ -25,7 +24,7 @@ export interface ReplayParts {
   readonly program: string;
   readonly onTrouble: (what: string, error: unknown) => void;
   /** Shared by those who replay at the same time, so that the log is read once. */
-  readonly pages?: Pages;
+  readonly consumer?: Consumer;
   /** Indexes keep the thread that writes for long: those that are rebuilt together wait for each other around them. */
   readonly allFilled?: () => Promise<void>;
   readonly allIndexed?: () => Promise<void>;
@@ -96,7 +95,7 @@ export const rebuild = async (
   projector: Projector,
   options: RebuildOptions,
 ): Promise<Rebuilt> => {
-  const { log, readModels, pages = sharedPages(log, parts.streams) } = parts;
+  const { log, readModels, consumer: events = consumer(log, parts.streams) } = parts;
   const { name, version, collections } = projector;
   const lease = leaseOn(readModels, rebuildLease(name), parts.onTrouble, LEASE_MS);
   let note = '';
@@ -137,14 +136,14 @@ export const rebuild = async (
       };
       const run = await runInto(parts, projector, generation, moved);
       await retryDue(run);
-      await project(run, pages.upTo(head.position));
+      await project(run, events.upTo(head.position));
     }
   };
 
   const follow =
-    (generation: Generation, showWithinMs?: number) =>
+    (generation: Generation) =>
     async (position: Position): Promise<void> =>
-      project(await runInto(parts, projector, generation, undefined, showWithinMs), pages.upTo(position));
+      project(await runInto(parts, projector, generation), events.upTo(position));
 
   /** A new version is pointed at before anybody has filled it: there is nothing to compare with or to go back to. */
   const filledLive = async (number: number | undefined): Promise<Generation | undefined> => {
@@ -157,8 +156,7 @@ export const rebuild = async (
   const compared = async (generation: Generation, live: Generation): Promise<Comparison> => {
     tell({ step: 'comparing' });
     const { to } = await generation.control();
-    // Nothing is put off in the live one: another process writes to it.
-    if (to !== undefined) await follow(live, 0)(to.position);
+    if (to !== undefined) await follow(live)(to.position);
     return compare(projector, live, generation, {
       follow: follow(generation),
       onDifference: () => undefined,
@@ -220,13 +218,13 @@ export const rebuildTogether = (
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
-  const pages = sharedPages(parts.log, parts.streams);
-  const [filled, indexed] = [meeting(projectors.length), meeting(projectors.length)];
+  const shared = { ...parts, consumer: consumer(parts.log, parts.streams) };
+  const [filled, indexed] = [barrier(projectors.length), barrier(projectors.length)];
   const one = async (projector: Projector): Promise<Rebuilt> => {
     const [allFilled, allIndexed] = [filled(), indexed()];
     try {
-      const shared = { ...parts, pages, allFilled: allFilled.come, allIndexed: allIndexed.come };
-      return await rebuild(shared, projector, optionsFor(projector));
+      const mine = { ...shared, allFilled: allFilled.arrive, allIndexed: allIndexed.arrive };
+      return await rebuild(mine, projector, optionsFor(projector));
     } finally {
       allFilled.leave();
       allIndexed.leave();

@@ -1,11 +1,10 @@
 import type { ReadModels } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
+import { batchOf, consumer, type Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
-import { fedBatch, sharedPages, type FedBatch } from './pages';
 import { parkedTenants, retryDue } from './parking';
-import { project } from './projection-run';
+import { project, runInto } from './projection-run';
 import type { ReplayParts } from './rebuild';
-import { runInto } from './run-into';
 
 export interface VerifyOptions {
   readonly tenantId?: string;
@@ -28,13 +27,13 @@ export interface Gap {
 }
 
 /** Up to a position: the whole log, or one tenant's events only. */
-const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string) => {
-  const { log, streams, pages = sharedPages(log, streams) } = parts;
-  if (tenantId === undefined) return pages.upTo(last);
-  return async function* (after: string | undefined): AsyncGenerator<FedBatch> {
+const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string): Batches => {
+  const { log, streams, consumer: events = consumer(log, streams) } = parts;
+  if (tenantId === undefined) return events.upTo(last);
+  return async function* (after) {
     for await (const batch of log.readTenant(tenantId, { after })) {
       const due = batch.filter((event) => event.position <= last);
-      if (due.length > 0) yield fedBatch(due, streams);
+      if (due.length > 0) yield batchOf(due, streams);
       if (due.length < batch.length) return;
     }
   };

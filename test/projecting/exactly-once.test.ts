@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import type { Position } from '../../src/event-log/event-log';
-import { fedBatch, type FedBatch } from '../../src/projecting/pages';
+import { batchOf, type Batch } from '../../src/projecting/consumer';
 import { type ParkedTenant, parkedTenants, retryDue } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
@@ -125,11 +125,11 @@ const shaky = (generation: Generation, random: Random): Generation => {
 
 /** The log's events after a position, cut at random. */
 const cutAtRandom = (log: TestLog, random: Random) =>
-  async function* (after: Position | undefined): AsyncGenerator<FedBatch> {
+  async function* (after: Position | undefined): AsyncGenerator<Batch> {
     for await (const batch of log.readAll({ after }))
       for (let from = 0; from < batch.length;) {
         const to = from + 1 + Math.floor(random() * 7);
-        yield fedBatch(batch.slice(from, to), streams);
+        yield batchOf(batch.slice(from, to), streams);
         from = to;
       }
   };
@@ -250,7 +250,7 @@ describe('projecting', () => {
     const generation = await readModels.open(ID, projector.collections, 'log');
     const run = runOf(projector, generation, log);
     const all = async function* (after: Position | undefined) {
-      for await (const batch of log.readAll({ after })) yield fedBatch(batch, streams);
+      for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
     };
     const expectPlain = async () =>
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(history));

@@ -4,9 +4,9 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
 import { type ParkedTenant, parkedTenants, retryDue, setAside } from '../../src/projecting/parking';
-import { fedBatch } from '../../src/projecting/pages';
+import { batchOf } from '../../src/projecting/consumer';
 import { project } from '../../src/projecting/projection-run';
-import { runInto } from '../../src/projecting/run-into';
+import { runInto } from '../../src/projecting/projection-run';
 import { lastRevision } from '../../src/projecting/stream-revisions';
 import { verify } from '../../src/projecting/verify';
 import type { Generation } from '../../src/read-models/read-models';
@@ -251,7 +251,7 @@ describe('a gap in a stream', () => {
         });
         const inPieces = async function* (after: string | undefined) {
           for await (const batch of world.log.readAll({ after }))
-            for (let i = 0; i < batch.length; i += size) yield fedBatch(batch.slice(i, i + size), streams);
+            for (let i = 0; i < batch.length; i += size) yield batchOf(batch.slice(i, i + size), streams);
         };
         const { generation } = await world.live();
         const run = await runInto(world, lines, generation);

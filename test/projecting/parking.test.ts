@@ -8,7 +8,7 @@ import type { Position } from '../../src/event-log/event-log';
 import { cachedFolds } from '../../src/ledger/folds';
 import { ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
-import { fedBatch } from '../../src/projecting/pages';
+import { batchOf } from '../../src/projecting/consumer';
 import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Generation } from '../../src/read-models/read-models';
@@ -34,7 +34,7 @@ const names = (): { bad: string; good: string } => ({ bad: randomUUID(), good: r
 
 const allOf = (log: TestLog) =>
   async function* (after: Position | undefined) {
-    for await (const batch of log.readAll({ after })) yield fedBatch(batch, streams);
+    for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
   };
 
 const parkedIn = async (generation: Generation): Promise<readonly ParkedTenant[]> => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BATCH_EVENTS } from '../../src/projecting/pages';
+import { BATCH_EVENTS } from '../../src/projecting/consumer';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';

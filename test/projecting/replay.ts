@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type { Document, Projector } from '../../projections/projector';
 import { openLiveGenerations, type LiveGeneration } from '../../src/projecting/live-generations';
 import { project } from '../../src/projecting/projection-run';
-import { sharedPages } from '../../src/projecting/pages';
+import { consumer } from '../../src/projecting/consumer';
 import { rebuild, type RebuildOptions, type ReplayParts } from '../../src/projecting/rebuild';
-import { runInto } from '../../src/projecting/run-into';
+import { runInto } from '../../src/projecting/projection-run';
 import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
 import { linesProjector, type Happened } from './lines';
 import { created, openLog, openReadModels, streams, updated, type TestLog, type Told } from './world';
@@ -77,10 +77,7 @@ export const projectInto = async (
 ): Promise<void> => {
   const head = (await parts.log.head())?.position;
   if (head === undefined) return;
-  await project(
-    await runInto(parts, projector, generation),
-    sharedPages(parts.log, parts.streams).upTo(head),
-  );
+  await project(await runInto(parts, projector, generation), consumer(parts.log, parts.streams).upTo(head));
 };
 
 /** Changes a document behind the engine's back; undefined removes it. */

@@ -137,7 +137,6 @@ export const runOf = (
   now: () => now,
   setAside: { event: () => false, gapBefore: () => false },
   moved: () => undefined,
-  showWithinMs: 1_000,
 });
 
 /** Every document of a generation, under `<tenant> <collection> <key>`. */

@@ -4,7 +4,7 @@ import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fedBatch } from '../../src/projecting/pages';
+import { batchOf } from '../../src/projecting/consumer';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
@@ -96,7 +96,7 @@ export const given = async (projector: Projector, ...events: Given[]): Promise<T
     showWithinMs: 1_000,
   };
   await project(run, async function* () {
-    yield fedBatch(logged(events), streams);
+    yield batchOf(logged(events), streams);
   });
   return {
     reader,

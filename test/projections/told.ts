@@ -4,7 +4,7 @@ import type { Projector } from '../../projections/projector';
 import { isFactType } from '../../src/domain/facts';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { fedBatch } from '../../src/projecting/pages';
+import { batchOf } from '../../src/projecting/consumer';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
@@ -76,7 +76,7 @@ export const projectedInto = async (
     showWithinMs: 1_000,
   };
   await project(run, async function* () {
-    for (const batch of cut(events, sizes)) yield fedBatch(batch, streams);
+    for (const batch of cut(events, sizes)) yield batchOf(batch, streams);
   });
   return reader;
 };

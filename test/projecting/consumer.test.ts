@@ -1,0 +1,324 @@
+import { randomUUID } from 'node:crypto';
+import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-log/event-log';
+import {
+  BATCH_EVENTS,
+  consumer,
+  type Batch,
+  type Batches,
+  type Consumer,
+} from '../../src/projecting/consumer';
+import { closeAfterwards, created, openLog, streams, turn, until, updated, type TestLog } from './world';
+
+const TENANT = randomUUID();
+const STREAM = streams.tenant(TENANT);
+
+const openConsumer = (
+  log: EventLog,
+  onError = (error: unknown): void => {
+    throw error;
+  },
+): Consumer => {
+  const made = consumer(log, streams, onError);
+  closeAfterwards(() => made.close());
+  return made;
+};
+
+/** The log, counting the events that are read from it. */
+const counted = (log: TestLog) => {
+  const read = { events: 0, reads: 0 };
+  const readAll: TestLog['readAll'] = async function* (from) {
+    read.reads += 1;
+    for await (const batch of log.readAll(from)) {
+      read.events += batch.length;
+      yield batch;
+    }
+  };
+  return { log: { ...log, readAll }, read };
+};
+
+const endOf = (batch: Batch): Position => batch.at(-1)?.logged.position ?? '';
+
+/** Takes batches until it has the event at a position, and takes its time after each. */
+const take = async (batches: Batches, after: Position | undefined, last: Position, slowness = 0) => {
+  const ids: string[] = [];
+  for await (const batch of batches(after)) {
+    ids.push(...batch.map(({ logged }) => logged.id));
+    if (endOf(batch) >= last) break;
+    for (let i = 0; i < slowness; i++) await turn();
+  }
+  return ids;
+};
+
+const idsIn = async (log: TestLog, after?: Position) => {
+  const ids: string[] = [];
+  for await (const batch of log.readAll({ after })) ids.push(...batch.map(({ id }) => id));
+  return ids;
+};
+
+const tellMany = async (log: TestLog, count: number): Promise<Position> => {
+  let last = '';
+  for (let told = 0; told < count; told += 1_000) {
+    const names = Array.from({ length: Math.min(1_000, count - told) }, (_, i) => `${told + i}`);
+    last = (await log.tell(STREAM, ...names.map(updated))).position;
+  }
+  return last;
+};
+
+const filledLog = async (count: number) => {
+  const log = await openLog();
+  await log.tell(STREAM, created());
+  return { plain: log, last: await tellMany(log, count - 1), ...counted(log) };
+};
+
+describe('those who follow the log', () => {
+  it('share what is read, and what arrives', async () => {
+    const plain = await openLog();
+    const { position: start } = await plain.tell(STREAM, created());
+    const { log, read } = counted(plain);
+    const { follow } = openConsumer(log);
+    const last = (await plain.tell(STREAM, ...['a', 'b', 'c'].map(updated))).position;
+    const all = await Promise.all([1, 2, 3].map(() => take(follow, start, last)));
+    for (const ids of all) expect(ids).toEqual(await idsIn(plain, start));
+    expect(read.events).toBe(3);
+  });
+
+  it('read nothing again when something arrives', async () => {
+    const plain = await openLog();
+    await plain.tell(STREAM, created(), ...['a', 'b'].map(updated));
+    const { log, read } = counted(plain);
+    const batches = openConsumer(log).follow(undefined)[Symbol.asyncIterator]();
+    expect((await batches.next()).value).toHaveLength(3);
+    const arriving = batches.next();
+    await plain.tell(STREAM, updated('c'));
+    expect((await arriving).value).toHaveLength(1);
+    const { reads } = read;
+    await plain.tell(STREAM, updated('d'));
+    expect((await batches.next()).value).toHaveLength(1);
+    expect(read).toEqual({ events: 5, reads });
+    await batches.return?.();
+  });
+
+  it('get everything once and in order at every speed, while appends go on', async () => {
+    const log = await openLog();
+    await log.tell(STREAM, created(), ...Array.from({ length: 700 }, (_, i) => updated(`before ${i}`)));
+    const { follow } = openConsumer(log);
+    const half = (await log.head())?.position as Position;
+    const last = String(Number(half) + 12_000).padStart(half.length, '0');
+    const speeds = [
+      { after: undefined, slowness: 0 },
+      { after: undefined, slowness: 40 },
+      { after: half, slowness: 0 },
+      { after: half, slowness: 200 },
+      { after: String(300).padStart(half.length, '0'), slowness: 3 },
+    ];
+    const all = Promise.all(speeds.map(({ after, slowness }) => take(follow, after, last, slowness)));
+    for (let i = 0; i < 60; i++)
+      await log.tell(STREAM, ...Array.from({ length: 200 }, (_, j) => updated(`${i} ${j}`)));
+    const taken = await all;
+    for (const [i, { after }] of speeds.entries()) expect(taken[i]).toEqual(await idsIn(log, after));
+  });
+
+  it('are not held up by one that is far behind, and take it in when it has caught up', async () => {
+    const { log, last } = await filledLog(5 * BATCH_EVENTS);
+    const { follow } = openConsumer(log);
+    const ahead = follow(last)[Symbol.asyncIterator]();
+    const arriving = ahead.next();
+    const behind = follow(undefined)[Symbol.asyncIterator]();
+    let at = endOf((await behind.next()).value);
+    const news = (await log.tell(STREAM, updated('news'))).position;
+    expect(endOf((await arriving).value)).toBe(news);
+    while (at < news) at = endOf((await behind.next()).value);
+    const both = [ahead.next(), behind.next()];
+    await log.tell(STREAM, updated('for both'));
+    const [one, other] = await Promise.all(both);
+    expect(one?.value).toEqual(other?.value);
+    expect(one?.value[0]).toBe(other?.value[0]);
+    await Promise.all([ahead.return?.(), behind.return?.()]);
+  });
+
+  it('are not held up by one that is stuck', async () => {
+    const { log, last, plain } = await filledLog(6 * BATCH_EVENTS);
+    const { follow } = openConsumer(log);
+    const stuck = follow(undefined)[Symbol.asyncIterator]();
+    await stuck.next();
+    expect(await take(follow, undefined, last)).toEqual(await idsIn(plain));
+    await stuck.return?.();
+  });
+
+  it('begin with an empty log', async () => {
+    const log = await openLog();
+    const taking = take(openConsumer(log).follow, undefined, '0000000000000002');
+    await log.tell(STREAM, created());
+    await log.tell(STREAM, updated('a'));
+    expect(await taking).toEqual(await idsIn(log));
+  });
+
+  it('may be ahead of what is read, and wait for the rest', async () => {
+    const log = await openLog();
+    await log.tell(STREAM, created());
+    const { follow } = openConsumer(log);
+    const taking = take(follow, '0000000000000002', '0000000000000003');
+    for (let turns = 0; turns < 20; turns++) await turn();
+    await log.tell(STREAM, updated('a'), updated('b'));
+    expect(await taking).toEqual((await idsIn(log)).slice(2));
+  });
+
+  it('notice what another process appends', async () => {
+    const log = await openLog();
+    const taking = take(openConsumer(log).follow, undefined, '0000000000000001');
+    await (await openLog(log.folder)).tell(STREAM, created());
+    expect(await taking).toHaveLength(1);
+  });
+
+  it('end when they are aborted, and when the consumer is closed', async () => {
+    const log = await openLog();
+    const shared = openConsumer(log);
+    const ending = new AbortController();
+    let ended = 0;
+    const waitUntil = async (abort: AbortSignal) => {
+      for await (const _ of shared.follow(undefined, abort)) void _;
+      ended += 1;
+    };
+    const all = [waitUntil(ending.signal), waitUntil(new AbortController().signal)];
+    await turn();
+    ending.abort();
+    await until(() => ended === 1);
+    await shared.close();
+    await Promise.all(all);
+    expect(ended).toBe(2);
+  });
+
+  it('go on after the log failed, without a gap', async () => {
+    const log = await openLog();
+    await log.tell(STREAM, created());
+    let failures = 2;
+    const errors: unknown[] = [];
+    const readAll: TestLog['readAll'] = async function* (from) {
+      for await (const batch of log.readAll(from)) {
+        if (failures-- > 0) throw new Error('injected');
+        yield batch;
+      }
+    };
+    const { follow } = openConsumer({ ...log, readAll }, (error) => errors.push(error));
+    const taking = take(follow, '0000000000000001', '0000000000000003');
+    await log.tell(STREAM, updated('a'), updated('b'));
+    expect(await taking).toEqual(await idsIn(log, '0000000000000001'));
+    expect(errors).toHaveLength(2);
+  });
+
+  it('skip nothing when events come faster than they are taken, however the turns fall', async () => {
+    const TOTAL = 60_000;
+    const event = (number: number): LoggedEvent => ({
+      id: String(number),
+      type: 'T',
+      stream: 's',
+      revision: number,
+      position: String(number).padStart(16, '0'),
+      data: {},
+      metadata: {},
+      recordedAt: '',
+      bytes: 10,
+    });
+    /** It gives batch after batch without ever letting others go. */
+    const readAll = async function* ({ after = '0', follow = false, signal }: ReadFrom = {}) {
+      for (let at = Number(after); at < (follow ? TOTAL : TOTAL / 2); at += 1_000)
+        yield Array.from({ length: Math.min(1_000, TOTAL - at) }, (_, i) => event(at + i + 1));
+      if (follow) await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()));
+    };
+    const distance = async (after: Position = '0', upTo: Position) => Number(upTo) - Number(after);
+    const { follow } = openConsumer({ readAll, distance } as unknown as EventLog);
+    const takenBy = async (hops: number): Promise<number> => {
+      let taken = 0;
+      for await (const batch of follow(undefined)) {
+        taken += batch.length;
+        for (let hop = 0; hop < hops; hop++) await Promise.resolve();
+        if (Number(endOf(batch)) >= TOTAL) break;
+      }
+      return taken;
+    };
+    const hops = Array.from({ length: 30 }, (_, i) => i);
+    expect(await Promise.all(hops.map(takenBy))).toEqual(hops.map(() => TOTAL));
+  });
+});
+
+const takeAll = async (batches: AsyncIterable<Batch>, slowness = 0): Promise<number> => {
+  let seen = 0;
+  let before = '';
+  for await (const batch of batches) {
+    for (const { logged } of batch) {
+      if (logged.position <= before) throw new Error(`${logged.position} came after ${before}.`);
+      before = logged.position;
+    }
+    seen += batch.length;
+    for (let i = 0; i < slowness; i++) await turn();
+  }
+  return seen;
+};
+
+describe('those who read up to a position', () => {
+  const COUNT = 4 * BATCH_EVENTS + 10;
+
+  it('share every batch, at whatever speed', async () => {
+    const { log, last, read } = await filledLog(COUNT);
+    const batches = openConsumer(log).upTo(last);
+    const seen = await Promise.all([0, 5, 50].map((slowness) => takeAll(batches(undefined), slowness)));
+    expect(seen).toEqual([COUNT, COUNT, COUNT]);
+    expect(read.events).toBe(COUNT);
+  });
+
+  it('share although one begins a little later, or is a little behind', async () => {
+    const { log, last, read } = await filledLog(COUNT);
+    const batches = openConsumer(log).upTo(last);
+    const first = takeAll(batches('0000000000001000'), 5);
+    await until(() => read.events >= BATCH_EVENTS);
+    expect(await takeAll(batches(undefined), 5)).toBe(COUNT);
+    expect(await first).toBe(COUNT - 1_000);
+    expect(read.events).toBeLessThan(1.6 * COUNT);
+  });
+
+  it('get as much as a commit may hold at once, and no more', async () => {
+    const { log, last } = await filledLog(COUNT);
+    const sizes: number[] = [];
+    for await (const batch of openConsumer(log).upTo(last)(undefined)) sizes.push(batch.length);
+    expect(Math.min(...sizes.slice(0, -1))).toBeGreaterThanOrEqual(BATCH_EVENTS);
+    expect(Math.max(...sizes)).toBeLessThan(BATCH_EVENTS + 512);
+  });
+
+  it('wait only briefly for one that is stuck, and not at all for one that has left', async () => {
+    const { log, last } = await filledLog(COUNT);
+    const batches = openConsumer(log).upTo(last);
+    const stuck = batches(undefined)[Symbol.asyncIterator]();
+    await stuck.next();
+    expect(await takeAll(batches(undefined))).toBe(COUNT);
+    await stuck.return?.();
+    expect(await takeAll(batches(undefined))).toBe(COUNT);
+  });
+
+  it('end there, and see what was appended since at the next reading', async () => {
+    const { log, last } = await filledLog(700);
+    const { upTo } = openConsumer(log);
+    const { position } = await log.tell(STREAM, updated('later'));
+    expect(await takeAll(upTo(last)(undefined))).toBe(700);
+    expect(await takeAll(upTo(position)(last))).toBe(1);
+    expect(await takeAll(upTo(position)(position))).toBe(0);
+  });
+
+  it('end at the end of the log if it comes earlier', async () => {
+    const { log } = await filledLog(20);
+    expect(await takeAll(openConsumer(log).upTo('9999999999999999')(undefined))).toBe(20);
+  });
+
+  it('fail when the log fails, and can begin again', async () => {
+    const { log, last } = await filledLog(700);
+    let fails = true;
+    const readAll: TestLog['readAll'] = (from) => {
+      if (fails) throw new Error('away');
+      return log.readAll(from);
+    };
+    const batches = openConsumer({ ...log, readAll }).upTo(last);
+    const both = [takeAll(batches(undefined)), takeAll(batches(undefined))];
+    for (const one of both) await expect(one).rejects.toThrow('away');
+    fails = false;
+    expect(await takeAll(batches(undefined))).toBe(700);
+  });
+});
