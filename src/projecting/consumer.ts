@@ -240,8 +240,8 @@ const nextShared = async (state: State, me: Member, abort: AbortSignal): Promise
   return undefined;
 };
 
-const readAlone = async ({ log, streams }: State, { at }: Member, signal: AbortSignal): Promise<Batch> => {
-  const batches = iterate(log, at, { signal });
+const readAlone = async ({ log, streams }: State, { at }: Member, abort: AbortSignal): Promise<Batch> => {
+  const batches = iterate(log, at, { signal: abort });
   try {
     return batchOf((await readMany(batches)).events, streams);
   } finally {
