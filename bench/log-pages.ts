@@ -10,7 +10,7 @@ import { readConfiguration } from '../src/configuration';
 import { createApplication } from '../src/domain/applications';
 import { factTypes } from '../src/domain/facts';
 import { createTenant, type Decide } from '../src/domain/tenant';
-import { projectingThreads } from '../src/app/projecting-workers';
+import { projectingWorkers } from '../src/app/projecting-workers';
 import { startServer } from './processes';
 
 /**
@@ -167,7 +167,7 @@ const firstAnswer = async (key: string): Promise<void> => {
 const main = async (): Promise<void> => {
   const configuration = readConfiguration({ DATA_DIR: folder });
   const onTrouble = (what: string, error: unknown): void => console.error(what, error);
-  const app = await openApp(configuration, onTrouble, projectingThreads(configuration, onTrouble));
+  const app = await openApp(configuration, onTrouble, projectingWorkers(configuration, onTrouble));
   const key = await makeTenant(app);
   console.log(`${ROWS} rows of one tenant; load average ${loadavg()[0]?.toFixed(2)}`);
   console.log(`appended in ${(await seconds(() => fill(app))).toFixed(1)} s`);

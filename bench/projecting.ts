@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApp } from '../src/app/app';
 import { readConfiguration } from '../src/configuration';
-import { projectingThreads } from '../src/app/projecting-workers';
+import { projectingWorkers } from '../src/app/projecting-workers';
 import { appendFacts, seconds } from './facts';
 
 /**
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const main = async (): Promise<void> => {
   const configuration = readConfiguration({ DATA_DIR: folder });
   const onTrouble = (what: string, error: unknown): void => console.error(what, error);
-  const app = await openApp(configuration, onTrouble, projectingThreads(configuration, onTrouble));
+  const app = await openApp(configuration, onTrouble, projectingWorkers(configuration, onTrouble));
   console.log(`append: ${Math.round(EVENTS / (await seconds(() => appendFacts(app, EVENTS))))} events/s`);
   let read = 0;
   const reading = await seconds(async () => {

@@ -6,7 +6,7 @@ import { openApp, type App } from '../src/app/app';
 import { readConfiguration } from '../src/configuration';
 import type { RebuildStep } from '../src/projecting/rebuild';
 import { generationName } from '../src/read-models/read-models';
-import { rebuildInThreads, verifyInThreads } from '../src/app/replay-workers';
+import { rebuildInWorkers, verifyInWorkers } from '../src/app/replay-workers';
 import { appendFacts, seconds } from './facts';
 
 /**
@@ -46,7 +46,7 @@ const rebuildAll = async (app: App) => {
     console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
   const wish = { ifEqual: true, acceptParked: false };
-  const done = await rebuildInThreads(configuration, projections, wish, { onTrouble, onStep });
+  const done = await rebuildInWorkers(configuration, projections, wish, { onError: onTrouble, onStep });
   const total = (performance.now() - began) / 1_000;
   const switches = done.map((one) => {
     if (one.status === 'rejected') throw one.reason as Error;
@@ -56,8 +56,8 @@ const rebuildAll = async (app: App) => {
 };
 
 const verifyAll = (): Promise<unknown> =>
-  verifyInThreads(configuration, projections, undefined, {
-    onTrouble,
+  verifyInWorkers(configuration, projections, undefined, {
+    onError: onTrouble,
     onProgress: () => undefined,
     onDifference: () => {
       throw new Error('There is a difference.');

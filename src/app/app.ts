@@ -11,7 +11,7 @@ import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
 import { furthestCheckpoint } from '../projecting/live-generations';
-import { openProjecting, type Elsewhere, type Projecting } from '../projecting/projecting';
+import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
 import type { ReplayParts } from '../projecting/rebuild';
 import { programVersion } from '../version';
 import { openLocalStores, openStores, probeLog, type OnTrouble } from './adapters';
@@ -49,7 +49,7 @@ const RECORD_MS = 10_000;
 const openParts = (
   configuration: Configuration,
   onTrouble: OnTrouble,
-  elsewhere: Elsewhere | undefined,
+  workers: ProjectingWorkers | undefined,
 ): Promise<App> =>
   openAll(async (closing) => {
     const stores = closing(await openStores(configuration, 'main', onTrouble));
@@ -59,7 +59,7 @@ const openParts = (
     closing(snapshots);
     closing(keyUses);
     const parts = { log, streams, readModels, program: programVersion(), onTrouble };
-    const projecting = await openProjecting({ ...parts, projectors: projections, elsewhere });
+    const projecting = await openProjecting({ ...parts, projectors: projections, workers });
     closing({ close: projecting.stop });
     const watch = logWatch({
       log,
@@ -96,15 +96,15 @@ const openParts = (
     };
   });
 
-/** `elsewhere`: other threads of this process project when this app is told to. */
+/** `workers` project in threads of their own; without them this thread projects. */
 export const openApp = async (
   configuration: Configuration,
   onTrouble: OnTrouble,
-  elsewhere?: Elsewhere,
+  workers?: ProjectingWorkers,
 ): Promise<App> => {
   mustBeUsable(configuration.DATA_DIR);
   try {
-    return await openParts(configuration, onTrouble, elsewhere);
+    return await openParts(configuration, onTrouble, workers);
   } catch (error) {
     mustHaveRoom(configuration.DATA_DIR, error);
     throw error;

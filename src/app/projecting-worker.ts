@@ -11,19 +11,19 @@ const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
 const report = (one: Report): void => port.postMessage(one);
 
-const onTrouble = (what: string, error: unknown): void =>
-  report({ type: 'trouble', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
+const onError = (what: string, error: unknown): void =>
+  report({ type: 'error', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
 
 /** Projects until it is closed. */
 const opening = openAll(async (closing) => {
   const { configuration, projections: names, holder } = workerData as Assignment;
-  const stores = closing(await openStores(configuration, 'worker', onTrouble));
+  const stores = closing(await openStores(configuration, 'worker', onError));
   const projecting = await openProjecting({
     ...stores,
     projectors: projections.filter(({ name }) => names.includes(name)),
     program: programVersion(),
     holder,
-    onTrouble,
+    onTrouble: onError,
     onMoved: (generation, position) => report({ type: 'moved', generation, position }),
     onParked: (parked) => report({ type: 'parked', ...parked }),
   });
@@ -32,7 +32,7 @@ const opening = openAll(async (closing) => {
 });
 
 opening.catch((error: unknown) => {
-  onTrouble('Projecting cannot begin and is tried again.', error);
+  onError('Projecting cannot begin and is tried again.', error);
   port.close();
 });
 

@@ -8,11 +8,11 @@ import { rebuildTogether, type ReplayParts } from '../projecting/rebuild';
 import { verify, type Verified } from '../projecting/verify';
 import { programVersion } from '../version';
 import { openScratch, openStores } from './adapters';
-import type { ReplayTold, ReplayWork } from './replay-workers';
+import type { ReplayReport, ReplayWork } from './replay-workers';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
-const tell = (told: ReplayTold): void => port.postMessage(told);
+const report = (one: ReplayReport): void => port.postMessage(one);
 
 const { configuration, work } = workerData as {
   readonly configuration: Configuration;
@@ -25,8 +25,7 @@ const failureOf = (error: unknown) => {
   const stack = error instanceof Error ? error.stack : undefined;
   return { message: messageOf(error), ...(code === undefined ? { stack } : { code }) };
 };
-const onTrouble = (what: string, error: unknown): void =>
-  tell({ tell: 'trouble', what, ...failureOf(error) });
+const onError = (what: string, error: unknown): void => report({ type: 'error', what, ...failureOf(error) });
 
 const verifyTogether = async (
   parts: ReplayParts,
@@ -38,14 +37,15 @@ const verifyTogether = async (
   const verifying = live.map((one) =>
     verify(replay, place.readModels, one, {
       ...(tenantId === undefined ? {} : { tenantId }),
-      onProgress: (what) => tell({ tell: 'progress', what }),
-      onDifference: (difference) => tell({ tell: 'difference', projection: one.projector.name, difference }),
+      onProgress: (what) => report({ type: 'progress', what }),
+      onDifference: (difference) =>
+        report({ type: 'difference', projection: one.projector.name, difference }),
     }),
   );
   try {
     return await Promise.allSettled(verifying);
   } finally {
-    await place.remove().catch((error: unknown) => onTrouble('A scratch store could not be removed.', error));
+    await place.remove().catch((error: unknown) => onError('A scratch store could not be removed.', error));
   }
 };
 
@@ -53,18 +53,18 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
   if (work.do === 'verify') return verifyTogether(parts, work.tenantId);
   return rebuildTogether(parts, projectors, ({ name }) => ({
     ...work.options,
-    tell: (step) => tell({ tell: 'step', projection: name, step }),
+    tell: (step) => report({ type: 'step', projection: name, step }),
   }));
 };
 
 const run = async (): Promise<void> => {
-  const stores = await openStores(configuration, 'worker', onTrouble);
+  const stores = await openStores(configuration, 'worker', onError);
   try {
-    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onTrouble });
+    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onTrouble: onError });
     outcomes.forEach((outcome, i) => {
       const projection = projectors[i]?.name ?? '';
-      if (outcome.status === 'fulfilled') tell({ tell: 'done', projection, outcome: outcome.value });
-      else tell({ tell: 'failed', projection, ...failureOf(outcome.reason) });
+      if (outcome.status === 'fulfilled') report({ type: 'done', projection, outcome: outcome.value });
+      else report({ type: 'failed', projection, ...failureOf(outcome.reason) });
     });
   } finally {
     await stores.close();
@@ -72,5 +72,5 @@ const run = async (): Promise<void> => {
 };
 
 run().catch((error: unknown) => {
-  for (const { name } of projectors) tell({ tell: 'failed', projection: name, ...failureOf(error) });
+  for (const { name } of projectors) report({ type: 'failed', projection: name, ...failureOf(error) });
 });

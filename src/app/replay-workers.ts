@@ -8,7 +8,7 @@ import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 
-/** What a thread is to do. Its inside is `replay-worker.ts`. */
+/** What a worker (`replay-worker.ts`) is to do. */
 export type ReplayWork =
   | {
       readonly do: 'rebuild';
@@ -17,128 +17,134 @@ export type ReplayWork =
     }
   | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId?: string };
 
-/** What went wrong: an expected failure has a code, a mistake of ours the place where it was made. */
+/** What went wrong: an expected failure has a code, a bug the place where it happened. */
 interface Failure {
   readonly code?: string;
   readonly message: string;
   readonly stack?: string | undefined;
 }
 
+/** What a worker reports. */
+export type ReplayReport =
+  | { readonly type: 'step'; readonly projection: string; readonly step: RebuildStep }
+  | { readonly type: 'progress'; readonly what: string }
+  | { readonly type: 'difference'; readonly projection: string; readonly difference: Difference }
+  | ({ readonly type: 'error'; readonly what: string } & Failure)
+  | { readonly type: 'done'; readonly projection: string; readonly outcome: unknown }
+  | ({ readonly type: 'failed'; readonly projection: string } & Failure);
+
+/** What is called with the reports; a rebuild reports steps, a verification progress and differences. */
+interface Listeners {
+  readonly onError: (what: string, error: unknown) => void;
+  readonly onStep?: (projection: string, step: RebuildStep) => void;
+  readonly onProgress?: (what: string) => void;
+  readonly onDifference?: (projection: string, difference: Difference) => void;
+}
+
 const errorOf = ({ code, message, stack }: Failure): Error =>
   code === undefined ? Object.assign(new Error(message), { stack }) : reportedFault(code, message);
 
-export type ReplayTold =
-  | { readonly tell: 'step'; readonly projection: string; readonly step: RebuildStep }
-  | { readonly tell: 'progress'; readonly what: string }
-  | { readonly tell: 'difference'; readonly projection: string; readonly difference: Difference }
-  | ({ readonly tell: 'trouble'; readonly what: string } & Failure)
-  | { readonly tell: 'done'; readonly projection: string; readonly outcome: unknown }
-  | ({ readonly tell: 'failed'; readonly projection: string } & Failure);
-
-type OnTrouble = (what: string, error: unknown) => void;
-
 /**
- * Batches live for a while: with a larger nursery most of them die in it. What lives longer is little, and told so, it is
- * tidied up in time.
+ * Batches live for a while: in a larger young generation most of them die young. Little lives longer, and with this limit
+ * it is collected in time.
  */
 const HEAP = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 512 };
 
-/** Most events are activity: those who follow it have most of the work, and each of them a thread while there are enough. */
+/** Most events are activity: every projection that follows it has a worker, as far as there are processors. */
 export const spread = (
   projectors: readonly Projector[],
-  threads = availableParallelism(),
+  processors = availableParallelism(),
 ): readonly (readonly string[])[] => {
   const isHeavy = ({ streams }: Projector): boolean => streams.includes('activity');
   const heavy = projectors.filter(isHeavy);
-  const groups = Array.from({ length: Math.max(1, Math.min(threads, heavy.length)) }, (): string[] => []);
+  const groups = Array.from({ length: Math.max(1, Math.min(processors, heavy.length)) }, (): string[] => []);
   [...heavy, ...projectors.filter((projector) => !isHeavy(projector))].forEach(({ name }, i) =>
     groups[i % groups.length]?.push(name),
   );
   return groups;
 };
 
-/** The outcomes of one thread's work, by projection. What it could not finish has failed. */
-const inThread = <T>(
+type Outcomes<T> = Map<string, PromiseSettledResult<T>>;
+
+/** What is done stays done, even if cleaning up after it failed. */
+const receive = <T>(report: ReplayReport, outcomes: Outcomes<T>, listeners: Listeners): void => {
+  switch (report.type) {
+    case 'done':
+      return void outcomes.set(report.projection, { status: 'fulfilled', value: report.outcome as T });
+    case 'failed':
+      if (outcomes.has(report.projection)) return;
+      return void outcomes.set(report.projection, { status: 'rejected', reason: errorOf(report) });
+    case 'error':
+      return listeners.onError(report.what, errorOf(report));
+    case 'step':
+      return listeners.onStep?.(report.projection, report.step);
+    case 'progress':
+      return listeners.onProgress?.(report.what);
+    case 'difference':
+      return listeners.onDifference?.(report.projection, report.difference);
+  }
+};
+
+/** The outcomes of one worker, by projection. What it could not finish has failed. */
+const inWorker = <T>(
   configuration: Configuration,
   work: ReplayWork,
-  hear: (told: ReplayTold) => void,
-): Promise<ReadonlyMap<string, PromiseSettledResult<T>>> =>
+  listeners: Listeners,
+): Promise<Outcomes<T>> =>
   new Promise((resolve) => {
-    const outcomes = new Map<string, PromiseSettledResult<T>>();
-    let end = 'The replaying thread ended before it was done.';
-    /** What is done stays done, though tidying up after it failed. */
-    const fail = (projection: string, failure: Failure): void => {
-      if (outcomes.has(projection)) return;
-      outcomes.set(projection, { status: 'rejected', reason: errorOf(failure) });
-    };
+    const outcomes: Outcomes<T> = new Map();
+    let message = 'The replaying worker ended before it was done.';
     const worker = new Worker(join(__dirname, 'replay-worker.js'), {
       workerData: { configuration, work },
       resourceLimits: HEAP,
     });
-    worker.on('message', (told: ReplayTold) => {
-      if (told.tell === 'done')
-        outcomes.set(told.projection, { status: 'fulfilled', value: told.outcome as T });
-      else if (told.tell === 'failed') fail(told.projection, told);
-      else hear(told);
-    });
-    worker.on('error', (error) => (end = `The replaying thread died: ${error.message}`));
+    worker.on('message', (report: ReplayReport) => receive(report, outcomes, listeners));
+    worker.on('error', (error) => (message = `The replaying worker died: ${error.message}`));
     worker.on('exit', () => {
-      for (const name of work.projections) fail(name, { code: 'failed', message: end });
+      for (const projection of work.projections)
+        receive({ type: 'failed', projection, code: 'failed', message }, outcomes, listeners);
       resolve(outcomes);
     });
   });
 
 /** The outcomes in the order of the projectors. */
-const inThreads = async <T>(
+const inWorkers = async <T>(
   configuration: Configuration,
   projectors: readonly Projector[],
   workOf: (projections: readonly string[]) => ReplayWork,
-  hear: (told: ReplayTold) => void,
+  listeners: Listeners,
 ): Promise<PromiseSettledResult<T>[]> => {
-  const threads = spread(projectors).map((names) => inThread<T>(configuration, workOf(names), hear));
-  const outcomes = new Map((await Promise.all(threads)).flatMap((some) => [...some]));
+  const workers = spread(projectors).map((names) => inWorker<T>(configuration, workOf(names), listeners));
+  const outcomes = new Map((await Promise.all(workers)).flatMap((some) => [...some]));
   return projectors.map(({ name }) => outcomes.get(name) as PromiseSettledResult<T>);
 };
 
-const troubled = (onTrouble: OnTrouble, told: ReplayTold): void => {
-  if (told.tell === 'trouble') onTrouble(told.what, errorOf(told));
-};
-
 /** Rebuilds several at the same time, in threads that write for themselves. One that fails does not stop the others. */
-export const rebuildInThreads = (
+export const rebuildInWorkers = (
   configuration: Configuration,
   projectors: readonly Projector[],
   options: Omit<RebuildOptions, 'tell'>,
-  hear: { readonly onTrouble: OnTrouble; readonly onStep: (projection: string, step: RebuildStep) => void },
+  listeners: Pick<Listeners, 'onError' | 'onStep'>,
 ): Promise<PromiseSettledResult<Rebuilt>[]> =>
-  inThreads(
+  inWorkers(
     configuration,
     projectors,
     (names) => ({ do: 'rebuild', projections: names, options }),
-    (told) =>
-      told.tell === 'step' ? hear.onStep(told.projection, told.step) : troubled(hear.onTrouble, told),
+    listeners,
   );
 
 /** Verifies several at the same time, each against a replay of its own. */
-export const verifyInThreads = async (
+export const verifyInWorkers = async (
   configuration: Configuration,
   projectors: readonly Projector[],
   tenantId: string | undefined,
-  hear: {
-    readonly onTrouble: OnTrouble;
-    readonly onProgress: (what: string) => void;
-    readonly onDifference: (projection: string, difference: Difference) => void;
-  },
+  listeners: Omit<Listeners, 'onStep'>,
 ): Promise<readonly Verified[]> => {
-  const outcomes = await inThreads<Verified>(
+  const outcomes = await inWorkers<Verified>(
     configuration,
     projectors,
     (names) => ({ do: 'verify', projections: names, ...(tenantId === undefined ? {} : { tenantId }) }),
-    (told) => {
-      if (told.tell === 'progress') hear.onProgress(told.what);
-      else if (told.tell === 'difference') hear.onDifference(told.projection, told.difference);
-      else troubled(hear.onTrouble, told);
-    },
+    listeners,
   );
   return outcomes.map((outcome) => {
     if (outcome.status === 'rejected') throw outcome.reason as Error;

@@ -20,7 +20,7 @@ import { openToOthers } from './data-folder';
 import { firstKey } from './first-tenant';
 import { storeOf } from './log-address';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
-import { projectingThreads } from './projecting-workers';
+import { projectingWorkers } from './projecting-workers';
 import { ledgerStatus, lookBriefly } from './status';
 
 /** How often a start says how far the read models are. */
@@ -120,8 +120,8 @@ const openAppOf = async (server: Running): Promise<App> => {
     void server.app?.watch.look();
   };
   const compiling = compileTenantSchemas();
-  const threads = projectingThreads(configuration, onProjecting, notices.parked);
-  const app = await openApp(configuration, report, threads);
+  const workers = projectingWorkers(configuration, onProjecting, notices.parked);
+  const app = await openApp(configuration, report, workers);
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);

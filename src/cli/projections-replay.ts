@@ -7,7 +7,7 @@ import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 import { planRebuild } from '../projecting/rebuild-plan';
-import { rebuildInThreads, verifyInThreads } from '../app/replay-workers';
+import { rebuildInWorkers, verifyInWorkers } from '../app/replay-workers';
 import { together } from '../together';
 import { atDesk } from './desk';
 import { printJson, printMany, progressLine, say } from './output';
@@ -102,7 +102,10 @@ export const rebuildAll = async (names: readonly string[], options: RebuildArgum
   stepBack();
   const line = progressLine('Rebuilding');
   const wish = { ifEqual: options.ifEqual === true, acceptParked: options.acceptParked === true };
-  const done = await rebuildInThreads(configuration, wanted, wish, { onTrouble, onStep: progressOf(line) });
+  const done = await rebuildInWorkers(configuration, wanted, wish, {
+    onError: onTrouble,
+    onStep: progressOf(line),
+  });
   line.end();
   printMany(
     done.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
@@ -147,8 +150,8 @@ export const verifyAll = async (
         `${JSON.stringify(found)}\n  live:     ${JSON.stringify(is)}\n  replayed: ${JSON.stringify(replayed)}`,
       );
   };
-  const hear = { onTrouble, onProgress: line.tell, onDifference };
-  const reports = await verifyInThreads(configuration, wanted, options.tenant, hear).finally(line.end);
+  const hear = { onError: onTrouble, onProgress: line.tell, onDifference };
+  const reports = await verifyInWorkers(configuration, wanted, options.tenant, hear).finally(line.end);
   if (!reports.every(isSound)) process.exitCode = 1;
   if (options.json === true) return printJson({ projections: reports, differences });
   for (const { projection, gaps } of reports)

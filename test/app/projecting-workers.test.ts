@@ -3,7 +3,7 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { openApp } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
-import { projectingThreads } from '../../src/app/projecting-workers';
+import { projectingWorkers } from '../../src/app/projecting-workers';
 import { freshFolder } from '../support/folders';
 import { slowReadModel, stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
@@ -35,13 +35,13 @@ const factsOf = (count: number) =>
     metadata: { version: 1 },
   }));
 
-describe('the projecting threads', () => {
+describe('the projecting workers', () => {
   it('begin when they can, say what is wrong until then, and project at once what another thread appends', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
     const troubles: string[] = [];
     const onTrouble = (what: string): void => void troubles.push(what);
     const moves: string[] = [];
-    closers.push(projectingThreads(configuration, onTrouble)((generation) => void moves.push(generation)));
+    closers.push(projectingWorkers(configuration, onTrouble)((generation) => void moves.push(generation)));
     await until(() => troubles.length >= 2);
     expect(troubles[0]).toBe('Projecting cannot begin and is tried again.');
 
@@ -61,8 +61,8 @@ describe('the projecting threads', () => {
     'show Applications and keys at once though the log rows are %s',
     async (_, hinder) => {
       const configuration = readConfiguration({ DATA_DIR: freshFolder() });
-      const elsewhere = projectingThreads(configuration, () => undefined);
-      const app = await openApp(configuration, () => undefined, elsewhere);
+      const workers = projectingWorkers(configuration, () => undefined);
+      const app = await openApp(configuration, () => undefined, workers);
       closers.push(app.close);
       await app.projecting.start();
       const [tenantId, other] = [randomUUID(), randomUUID()];
@@ -99,7 +99,7 @@ describe('the projecting threads', () => {
     const onTrouble = (what: string, error: unknown): never => {
       throw new Error(what, { cause: error });
     };
-    const app = await openApp(configuration, onTrouble, projectingThreads(configuration, onTrouble));
+    const app = await openApp(configuration, onTrouble, projectingWorkers(configuration, onTrouble));
     closers.push(app.close);
     await app.projecting.start();
     const tenantId = randomUUID();

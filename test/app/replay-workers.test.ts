@@ -3,40 +3,40 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
 import { readConfiguration } from '../../src/configuration';
-import { rebuildInThreads, spread, verifyInThreads } from '../../src/app/replay-workers';
+import { rebuildInWorkers, spread, verifyInWorkers } from '../../src/app/replay-workers';
 import { freshFolder } from '../support/folders';
 
 const named = (...names: string[]) => projections.filter(({ name }) => names.includes(name));
 
-const quiet = { onTrouble: () => undefined, onStep: () => undefined };
+const quiet = { onError: () => undefined, onStep: () => undefined };
 const options = { ifEqual: false, acceptParked: false };
 
-/** The module with threads that only do what is said here. */
-const withThreads = (life: (thread: EventEmitter) => void): typeof import('../../src/app/replay-workers') => {
+/** The module, with workers that only do what is given here. */
+const withWorkers = (run: (worker: EventEmitter) => void): typeof import('../../src/app/replay-workers') => {
   jest.resetModules();
   jest.doMock('node:worker_threads', () => ({
     Worker: function Worker() {
-      const thread = new EventEmitter();
-      setImmediate(() => life(thread));
-      return thread;
+      const worker = new EventEmitter();
+      setImmediate(() => run(worker));
+      return worker;
     },
   }));
   return require('../../src/app/replay-workers') as typeof import('../../src/app/replay-workers');
 };
 
-describe('the threads of a replay', () => {
+describe('the workers of a replay', () => {
   afterEach(() => {
     jest.dontMock('node:worker_threads');
     jest.resetModules();
   });
 
   it('leave nobody without an outcome when they die', async () => {
-    const threads = withThreads((thread) => {
-      thread.emit('message', { tell: 'done', projection: 'logs', outcome: 'rebuilt' });
-      thread.emit('error', new Error('out of memory'));
-      thread.emit('exit', 1);
+    const workers = withWorkers((worker) => {
+      worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
+      worker.emit('error', new Error('out of memory'));
+      worker.emit('exit', 1);
     });
-    const rebuilt = await threads.rebuildInThreads(
+    const rebuilt = await workers.rebuildInWorkers(
       readConfiguration({}),
       named('logs', 'tenants'),
       options,
@@ -45,20 +45,20 @@ describe('the threads of a replay', () => {
     expect(rebuilt).toEqual([
       expect.objectContaining({
         status: 'rejected',
-        reason: expect.objectContaining({ message: 'The replaying thread died: out of memory' }),
+        reason: expect.objectContaining({ message: 'The replaying worker died: out of memory' }),
       }),
       { status: 'fulfilled', value: 'rebuilt' },
     ]);
   });
 
-  it('keep what is done, though tidying up failed, and say where a mistake was made', async () => {
-    const threads = withThreads((thread) => {
-      thread.emit('message', { tell: 'done', projection: 'logs', outcome: 'rebuilt' });
+  it('keep what is done, even if cleaning up failed, and say where a bug is', async () => {
+    const workers = withWorkers((worker) => {
+      worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
       for (const projection of ['logs', 'tenants'])
-        thread.emit('message', { tell: 'failed', projection, message: 'no', stack: 'here' });
-      thread.emit('exit', 0);
+        worker.emit('message', { type: 'failed', projection, message: 'no', stack: 'here' });
+      worker.emit('exit', 0);
     });
-    const [tenants, logs] = await threads.rebuildInThreads(
+    const [tenants, logs] = await workers.rebuildInWorkers(
       readConfiguration({}),
       named('logs', 'tenants'),
       options,
@@ -69,7 +69,7 @@ describe('the threads of a replay', () => {
     expect(tenants).not.toHaveProperty('reason.code');
   });
 
-  it('share the work: whoever follows the activity of tenants has one to itself', () => {
+  it('share the work: every projection that follows the activity of tenants has one', () => {
     expect(spread(projections, 8).map((names) => names.toSorted())).toEqual([
       ['logs', 'tenants'],
       ['applications', 'usage'],
@@ -82,7 +82,7 @@ describe('the threads of a replay', () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'events.db'), 'This is no database.');
     const configuration = readConfiguration({ DATA_DIR: folder });
-    const outcomes = await rebuildInThreads(configuration, projections, options, quiet);
+    const outcomes = await rebuildInWorkers(configuration, projections, options, quiet);
     expect(outcomes).toHaveLength(projections.length);
     for (const outcome of outcomes)
       expect(outcome).toMatchObject({
@@ -90,6 +90,6 @@ describe('the threads of a replay', () => {
         reason: { message: expect.stringMatching(/database/) },
       });
     const others = { ...quiet, onProgress: () => undefined, onDifference: () => undefined };
-    await expect(verifyInThreads(configuration, projections, undefined, others)).rejects.toThrow(/database/);
+    await expect(verifyInWorkers(configuration, projections, undefined, others)).rejects.toThrow(/database/);
   });
 });
