@@ -8,69 +8,125 @@ export interface Progress {
   /** This process has just moved the generation of this name. */
   moved(generation: string, position: Position): void;
   /**
-   * Waits until all of them show everything up to a position. False: not within the time. `look` brings up to date which
-   * ones that are. The last look comes after the wait: what has come meanwhile is waited for too.
+   * Waits until everything that anybody may read shows all up to a position. False: not within the time. The pointers are
+   * looked at after the wait: what was switched to meanwhile is waited for too. Without any time, the store is asked once.
    */
-  reached(
-    shown: () => readonly Generation[],
-    position: Position,
-    withinMs: number,
-    look: () => Promise<void>,
-  ): Promise<boolean>;
+  reached(position: Position, withinMs: number): Promise<boolean>;
 }
 
-/** Another process tells nothing: the store is asked. */
+export interface ProgressParts {
+  /** What anybody may read, as the pointers were last seen. */
+  readonly shown: () => readonly Generation[];
+  /** Looks at the pointers. */
+  readonly refresh: () => Promise<void>;
+}
+
+interface Waiter {
+  readonly position: Position;
+  readonly done: (isShown: boolean) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/** Another process reports nothing: the store is asked. */
 const POLL_MS = 15;
 
-const namesOf = (generations: readonly Generation[]): readonly string[] =>
-  generations.map(({ id }) => generationName(id));
-
-export const progress = (): Progress => {
+/**
+ * All who wait share one loop: what this process projects it is told, the store is asked once for all of them, and so
+ * are the pointers. So a write costs the same however many wait beside it.
+ */
+export const progress = ({ shown, refresh }: ProgressParts): Progress => {
   const known = new Map<string, Position>();
+  /** What this process projects. */
+  const own = new Set<string>();
   const movement = signal();
+  const waiting = new Set<Waiter>();
+  let isWatching = false;
 
-  const shows = async (generation: Generation, position: Position, asking: boolean): Promise<boolean> => {
-    if ((known.get(generationName(generation.id)) ?? '') >= position) return true;
-    return asking && ((await generation.control()).applied ?? '') >= position;
+  const names = (): readonly string[] => shown().map(({ id }) => generationName(id));
+
+  const isKnown = (generations: readonly string[], position: Position): boolean =>
+    generations.every((name) => (known.get(name) ?? '') >= position);
+
+  const ask = async (generations: readonly Generation[]): Promise<void> => {
+    for (const generation of generations) {
+      const { applied = '' } = await generation.control();
+      const name = generationName(generation.id);
+      if (applied > (known.get(name) ?? '')) known.set(name, applied);
+    }
   };
 
-  const allShow = async (
-    generations: readonly Generation[],
-    position: Position,
-    asking: boolean,
-  ): Promise<boolean> => {
-    for (const generation of generations) if (!(await shows(generation, position, asking))) return false;
+  const isShownNow = async (position: Position): Promise<boolean> => {
+    for (;;) {
+      const before = names();
+      await ask(shown());
+      const isShown = isKnown(before, position);
+      await refresh();
+      const now = names();
+      if (isShown && now.every((name) => before.includes(name))) return true;
+      if (now.join() === before.join()) return false;
+    }
+  };
+
+  /** False: nobody's position is known to be shown. */
+  const answerReady = async (): Promise<boolean> => {
+    const before = names();
+    const ready = [...waiting].filter(({ position }) => isKnown(before, position));
+    if (ready.length === 0) return false;
+    await refresh();
+    if (names().every((name) => before.includes(name))) for (const { done } of ready) done(true);
     return true;
   };
 
+  const watch = async (): Promise<void> => {
+    await ask(shown().filter(({ id }) => !own.has(generationName(id))));
+    for (let askedAt = monotonicMs(); waiting.size > 0;) {
+      if (await answerReady()) continue;
+      await movement.wait({ withinMs: POLL_MS });
+      if (monotonicMs() - askedAt < POLL_MS) continue;
+      await ask(shown());
+      await refresh();
+      askedAt = monotonicMs();
+    }
+  };
+
+  const watchUntilAllAreAnswered = async (): Promise<void> => {
+    isWatching = true;
+    try {
+      await watch();
+    } catch (error) {
+      for (const { failed } of waiting) failed(error);
+    } finally {
+      isWatching = false;
+    }
+  };
+
+  const wait = (position: Position, withinMs: number): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        waiting.delete(waiter);
+      };
+      const done = (isShown: boolean): void => {
+        end();
+        resolve(isShown);
+      };
+      const failed = (error: unknown): void => {
+        end();
+        reject(error);
+      };
+      const waiter: Waiter = { position, done, failed };
+      const timer = setTimeout(() => done(false), withinMs);
+      waiting.add(waiter);
+      if (!isWatching) void watchUntilAllAreAnswered();
+      else if (isKnown(names(), position)) movement.notify();
+    });
+
   return {
     moved: (generation, position) => {
-      known.set(generation, position);
+      own.add(generation);
+      if (position > (known.get(generation) ?? '')) known.set(generation, position);
       movement.notify();
     },
-    /** What this process projects it hears of at once; only while it hears nothing does it ask the store. */
-    reached: async (shown, position, withinMs, look) => {
-      const end = monotonicMs() + withinMs;
-      let askedAt = -Infinity;
-      // Mostly it is shown a moment later, and looked at then.
-      for (let mayLook = withinMs <= 0; ; mayLook = true) {
-        // When the time is up, only what is known already counts.
-        const isOver = withinMs > 0 && monotonicMs() >= end;
-        const asking = !isOver && monotonicMs() - askedAt >= POLL_MS;
-        if (asking) askedAt = monotonicMs();
-        const before = namesOf(shown());
-        const isShown = await allShow(shown(), position, asking);
-        if (isShown || (asking && mayLook)) await look();
-        const now = namesOf(shown());
-        if (isShown && now.every((name) => before.includes(name))) return true;
-        if (now.join() !== before.join()) {
-          askedAt = -Infinity;
-          continue;
-        }
-        const left = end - monotonicMs();
-        if (left <= 0) return false;
-        await movement.wait({ withinMs: Math.min(POLL_MS, left) });
-      }
-    },
+    reached: (position, withinMs) => (withinMs <= 0 ? isShownNow(position) : wait(position, withinMs)),
   };
 };

@@ -6,9 +6,10 @@ import { fault } from '../fault';
 import { generationName, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
 import { together } from '../together';
 import { consumer } from './consumer';
-import { findParked, parkedReports, retryDue, type ParkedReport } from './parking';
+import { findParked, firstParked, parkedReports, retryDue, type ParkedReport } from './parking';
 import { projectingLeases, type ProjectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
+import { oneAtATime } from './one-at-a-time';
 import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type AskedFor } from './projection-runs';
@@ -184,9 +185,6 @@ const projectUpTo = async (
   }
 };
 
-const reached = ({ steps, tracks }: Engine, position: Position, withinMs: number): Promise<boolean> =>
-  steps.reached(tracks.shown, position, withinMs, tracks.refresh);
-
 const catchUp = async (
   engine: Engine,
   position: Position,
@@ -195,13 +193,13 @@ const catchUp = async (
 ): Promise<boolean> => {
   const end = monotonicMs() + withinMs;
   for (;;) {
-    if (await reached(engine, position, 0)) return true;
+    if (await engine.steps.reached(position, 0)) return true;
     const held = await engine.leases.hold();
     if (held.size > 0) await projectUpTo(engine, position, held, onMoved);
-    if (held.size > 0 && (await reached(engine, position, 0))) return true;
+    if (held.size > 0 && (await engine.steps.reached(position, 0))) return true;
     const left = end - monotonicMs();
     if (left <= 0) return false;
-    if (await reached(engine, position, Math.min(RENEW_MS, left))) return true;
+    if (await engine.steps.reached(position, Math.min(RENEW_MS, left))) return true;
   }
 };
 
@@ -226,11 +224,16 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const engine: Engine = {
     ...parts,
     tracks,
-    steps: progress(),
+    steps: progress(tracks),
     leases: projectingLeases(readModels, projectors, onTrouble, parts.holder),
     reports: parkedReports(parts.onParked ?? (() => undefined)),
     ending: ending.signal,
   };
+  /** Mostly no tenant is, and one look says so to all who ask at the same time. */
+  const isAnyoneParked = oneAtATime(async () => {
+    const parked = await Promise.all(tracks.shown().map((generation) => firstParked(generation, 1)));
+    return parked.some((some) => some.length > 0);
+  });
   let running: Promise<unknown> = Promise.resolve();
   return {
     get live() {
@@ -248,9 +251,10 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     },
     // Whoever follows the pointers all the time reports that they cannot be; questions go on with what they have.
     upToDate: () => tracks.upToDate()?.catch(() => undefined),
-    reached: (position, withinMs) => reached(engine, position, withinMs),
+    reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId) => {
+      if (!(await isAnyoneParked())) return false;
       const found = await Promise.all(tracks.shown().map((one) => findParked(one, tenantId)));
       return found.some((document) => document !== undefined);
     },

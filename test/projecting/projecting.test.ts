@@ -298,10 +298,10 @@ describe('progress', () => {
 
   it('waits for all generations', async () => {
     const at = ['3', '1'];
-    const steps = progress();
     const generations = at.map((_, i) => generationAt(() => at[i], i));
+    const steps = progress({ shown: () => generations, refresh: nothing });
     let done: boolean | undefined;
-    const waiting = steps.reached(() => generations, '3', LONG, nothing).then((reached) => (done = reached));
+    const waiting = steps.reached('3', LONG).then((reached) => (done = reached));
     at[1] = '2';
     steps.moved(generationName((generations[1] as Generation).id), '2');
     await turn();
@@ -313,14 +313,47 @@ describe('progress', () => {
 
   it('notices what another process has moved', async () => {
     let at: string | undefined;
-    const waiting = progress().reached(() => [generationAt(() => at)], '2', LONG, nothing);
+    const generations = [generationAt(() => at)];
+    const waiting = progress({ shown: () => generations, refresh: nothing }).reached('2', LONG);
     await turn();
     at = '2';
     expect(await waiting).toBe(true);
   });
 
   it('needs nothing when there is nothing to wait for', async () => {
-    expect(await progress().reached(() => [generationAt(() => '5')], '4', 0, nothing)).toBe(true);
-    expect(await progress().reached(() => [], '4', 0, nothing)).toBe(true);
+    for (const generations of [[generationAt(() => '5')], []])
+      expect(await progress({ shown: () => generations, refresh: nothing }).reached('4', 0)).toBe(true);
+  });
+
+  it('asks the store and looks at the pointers once for all who wait', async () => {
+    let [asked, looks] = [0, 0];
+    const generations = [generationAt(() => `${(asked += 1)}` && undefined)];
+    const refresh = async (): Promise<void> => void (looks += 1);
+    const steps = progress({ shown: () => generations, refresh });
+    steps.moved('lines_v1_1', '1');
+    const waiting = Array.from({ length: 100 }, () => steps.reached('2', LONG));
+    steps.moved('lines_v1_1', '2');
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
+    expect([asked, looks]).toEqual([0, 1]);
+  });
+
+  it('waits for what was switched to meanwhile as well', async () => {
+    let generations = [generationAt(() => undefined, 1)];
+    const refresh = async (): Promise<void> => void (generations = [generationAt(() => undefined, 2)]);
+    const steps = progress({ shown: () => generations, refresh });
+    const waiting = steps.reached('2', LONG);
+    steps.moved('lines_v1_1', '2');
+    expect(await Promise.race([waiting, turn()])).toBeUndefined();
+    steps.moved('lines_v1_2', '2');
+    expect(await waiting).toBe(true);
+  });
+
+  it('is over in time, whatever the store does, and fails with it', async () => {
+    const silent = { ...generationAt(() => '2'), control: () => new Promise<never>(() => undefined) };
+    expect(await progress({ shown: () => [silent], refresh: nothing }).reached('2', 20)).toBe(false);
+    const failing = { ...silent, control: () => Promise.reject(new Error('away')) };
+    const steps = progress({ shown: () => [failing], refresh: nothing });
+    await expect(steps.reached('2', LONG)).rejects.toThrow('away');
+    await expect(steps.reached('2', LONG)).rejects.toThrow('away');
   });
 });
