@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
 import { sqliteEventLog } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
-import { probeWriteLock } from '../event-log/writability';
+import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
 import { sqliteKeyUses } from '../key-uses/sqlite-key-uses';

@@ -6,7 +6,6 @@ import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
-import { watched } from '../event-log/writability';
 import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
@@ -22,7 +21,7 @@ import { openAll } from './open-all';
 /** What HTTP and the command line work with. */
 export interface App {
   readonly log: EventLog;
-  /** Whether the log is within reach and whole; it looks only when it is told to. */
+  /** Whether the log is within reach, whole and writable; it looks only when it is told to. */
   readonly watch: LogWatch;
   /** Where the log is kept, in words that may be shown. */
   readonly store: string;
@@ -38,8 +37,6 @@ export interface App {
   readonly secret: string;
   /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
   mustHaveRoom(): void;
-  /** Throws when the event log cannot be written now. */
-  mustBeWritable(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -53,8 +50,7 @@ const openParts = (
 ): Promise<App> =>
   openAll(async (closing) => {
     const stores = closing(await openStores(configuration, 'main', onTrouble));
-    const { streams, readModels } = stores;
-    const { log, mustBeWritable } = watched(stores.log, () => probeLog(configuration, stores));
+    const { log, streams, readModels } = stores;
     const { snapshots, keyUses } = await openLocalStores(configuration, log);
     closing(snapshots);
     closing(keyUses);
@@ -66,6 +62,7 @@ const openParts = (
       checkpoint: () => furthestCheckpoint(projecting.live),
       report: onTrouble,
       onLost: () => void projecting.stop(),
+      probe: () => probeLog(configuration, stores),
     });
     closing({ close: async () => watch.stop() });
     const append = (tenantId: string, events: readonly NewEvent[]) =>
@@ -92,7 +89,6 @@ const openParts = (
       replay: parts,
       secret: configuration.SECRET === '' ? keptSecret(configuration.DATA_DIR) : configuration.SECRET,
       mustHaveRoom: () => mustHaveRoom(configuration.DATA_DIR),
-      mustBeWritable,
     };
   });
 

@@ -94,7 +94,7 @@ const openOperations = (server: Running): Promise<Listener> => {
     waitingFor: () => (server.app === undefined ? `the event log ${storeOf(configuration)}` : undefined),
     status: async () => {
       const app = server.app as App;
-      await app.mustBeWritable();
+      await app.watch.mustBeWritable();
       return ledgerStatus(app, look);
     },
     setBack: () => server.app?.watch.setBack(),

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../clock';
-import { codeOf, type Fault } from '../fault';
+import { codeOf, messageOf, type Fault } from '../fault';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
@@ -15,6 +16,8 @@ export interface LogWatch {
   missing(): Fault | undefined;
   /** Throws `log_set_back` if it was. */
   mustBeWhole(): void;
+  /** Throws `log_unavailable` when appends fail, or would fail: a server that cannot write must not look healthy. */
+  mustBeWritable(): Promise<void>;
   /** Looks now, from the beginning. Never rejects. */
   look(): Promise<void>;
   /** Looks from time to time until it is stopped. */
@@ -30,14 +33,21 @@ export interface LogWatchParts {
   readonly report: (what: string, error?: Fault) => void;
   /** It was set back for good: what this process has in memory is of no use any more. */
   readonly onLost: () => void;
+  /** Throws when an append would fail. An event store shows by itself whether it can be reached. */
+  readonly probe?: () => Promise<void>;
   readonly everyMs?: number;
 }
 
 const EVERY_MS = 2_000;
 /** While it is away or in doubt. */
 const SOON_MS = 500;
-/** A leader that has lost its office may for a moment show an older state. After that there is no way back but a restart. */
+/** A leader that has stepped down may for a moment show an older state. After that there is no way back but a restart. */
 const DOUBT_MS = 5_000;
+
+/** So long a failed append counts, unless one succeeds. */
+const FAILED_MS = 5_000;
+
+const UNAVAILABLE: ReadonlySet<string | undefined> = new Set(['log_unavailable', 'outcome_unknown']);
 
 const REBUILD = '`tenant-ledger projections rebuild --all`';
 
@@ -65,6 +75,11 @@ const stopped = (what: string): Fault =>
     `${what} Nothing is read or written until the right log is back and this service is restarted; if the older log is to stay, run ${REBUILD} before the restart.`,
   );
 
+const shortened = (stream: string, actual: number, expected: Expected): Fault =>
+  stopped(
+    `The event log was set back: stream ${stream} ends at revision ${actual}, and had reached revision ${expected}.`,
+  );
+
 const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
   (a?.position ?? '') > (b?.position ?? '') ? a : b;
 
@@ -77,31 +92,28 @@ const actualIfShorter = (error: unknown, expected: Expected): number | undefined
   return actual < expected ? actual : undefined;
 };
 
-export const logWatch = ({
-  log,
-  checkpoint,
-  report,
-  onLost,
-  everyMs = EVERY_MS,
-}: LogWatchParts): LogWatch => {
-  const ending = new AbortController();
-  let looking: Promise<void> | undefined;
-  /** The furthest event that is known to be in the log. */
-  let known: Head | undefined;
+/** Says once that the log is out of reach, and once for how long it was. */
+const reachOf = (report: LogWatchParts['report']) => {
   let awaySince: number | undefined;
+  return {
+    isAway: () => awaySince !== undefined,
+    away: (error: unknown): void => {
+      if (awaySince === undefined)
+        report('The event log is out of reach; it is tried again until it is back.', error as Fault);
+      awaySince ??= monotonicMs();
+    },
+    back: (): void => {
+      if (awaySince !== undefined) report(`The event log is back after ${secondsSince(awaySince)} s.`);
+      awaySince = undefined;
+    },
+  };
+};
+
+/** What the answers about its continuity come to. */
+const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'>) => {
   let broken: { readonly fault: Fault; readonly since: number } | undefined;
   let isLost = false;
   let missing: Fault | undefined;
-
-  const away = (error: unknown): void => {
-    if (awaySince === undefined)
-      report('The event log is out of reach; it is tried again until it is back.', error as Fault);
-    awaySince ??= monotonicMs();
-  };
-  const back = (): void => {
-    if (awaySince !== undefined) report(`The event log is back after ${secondsSince(awaySince)} s.`);
-    awaySince = undefined;
-  };
 
   const doubt = (what: string): void => {
     if (broken === undefined) {
@@ -120,16 +132,53 @@ export const logWatch = ({
     );
     report(missing.message, missing);
   };
-  /** Once it is in doubt, only the known event itself ends that: a log that was set back may grow past it. */
-  const judge = (found: Continuity): void => {
-    const what = whatIsWrong(found, known);
-    if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
-    else if (what !== undefined) doubt(what);
-    else if (broken !== undefined && !isLost) {
-      report(`The event log looked as if it were set back, for ${secondsSince(broken.since)} s.`);
-      broken = undefined;
-    }
+
+  return {
+    setBack: () => broken?.fault,
+    missing: () => missing,
+    isLost: () => isLost,
+    mustBeWhole: (): void => {
+      if (broken !== undefined) throw broken.fault;
+    },
+    /** Once it is in doubt, only the known event itself ends that: a log that was set back may grow past it. */
+    judge: (found: Continuity, known: Head | undefined): void => {
+      const what = whatIsWrong(found, known);
+      if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
+      else if (what !== undefined) doubt(what);
+      else if (broken !== undefined && !isLost) {
+        report(`The event log looked as if it were set back, for ${secondsSince(broken.since)} s.`);
+        broken = undefined;
+      }
+    },
   };
+};
+
+/** Whether the last appends were written. */
+const writesOf = (probe: () => Promise<void>) => {
+  let failure: { readonly at: number; readonly message: string } | undefined;
+  return {
+    written: (): void => void (failure = undefined),
+    failed: (error: unknown): void => {
+      const isUnavailable = UNAVAILABLE.has(codeOf(error));
+      failure = isUnavailable ? { at: monotonicMs(), message: messageOf(error) } : undefined;
+    },
+    mustBeWritable: async (): Promise<void> => {
+      if (failure !== undefined && monotonicMs() - failure.at < FAILED_MS)
+        throw logFault('log_unavailable', `Writes fail. ${failure.message}`);
+      await probe();
+    },
+  };
+};
+
+/** Asks the log about the furthest event that is known to be in it, once at a time. */
+const lookoutOf = (
+  { log, checkpoint, report }: LogWatchParts,
+  { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
+  ending: AbortSignal,
+) => {
+  const { isAway, away, back } = reachOf(report);
+  let known: Head | undefined;
+  let looking: Promise<void> | undefined;
 
   /** What is known comes first: it was in the log before the log is asked for it. */
   const lookOnce = async (): Promise<void> => {
@@ -138,65 +187,87 @@ export const logWatch = ({
     try {
       const found = await log.continuity(known);
       back();
-      judge(found);
+      judge(found, known);
     } catch (error) {
-      if (!ending.signal.aborted) away(error);
+      if (!ending.aborted) away(error);
     }
   };
 
   const look = async (): Promise<void> => {
     // What has begun may have asked before whatever made somebody look.
     await looking;
-    if (!isLost) await (looking ??= lookOnce().finally(() => (looking = undefined)));
+    if (!isLost()) await (looking ??= lookOnce().finally(() => (looking = undefined)));
   };
 
-  const mustBeWhole = (): void => {
-    if (broken !== undefined) throw broken.fault;
+  return {
+    isAway,
+    look,
+    lookIf: async (isDoubtful: boolean): Promise<void> => {
+      if (!isDoubtful) return;
+      await look();
+      mustBeWhole();
+    },
+    known: () => known?.position ?? '',
+    learn: (head: Head): void => void (known = later(head, known)),
   };
+};
 
-  const refuseIfShorter = async (stream: string, expected: Expected, error: unknown): Promise<void> => {
-    const actual = actualIfShorter(error, expected);
-    if (actual === undefined && codeOf(error) !== 'log_set_back') return;
-    await look();
-    mustBeWhole();
-    if (actual !== undefined)
-      throw stopped(
-        `The event log was set back: stream ${stream} ends at revision ${actual}, and had reached revision ${expected}.`,
-      );
-  };
+export const logWatch = (parts: LogWatchParts): LogWatch => {
+  const { log, probe = async () => undefined, everyMs = EVERY_MS } = parts;
+  const ending = new AbortController();
+  const whole = wholenessOf(parts);
+  const { written, failed, mustBeWritable } = writesOf(probe);
+  const { look, lookIf, isAway, known, learn } = lookoutOf(parts, whole, ending.signal);
+  const { setBack, missing, mustBeWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
     mustBeWhole();
-    const before = known?.position ?? '';
+    const before = known();
     const appended = await log.append(stream, events, expected, withinMs).catch(async (error: unknown) => {
-      await refuseIfShorter(stream, expected, error);
-      throw error;
+      failed(error);
+      const actual = actualIfShorter(error, expected);
+      await lookIf(actual !== undefined || codeOf(error) === 'log_set_back');
+      throw actual === undefined ? error : shortened(stream, actual, expected);
     });
-    const { position } = appended;
+    written();
     // What is new lies behind all that was there. If it does not, it was there already, or the log was set back.
-    if (position <= before) {
-      await look();
-      mustBeWhole();
-    }
-    known = later({ position, eventId: events.at(-1)?.id.toLowerCase() ?? '' }, known);
+    await lookIf(appended.position <= before);
+    learn({ position: appended.position, eventId: events.at(-1)?.id.toLowerCase() ?? '' });
     return appended;
   };
 
   const watch = async (): Promise<void> => {
-    while (!ending.signal.aborted && !isLost) {
+    while (!ending.signal.aborted && !isLost()) {
       await look();
-      const isUneasy = awaySince !== undefined || broken !== undefined;
+      const isUneasy = isAway() || setBack() !== undefined;
       await pause(isUneasy ? Math.min(SOON_MS, everyMs) : everyMs, ending.signal);
     }
   };
 
   return {
     log: { ...log, append },
-    setBack: () => broken?.fault,
-    missing: () => missing,
+    setBack,
+    missing,
     mustBeWhole,
+    mustBeWritable,
     look,
     start: () => void watch(),
     stop: () => ending.abort(),
   };
+};
+
+/** No stream is as long: an append there is refused without a trace, but only by a log that could have written. */
+const BEYOND = Number.MAX_SAFE_INTEGER - 1;
+const PROBE_MS = 700;
+
+/** Takes the log's write lock for a moment and writes nothing. */
+export const probeWriteLock = async (log: EventLog, stream: string): Promise<void> => {
+  const event = { id: randomUUID(), type: 'Probe', data: {}, metadata: {} };
+  await log.append(stream, [event], BEYOND, PROBE_MS).catch((error: unknown) => {
+    if (codeOf(error) === 'stream_changed') return;
+    throw logFault(
+      'log_unavailable',
+      `The event log cannot be written: another process, perhaps a stopped one, holds its lock. ${messageOf(error)}`,
+    );
+  });
 };

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
-import { answerInThread } from '../sqlite/thread-inside';
+import { answerInThread } from '../sqlite/thread';
 import type { KeyUse } from './sqlite-key-uses';
 
 const { path } = workerData as { path: string };

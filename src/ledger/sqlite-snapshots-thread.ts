@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
-import { answerInThread, type Outcome } from '../sqlite/thread-inside';
+import { answerInThread, type Outcome } from '../sqlite/thread';
 import { MOST_REPLIES, type KeptMark, type RememberedReply } from './replies';
 import type { AddReplies, SaveFold, SavePart, SnapshotRequest } from './sqlite-snapshots';
 

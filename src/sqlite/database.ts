@@ -7,8 +7,12 @@ export type Database = DatabaseSyncInstance;
 /** How long a writer waits for another process's lock before it gives up. */
 const BUSY_MS = 1_000;
 
-export const SQLITE_BUSY = 5;
+const SQLITE_BUSY = 5;
 const RETRY_MS = 5;
+
+/** Somebody else holds the lock. */
+export const isBusy = (error: unknown): boolean =>
+  (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
 /** Of several that open a new file at once SQLite refuses all but one right away, without waiting for the lock. */
 const switchToWal = (db: Database): void => {
@@ -18,7 +22,7 @@ const switchToWal = (db: Database): void => {
     try {
       return db.exec('PRAGMA journal_mode = WAL');
     } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || monotonicMs() > end) throw error;
+      if (!isBusy(error) || monotonicMs() > end) throw error;
       Atomics.wait(still, 0, 0, RETRY_MS);
     }
 };

@@ -1,11 +1,12 @@
-import { Worker } from 'node:worker_threads';
+import { parentPort, receiveMessageOnPort, Worker, type MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../clock';
-import { fault, reportedFault } from '../fault';
+import { codeOf, fault, messageOf, reportedFault } from '../fault';
+import { isBusy } from './database';
 import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
 
 /**
  * A thread that owns the writing connections of some SQLite files, so that a slow disk or a busy lock never stops the
- * thread that answers HTTP. Its inside is made with `answerInThread`.
+ * thread that answers HTTP. `startThread` is the caller's end, `answerInThread` the body of the thread itself.
  */
 export interface Thread {
   /**
@@ -17,14 +18,14 @@ export interface Thread {
   close(): Promise<void>;
 }
 
-export interface Question {
+interface Question {
   readonly id: number;
   readonly request: unknown;
   /** On the monotonic clock: not begun by then, it is not done at all. */
   readonly notAfter: number;
 }
 
-export type Answer =
+type Answer =
   | { readonly id: number; readonly value: unknown }
   | {
       readonly id: number;
@@ -40,13 +41,10 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-export const startThread = (file: string, data: unknown): Thread => {
+/** Those who wait for an answer, by the number of their question. */
+const waitingCalls = () => {
   const waiting = new Map<number, Waiting>();
   let nextId = 1;
-  let closing = false;
-  let worker: Worker | undefined;
-  /** Also those that their callers no longer wait for: the thread may still be writing them. */
-  let unanswered = 0;
 
   const settle = (answer: Answer): void => {
     const waiter = waiting.get(answer.id);
@@ -56,6 +54,30 @@ export const startThread = (file: string, data: unknown): Thread => {
     if ('value' in answer) waiter.resolve(answer.value as never);
     else waiter.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
   };
+  const lose = (id: number, message: string): void => settle({ id, fault: { code: 'no_answer', message } });
+
+  return {
+    settle,
+    loseAll: (message: string): void => {
+      for (const id of waiting.keys()) lose(id, message);
+    },
+    add: <T>(withinMs: number, send: (id: number) => void): Promise<T> =>
+      new Promise<T>((resolve, reject) => {
+        const id = nextId++;
+        const late = `The writing thread did not answer within ${withinMs} ms.`;
+        waiting.set(id, { resolve, reject, timer: setTimeout(() => lose(id, late), withinMs) });
+        send(id);
+      }),
+  };
+};
+
+/** A thread that has died is started again by the next call. */
+export const startThread = (file: string, data: unknown): Thread => {
+  const calls = waitingCalls();
+  let closing = false;
+  let worker: Worker | undefined;
+  /** Also those that their callers no longer wait for: the thread may still be writing them. */
+  let unanswered = 0;
 
   const start = (): Worker => {
     const started = new Worker(file, { workerData: data });
@@ -63,38 +85,28 @@ export const startThread = (file: string, data: unknown): Thread => {
     started.on('message', (answer: Answer) => {
       endWrite();
       unanswered -= 1;
-      settle(answer);
+      calls.settle(answer);
     });
     started.on('error', (error) => (died = `The writing thread died: ${error.message}`));
     started.on('exit', () => {
       if (worker === started) worker = undefined;
       endWrite(unanswered);
       unanswered = 0;
-      for (const id of waiting.keys()) settle({ id, fault: { code: 'no_answer', message: died } });
+      calls.loseAll(died);
     });
     return started;
   };
-
-  const send = <T>(request: unknown, withinMs: number): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      worker ??= start();
-      unanswered += 1;
-      const id = nextId++;
-      const late = `The writing thread did not answer within ${withinMs} ms.`;
-      const timer = setTimeout(() => settle({ id, fault: { code: 'no_answer', message: late } }), withinMs);
-      waiting.set(id, { resolve, reject, timer });
-      worker.postMessage({
-        id,
-        request,
-        notAfter: monotonicMs() + Math.max(0, withinMs - TELLING_MS),
-      } satisfies Question);
-    });
 
   return {
     call: async <T>(request: unknown, withinMs: number) => {
       while (!closing && (someoneWaits() || !beginWrite())) await whenWritable();
       if (closing) throw fault('expired', 'The writing thread is closed.');
-      return send<T>(request, withinMs);
+      return calls.add<T>(withinMs, (id) => {
+        worker ??= start();
+        unanswered += 1;
+        const notAfter = monotonicMs() + Math.max(0, withinMs - TELLING_MS);
+        worker.postMessage({ id, request, notAfter } satisfies Question);
+      });
     },
 
     close: async () => {
@@ -107,4 +119,107 @@ export const startThread = (file: string, data: unknown): Thread => {
       endWrite();
     },
   };
+};
+
+/** Requests that arrived together are given together, at most this many: that is what makes a group commit. */
+const LARGEST_GROUP = 256;
+
+/** Unless the thread has a time of its own. */
+const TIDY_MS = 60_000;
+
+export type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+export interface ThreadBody {
+  /** One outcome per request, in order. What it throws becomes the outcome of all of them. */
+  answer(requests: readonly unknown[]): readonly Outcome[];
+  close(): void;
+  /** Called now and then, but only after something was answered. */
+  tidy?(): void;
+  readonly tidyMs?: number;
+}
+
+const toAnswer = (id: number, outcome: Outcome): Answer => {
+  if ('value' in outcome) return { id, value: outcome.value };
+  const { error } = outcome;
+  const more = error instanceof Error && 'more' in error ? (error.more as Record<string, unknown>) : {};
+  return { id, fault: { code: codeOf(error) ?? 'failed', message: messageOf(error), more } };
+};
+
+const expired = ({ id }: Question): Answer => ({
+  id,
+  fault: { code: 'expired', message: 'Its time was up before it could be begun.' },
+});
+
+const NOT_ANSWERED: Outcome = { error: new Error('It was not answered.') };
+
+const attempt = (body: ThreadBody, questions: readonly Question[]): readonly Outcome[] => {
+  try {
+    return questions.length === 0 ? [] : body.answer(questions.map((question) => question.request));
+  } catch (error) {
+    return questions.map(() => ({ error }));
+  }
+};
+
+/** Adds what has arrived since, up to a full group. True: it was the last. */
+const gather = (port: MessagePort, group: Question[]): boolean => {
+  while (group.length < LARGEST_GROUP) {
+    const message = receiveMessageOnPort(port)?.message as Question | 'close' | undefined;
+    if (message === undefined) return false;
+    if (message === 'close') return true;
+    group.push(message);
+  }
+  return false;
+};
+
+/**
+ * Answers a group and whatever arrives meanwhile. While another process holds the lock, those whose time is up hear so and
+ * the others are tried again. True: it was the last.
+ */
+const answerAll = (body: ThreadBody, port: MessagePort, first: Question | 'close'): boolean => {
+  let group: Question[] = first === 'close' ? [] : [first];
+  let isLast = first === 'close' || gather(port, group);
+  while (group.length > 0) {
+    const now = monotonicMs();
+    for (const late of group.filter((question) => question.notAfter < now)) port.postMessage(expired(late));
+    const timely = group.filter((question) => question.notAfter >= now);
+    const outcomes = attempt(body, timely);
+    group = [];
+    for (const [at, question] of timely.entries()) {
+      const outcome = outcomes[at] ?? NOT_ANSWERED;
+      if ('error' in outcome && isBusy(outcome.error)) group.push(question);
+      else port.postMessage(toAnswer(question.id, outcome));
+    }
+    isLast ||= gather(port, group);
+  }
+  return isLast;
+};
+
+/** The body of a writing thread: takes all requests that wait, answers them as a group, and so on. */
+export const answerInThread = (body: ThreadBody): void => {
+  const port = parentPort;
+  if (port === null) throw new Error('answerInThread belongs in a worker thread.');
+  let tidying: NodeJS.Timeout | undefined;
+
+  /** What fails is tried again after the next requests, and when the thread is closed. */
+  const tidy = (): void => {
+    tidying = undefined;
+    if (!beginWrite()) return;
+    try {
+      body.tidy?.();
+    } catch {
+      // It only saves space.
+    } finally {
+      endWrite();
+    }
+  };
+
+  port.on('message', (message: Question | 'close') => {
+    if (!answerAll(body, port, message)) {
+      tidying ??= setTimeout(tidy, body.tidyMs ?? TIDY_MS);
+      return;
+    }
+    clearTimeout(tidying);
+    body.close();
+    port.close();
+  });
 };

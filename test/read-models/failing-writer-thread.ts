@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
-import { answerInThread } from '../../src/sqlite/thread-inside';
+import { answerInThread } from '../../src/sqlite/thread';
 
 /** The writing thread of the read models, which ends itself at the k-th write point. */
 export interface FailingWriterData {

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { openAppender, type AppenderData, type AppendRequest } from '../../src/event-log/sqlite/appender';
-import { answerInThread } from '../../src/sqlite/thread-inside';
+import { answerInThread } from '../../src/sqlite/thread';
 
 /** The appending thread of a log on a disk that fails: its commits throw, some after they have taken effect. */
 export interface FailingAppenderData extends AppenderData {

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { answerInThread } from '../../src/sqlite/thread-inside';
+import { answerInThread } from '../../src/sqlite/thread';
 
 /** A thread for tests: it echoes, takes its time, refuses or dies, as it is told. */
 type Wish =

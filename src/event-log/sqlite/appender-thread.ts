@@ -1,8 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { checkpoint } from '../../sqlite/database';
-import { answerInThread } from '../../sqlite/thread-inside';
+import { answerInThread } from '../../sqlite/thread';
 import { openAppender, type AppenderData, type AppendRequest } from './appender';
-import { mustBeOurLog } from './whole-log';
+import { mustBeOurLog } from './log-file';
 
 const { path, prefix } = workerData as AppenderData;
 

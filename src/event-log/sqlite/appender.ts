@@ -1,18 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import {
-  closeTidily,
-  inTransaction,
-  migrate,
-  openForWriting,
-  waitBriefly,
-  type Database,
-} from '../../sqlite/database';
+import { closeTidily, inTransaction, waitBriefly, type Database } from '../../sqlite/database';
 import { fileAt } from '../../sqlite/file';
-import type { Outcome } from '../../sqlite/thread-inside';
+import type { Outcome } from '../../sqlite/thread';
 import { logFault, type Expected } from '../event-log';
-import { positionOf } from './row';
-import { haveStoredAt } from './stored-at';
-import { mustHavePrefix } from './whole-log';
+import { openForAppending } from './log-file';
+import { positionOf } from './reader';
 
 /** An append as it travels to the writing thread: already serialised. */
 export interface AppendRequest {
@@ -28,21 +19,6 @@ export interface AppendedRow {
   readonly metadata: string;
   readonly recordedAt?: number;
 }
-
-const schema = [
-  `CREATE TABLE events (
-     position INTEGER PRIMARY KEY,
-     stream TEXT NOT NULL,
-     revision INTEGER NOT NULL,
-     id TEXT NOT NULL,
-     type TEXT NOT NULL,
-     data TEXT NOT NULL,
-     metadata TEXT NOT NULL,
-     recorded_at INTEGER NOT NULL
-   );
-   CREATE UNIQUE INDEX events_by_stream ON events (stream, revision);
-   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
-];
 
 /** What the writing thread is started with. */
 export interface AppenderData {
@@ -62,32 +38,6 @@ export interface Appender {
   appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
   close(): void;
 }
-
-/** Says in the log which one it is, unless it says so already. */
-const introduce = (db: Database, path: string, prefix: string): void => {
-  const said = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
-  if ((said.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
-  inTransaction(db, () => {
-    mustHavePrefix(db, path, prefix);
-    const say = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
-    say.run('identity', randomUUID());
-    say.run('prefix', prefix);
-  });
-};
-
-/** A writing connection to a log, which is made in the file if that has none. */
-export const openForAppending = (path: string, prefix: string): Database => {
-  const db = openForWriting(path, 'FULL');
-  try {
-    migrate(db, schema, `The event log ${path}`);
-    introduce(db, path, prefix);
-    haveStoredAt(db);
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-};
 
 export const openAppender = (path: string, prefix = ''): Appender => {
   const db = openForAppending(path, prefix);

@@ -1,9 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading } from '../../sqlite/database';
+import { dataVersion, openForReading, type Database } from '../../sqlite/database';
 import { fileAt } from '../../sqlite/file';
-import { tail } from '../../sqlite/tail';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
   APPEND_MS,
@@ -11,22 +10,22 @@ import {
   mustBeAppendable,
   type Appended,
   type EventLog,
+  type Head,
   type NewEvent,
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import type { AppenderData, AppendRequest } from './appender';
-import { makeLog } from './make-log';
-import { eventReader } from './reader';
-import { positionOf, rowIdOf } from './row';
-import { findLog, logMissing, mustBeOurLog } from './whole-log';
+import { findLog, logMissing, makeLog, mustBeOurLog } from './log-file';
+import { eventReader, positionOf, rowIdOf } from './reader';
+import { tail } from './tail';
 
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
 /** There may be many; `log verify` names them all. */
 const MOST_INCOMPLETE = 100;
 
-/** What the appending thread says itself; anything else is trouble with the file. */
+/** What the appending thread says itself; anything else is a problem of the file. */
 const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
@@ -44,7 +43,7 @@ const otherThreads = (path: string, onNews: () => void) => {
   (channel as unknown as { unref(): void }).unref();
   let isOpen = true;
   return {
-    tell: (): void => {
+    notify: (): void => {
       // What was being appended when the log was closed is answered after that: it is written all the same.
       if (isOpen) channel.postMessage('');
     },
@@ -78,6 +77,50 @@ const mustBeThere = (path: string, prefix: string, opening: Opening): void => {
 const appendingThread = (data: AppenderData): Thread =>
   startThread(join(__dirname, 'appender-thread.js'), data);
 
+/** One attempt: it rejects with `no_answer` when it does not know what became of it. */
+const appending =
+  (thread: Thread, request: AppendRequest) =>
+  (withinMs: number): Promise<Appended> =>
+    thread.call<Appended>(request, withinMs).catch((error: unknown) => {
+      const code = codeOf(error);
+      if (CERTAIN.has(code)) throw error;
+      // The same ids sent once more are written, or found.
+      if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
+      throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
+    });
+
+/** Whatever is asked of the file but its events. */
+const questions = (db: Database, path: string) => {
+  const file = fileAt(path);
+  const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
+  const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
+  const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
+  const incomplete = db.prepare(
+    `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
+     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MOST_INCOMPLETE}`,
+  );
+  const identity = (): string | undefined => (meta.get() as { value: string } | undefined)?.value;
+  const head = (): Head | undefined => {
+    const row = last.get() as { position: number; id: string } | undefined;
+    return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
+  };
+  const madeAs = identity();
+
+  return {
+    identity: async () => identity() ?? '',
+    head: async () => head(),
+    incompleteStreams: async () => incomplete.all(),
+    continuity: async (known) => {
+      if (!file.isStillThere() || identity() !== madeAs) return 'replaced';
+      if (known === undefined) return 'whole';
+      const end = head()?.position ?? '';
+      const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
+      if (found === known.eventId) return 'whole';
+      return found === undefined && end >= known.position ? 'missing' : 'set_back';
+    },
+  } satisfies Partial<EventLog>;
+};
+
 /**
  * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads needs
  * no appending thread until it appends.
@@ -103,56 +146,22 @@ export const sqliteEventLog = async (
   const news = tail(dataVersion(db));
   const others = otherThreads(path, news.wake);
   const read = eventReader(db, news);
-  const identity = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
-  const head = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
-
-  const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
-  const incomplete = db.prepare(
-    `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
-     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MOST_INCOMPLETE}`,
-  );
-  const file = fileAt(path);
-  const readIdentity = (): string | undefined => (identity.get() as { value: string } | undefined)?.value;
-  const madeAs = readIdentity();
-
-  const continuity: EventLog['continuity'] = async (known) => {
-    if (!file.isStillThere() || readIdentity() !== madeAs) return 'replaced';
-    if (known === undefined) return 'whole';
-    const end = (head.get() as { position: number } | undefined)?.position ?? 0;
-    const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
-    if (found === known.eventId) return 'whole';
-    return found === undefined && end >= rowIdOf(known.position) ? 'missing' : 'set_back';
-  };
-
-  const attempt = (request: AppendRequest) => (withinMs: number) =>
-    thread.call<Appended>(request, withinMs).catch((error: unknown) => {
-      const code = codeOf(error);
-      if (CERTAIN.has(code)) throw error;
-      // The same ids sent once more are written, or found.
-      if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
-      throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
-    });
 
   return {
-    identity: async () => (identity.get() as { value: string }).value,
+    ...questions(db, path),
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       mustBeAppendable(events);
-      const appended = await settled(attempt({ stream, expected, events: events.map(serialised) }), withinMs);
+      const request = { stream, expected, events: events.map(serialised) };
+      const appended = await settled(appending(thread, request), withinMs);
       news.wake();
-      others.tell();
+      others.notify();
       return appended;
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     readTenant: (tenantId, from = {}) =>
       read.merged([streams.tenant(tenantId), streams.activity(tenantId)], from),
     readAll: (from = {}) => read.all(from),
-    head: async () => {
-      const row = head.get() as { position: number; id: string } | undefined;
-      return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
-    },
-    incompleteStreams: async () => incomplete.all(),
     distance: async (after, upTo) => Math.max(0, rowIdOf(upTo) - rowIdOf(after)),
-    continuity,
     close: async () => {
       news.close();
       if (db.isOpen) db.close();

@@ -1,13 +1,10 @@
 import { monotonicMs, pause } from '../../clock';
-import { SQLITE_BUSY } from '../../sqlite/database';
+import { isBusy } from '../../sqlite/database';
 import { beginWrite, endWrite, whenWritable } from '../../sqlite/suspension';
 import type { Thread } from '../../sqlite/thread';
 import { openWriter, type WriteRequest } from './writer';
 
 const RETRY_MS = 5;
-
-const isBusy = (error: unknown): boolean =>
-  (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
 /** What is written in this thread, between two moments at which the process may be stopped. */
 const writing = async <T>(work: () => T): Promise<T> => {

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { answerInThread, type Outcome } from '../../sqlite/thread-inside';
+import { answerInThread, type Outcome } from '../../sqlite/thread';
 import { openWriter, type WriteRequest } from './writer';
 
 const writer = openWriter((workerData as { folder: string }).folder);

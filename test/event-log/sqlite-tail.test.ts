@@ -1,4 +1,4 @@
-import { tail } from '../../src/sqlite/tail';
+import { tail } from '../../src/event-log/sqlite/tail';
 
 describe('a tail', () => {
   it('wakes its sleepers when the file cannot be looked at: they find out what is wrong', async () => {

@@ -1,3 +1,5 @@
+import { signal } from '../../signal';
+
 /** Waits for news in a file: woken at once by this process, and by other processes' commits within POLL_MS. */
 export interface Tail {
   /** This process has committed something. */
@@ -5,7 +7,7 @@ export interface Tail {
   /** The number of news so far; read it before looking, and give it to `newsSince` when nothing was found. */
   seen(): number;
   /** Resolves when there has been news since then, when the signal is aborted, or when the tail is closed. */
-  newsSince(seen: number, signal?: AbortSignal): Promise<void>;
+  newsSince(seen: number, abort?: AbortSignal): Promise<void>;
   isClosed(): boolean;
   /** Wakes everybody for the last time: there will be no more news, and the file is not looked at again. */
   close(): void;
@@ -14,15 +16,14 @@ export interface Tail {
 const POLL_MS = 50;
 
 export const tail = (dataVersion: () => number): Tail => {
-  const sleepers = new Set<() => void>();
+  const changed = signal();
   let news = 0;
   let version: number | undefined = dataVersion();
-  let timer: NodeJS.Timeout | undefined;
   let closed = false;
 
   const wake = (): void => {
     news += 1;
-    for (const sleeper of sleepers) sleeper();
+    changed.notify();
   };
   /** A file that cannot be looked at counts as news: whoever reads then finds out what is wrong, and can say so. */
   const look = (): number | undefined => {
@@ -33,43 +34,29 @@ export const tail = (dataVersion: () => number): Tail => {
     }
   };
   const poll = (): void => {
+    if (closed) return;
     const current = look();
     if (current !== undefined && current === version) return;
     version = current;
     wake();
   };
-  const sleep = (sleeper: () => void): void => {
-    sleepers.add(sleeper);
-    timer ??= setInterval(poll, POLL_MS);
-  };
-  const unsleep = (sleeper: () => void): void => {
-    sleepers.delete(sleeper);
-    if (sleepers.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-  };
 
   return {
     wake,
     seen: () => {
-      if (!closed) poll();
+      poll();
       return news;
     },
-    newsSince: (seen, signal) =>
-      new Promise((resolve) => {
-        if (closed || news !== seen || signal?.aborted === true) return resolve();
-        const done = (): void => {
-          unsleep(done);
-          signal?.removeEventListener('abort', done);
-          resolve();
-        };
-        signal?.addEventListener('abort', done);
-        sleep(done);
-      }),
+    newsSince: async (seen, abort) => {
+      while (!closed && news === seen && abort?.aborted !== true) {
+        await changed.wait({ withinMs: POLL_MS, abort });
+        poll();
+      }
+    },
     isClosed: () => closed,
     close: () => {
       closed = true;
-      for (const sleeper of sleepers) sleeper();
+      changed.notify();
     },
   };
 };
