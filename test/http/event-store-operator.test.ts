@@ -21,12 +21,6 @@ const aStore = async (): Promise<StandIn> => {
   return store;
 };
 
-const serviceOn = async (store: StandIn, more: Readonly<Record<string, string>> = {}): Promise<Service> => {
-  const service = await startService({ EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, ...more });
-  stopping.push(service.stop);
-  return service;
-};
-
 const rename = (service: Service, key: string, name: string): Promise<Answered> =>
   ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
@@ -40,61 +34,134 @@ const linesOf = (service: Service): readonly { level: number; msg: string }[] =>
     .map((line) => JSON.parse(line) as { level: number; msg: string });
 
 describe('a tenant whose stream was removed from the event store', () => {
-  const env = (store: StandIn, folder: string) => ({
-    EVENTSTORE_URL: store.url,
-    STREAM_PREFIX: PREFIX,
-    DATA_DIR: folder,
-  });
-
-  it.each<[string, (store: StandIn, stream: string) => void]>([
+  const removals: readonly [string, (store: StandIn, stream: string) => void][] = [
     ['tombstoned', (store, stream) => store.log.tombstone(stream)],
     ['deleted', (store, stream) => store.log.softDelete(stream)],
     ['truncated at its front', (store, stream) => store.log.truncate(stream, 1)],
     ['truncated as a whole', (store, stream) => store.log.truncate(stream, 100)],
-  ])(
-    '%s: its writes are refused for good, nothing is begun again, and others go on',
-    async (_, remove) => {
-      const store = await aStore();
-      const folder = freshFolder();
-      const first = await startService(env(store, folder));
-      const stream = store.log.records.find((record) => record.stream.startsWith(`${PREFIX}tenant-`))!.stream;
-      const tenantId = stream.slice(`${PREFIX}tenant-`.length);
-      const other = await commandJson(['tenant', 'create', '--name', 'Other'], env(store, folder));
-      await first.stop();
-      remove(store, stream);
+  ];
+  const folder = freshFolder();
+  const customers = new Map<string, { readonly tenantId: string; readonly key: string }>();
+  let store: StandIn;
+  let service: Service;
+  let other = '';
+  const env = () => ({ EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, DATA_DIR: folder });
+  const operator = (...args: readonly string[]) => command(args, env());
+  const made = (...args: readonly string[]) => commandJson(args, env());
+  const newTenant = async (name: string): Promise<string> =>
+    (await made('tenant', 'create', '--name', name))['tenant_id'] ?? '';
 
-      const service = await serviceOn(store, { DATA_DIR: folder });
-      const before = store.log.ofStream(stream).length;
-      for (const method of ['PUT', 'DELETE'] as const) {
-        const refused = await ask(`${service.url}/tenants/self`, {
-          method,
-          key: first.key,
-          ...(method === 'PUT' ? { body: { name: 'Again' } } : {}),
-        });
-        expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
-        expect(refused.headers.get('retry-after')).toBeNull();
-      }
-      const { status, json } = await ready(service);
-      expect(status).toBe(200);
-      expect(json.decisions).toMatchObject({
-        parked: [{ tenant_id: tenantId, reason: expect.stringContaining(stream) }],
+  beforeAll(async () => {
+    store = await startStandIn();
+    for (const [how] of removals) {
+      const tenantId = await newTenant(how);
+      const may = ['--permission', 'tenant:update', '--permission', 'tenant:delete'];
+      const application = ['--tenant', tenantId, '--name', 'A', '--type', 'management', ...may];
+      const { key = '' } = await made('application', 'create', ...application);
+      customers.set(how, { tenantId, key });
+    }
+    other = await newTenant('Other');
+    for (const [how, remove] of removals) remove(store, `${PREFIX}tenant-${customers.get(how)!.tenantId}`);
+    service = await startService(env());
+  });
+  afterAll(async () => {
+    await service.stop();
+    await store.stop();
+  });
+
+  it.each(removals)('%s: its writes are refused for good, and nothing is begun again', async (how) => {
+    const { tenantId, key } = customers.get(how)!;
+    const stream = `${PREFIX}tenant-${tenantId}`;
+    const before = store.log.ofStream(stream).length;
+    for (const method of ['PUT', 'DELETE'] as const) {
+      const refused = await ask(`${service.url}/tenants/self`, {
+        method,
+        key,
+        ...(method === 'PUT' ? { body: { name: 'Again' } } : {}),
       });
-      const again = await command(
-        ['tenant', 'create', '--name', 'Again', '--id', tenantId],
-        env(store, folder),
-      );
-      expect(again.code).toBe(1);
-      expect(again.stderr).toContain('[tenant_unreadable]');
-      expect(store.log.ofStream(stream)).toHaveLength(before);
-      const others = ['--tenant', other['tenant_id'] ?? '', '--name', 'Fine', '--type', 'management'];
-      expect((await command(['application', 'create', ...others], env(store, folder))).code).toBe(0);
-    },
-    60_000,
-  );
+      expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
+      expect(refused.headers.get('retry-after')).toBeNull();
+    }
+    const { status, json } = await ready(service);
+    expect(status).toBe(200);
+    expect(json.decisions.parked).toContainEqual(
+      expect.objectContaining({ tenant_id: tenantId, reason: expect.stringContaining(stream) }),
+    );
+    const again = await operator('tenant', 'create', '--name', 'Again', '--id', tenantId);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('[tenant_unreadable]');
+    expect(store.log.ofStream(stream)).toHaveLength(before);
+  });
 
-  it('is noticed by a running service too, when it writes', async () => {
-    const store = await aStore();
-    const service = await serviceOn(store);
+  it('stops nobody else', async () => {
+    const application = ['--tenant', other, '--name', 'Fine', '--type', 'management'];
+    expect((await operator('application', 'create', ...application)).code).toBe(0);
+    expect((await ready(service)).json.decisions.parked).toHaveLength(removals.length);
+  });
+});
+
+describe('an operator of a running service whose event log is in an event store', () => {
+  const urlOf = ({ url }: StandIn): string => url.replace('esdb://', 'esdb://admin:topsecret@');
+  let store: StandIn;
+  let service: Service;
+  beforeAll(async () => {
+    store = await startStandIn();
+    service = await startService({ EVENTSTORE_URL: urlOf(store), STREAM_PREFIX: PREFIX });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await store.stop();
+  });
+
+  it('sees which one it is, without its password', async () => {
+    const shown = `esdb://127.0.0.1:${store.port}`;
+    const line =
+      service
+        .stderr()
+        .split('\n')
+        .find((text) => text.includes('"msg":"ready"')) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ store: shown });
+    expect((await ready(service)).json.log).toMatchObject({ store: shown });
+    const env = { EVENTSTORE_URL: urlOf(store), STREAM_PREFIX: PREFIX, DATA_DIR: service.folder };
+    const status = await command(['status'], env);
+    expect(status.stdout).toMatch(new RegExp(`^store: +${shown}\n`));
+    const config = await command(['config'], env);
+    expect(config.stdout).toMatch(new RegExp(`EVENTSTORE_URL +${shown} `));
+    for (const text of [service.stderr(), service.stdout(), status.stdout, status.stderr, config.stdout])
+      expect(text).not.toContain('topsecret');
+  });
+
+  it('is answered within a second, also by a store that is frozen, with what is known', async () => {
+    expect((await ready(service)).status).toBe(200);
+    store.gate.freeze();
+    const begun = performance.now();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ready(service)));
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    for (const { status, json } of answers) {
+      expect(status).toBe(503);
+      expect(json).toMatchObject({
+        status: 'unavailable',
+        reason: expect.stringMatching(/not answer/),
+        last_known: { log: { store: expect.any(String) }, projections: expect.any(Array) },
+      });
+    }
+    store.gate.thaw();
+    await until(async () => (await ready(service)).status === 200);
+  });
+
+  it('reads in the log when the store is out of reach, and when it is back', async () => {
+    await store.kill();
+    await until(() => linesOf(service).some(({ msg }) => msg.startsWith('The event log is out of reach')));
+    expect((await rename(service, service.key, 'Not now')).status).toBe(503);
+    await store.restart();
+    await until(() => linesOf(service).some(({ msg }) => /^The event log is back after \d/.test(msg)));
+    const levels = linesOf(service)
+      .filter(({ msg }) => /out of reach|is back/.test(msg))
+      .map(({ level }) => level);
+    expect(levels).toEqual([40, 30]);
+  });
+
+  it('sees that a stream was removed under a running service, when it writes', async () => {
     expect((await rename(service, service.key, 'Acme')).status).toBe(200);
     const { stream } = store.log.records.findLast((record) => record.stream.startsWith(`${PREFIX}tenant-`))!;
     store.log.tombstone(stream);
@@ -106,27 +173,6 @@ describe('a tenant whose stream was removed from the event store', () => {
 });
 
 describe('an operator whose event log is in an event store', () => {
-  it('sees which one it is, without its password', async () => {
-    const store = await aStore();
-    const url = store.url.replace('esdb://', 'esdb://admin:topsecret@');
-    const shown = `esdb://127.0.0.1:${store.port}`;
-    const service = await serviceOn(store, { EVENTSTORE_URL: url });
-    const line =
-      service
-        .stderr()
-        .split('\n')
-        .find((text) => text.includes('"msg":"ready"')) ?? '{}';
-    expect(JSON.parse(line)).toMatchObject({ store: shown });
-    expect((await ready(service)).json.log).toMatchObject({ store: shown });
-    const env = { EVENTSTORE_URL: url, STREAM_PREFIX: PREFIX, DATA_DIR: service.folder };
-    const status = await command(['status'], env);
-    expect(status.stdout).toMatch(new RegExp(`^store: +${shown}\n`));
-    const config = await command(['config'], env);
-    expect(config.stdout).toMatch(new RegExp(`EVENTSTORE_URL +${shown} `));
-    for (const text of [service.stderr(), service.stdout(), status.stdout, status.stderr, config.stdout])
-      expect(text).not.toContain('topsecret');
-  });
-
   it('sees that it is alive and what it waits for, while the store is not there', async () => {
     const store = await aStore();
     await store.kill();
@@ -164,40 +210,6 @@ describe('an operator whose event log is in an event store', () => {
     await until(() => stderr.includes('Waiting for the event store'));
     child.kill('SIGTERM');
     expect((await ended)[0]).toBe(0);
-  });
-
-  it('is answered within a second, also by a store that is frozen, with what is known', async () => {
-    const store = await aStore();
-    const service = await serviceOn(store);
-    expect((await ready(service)).status).toBe(200);
-    store.gate.freeze();
-    const begun = performance.now();
-    const answers = await Promise.all(Array.from({ length: 5 }, () => ready(service)));
-    expect(performance.now() - begun).toBeLessThan(1_000);
-    for (const { status, json } of answers) {
-      expect(status).toBe(503);
-      expect(json).toMatchObject({
-        status: 'unavailable',
-        reason: expect.stringMatching(/not answer/),
-        last_known: { log: { store: expect.any(String) }, projections: expect.any(Array) },
-      });
-    }
-    store.gate.thaw();
-    await until(async () => (await ready(service)).status === 200);
-  });
-
-  it('reads in the log when the store is out of reach, and when it is back', async () => {
-    const store = await aStore();
-    const service = await serviceOn(store);
-    await store.kill();
-    await until(() => linesOf(service).some(({ msg }) => msg.startsWith('The event log is out of reach')));
-    expect((await rename(service, service.key, 'Not now')).status).toBe(503);
-    await store.restart();
-    await until(() => linesOf(service).some(({ msg }) => /^The event log is back after \d/.test(msg)));
-    const levels = linesOf(service)
-      .filter(({ msg }) => /out of reach|is back/.test(msg))
-      .map(({ level }) => level);
-    expect(levels).toEqual([40, 30]);
   });
 
   it('is told after two seconds what a command waits for', async () => {
