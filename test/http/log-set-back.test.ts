@@ -56,7 +56,10 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
   };
   return {
     env: { DATA_DIR: folder, ...SQLITE_LOG },
-    keep: () => changed(`VACUUM INTO '${copy}'`),
+    keep: () => {
+      rmSync(copy, { force: true });
+      changed(`VACUUM INTO '${copy}'`);
+    },
     setBack: async () => setBack(path, copy),
     grow: () =>
       changed(
@@ -97,20 +100,20 @@ const started = async (place: Place): Promise<Service> => {
   return service;
 };
 
-const rename = (service: Service, name: string): Promise<Answered> =>
-  ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
+const rename = ({ url }: Service, key: string, name: string): Promise<Answered> =>
+  ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
-const expectStopped = async (service: Service): Promise<void> => {
+const expectStopped = async (service: Service, key = service.key): Promise<void> => {
   const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
   await until(async () => (await ready()).json.status === 'log_set_back', 15_000);
   expect((await ready()).status).toBe(503);
   expect((await ready()).json.reason).toMatch(/^The event log was set back: .*projections rebuild --all/);
   for (const path of ['/tenants/self', '/permissions', '/logs']) {
-    const refused = await ask(`${service.url}${path}`, { key: service.key });
+    const refused = await ask(`${service.url}${path}`, { key });
     expectProblem(refused, { status: 503, code: 'log_set_back' });
     expect(refused.headers.get('retry-after')).toBeNull();
   }
-  expectProblem(await rename(service, 'Never'), { status: 503, code: 'log_set_back' });
+  expectProblem(await rename(service, key, 'Never'), { status: 503, code: 'log_set_back' });
   expect((await ask(`${service.operationsUrl}/livez`)).status).toBe(200);
   const errors = service
     .stderr()
@@ -126,52 +129,59 @@ const kinds: readonly [string, () => Promise<Place>][] = [
 ];
 
 describe.each(kinds)('a running service on %s', (_, open) => {
-  it('reads and writes nothing more, is not ready, and goes on after a rebuild and a restart', async () => {
-    const place = await open();
-    const service = await started(place);
-    expect((await rename(service, 'Kept')).status).toBe(200);
-    place.keep();
-    expect((await rename(service, 'Lost')).status).toBe(200);
-    await place.setBack();
-    await expectStopped(service);
+  let place: Place;
+  let service: Service;
+  let key = '';
+  const start = async (): Promise<void> => {
+    service = await startService(place.env);
+    key ||= service.key;
+  };
+  beforeAll(async () => {
+    place = await open();
+    await start();
+  });
+  afterAll(async () => {
     await service.stop();
+    await place.close();
+  });
 
+  it('reads and writes nothing more, and is not ready', async () => {
+    expect((await rename(service, key, 'Kept')).status).toBe(200);
+    place.keep();
+    expect((await rename(service, key, 'Lost')).status).toBe(200);
+    await place.setBack();
+    await expectStopped(service, key);
+  });
+
+  it('is refused by commands, and goes on after a rebuild and a restart', async () => {
+    await service.stop();
     const refused = await command(['status'], place.env);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/set back.*projections rebuild --all.*\[log_set_back\]/s);
     const rebuilt = await command(['projections', 'rebuild', '--all'], place.env);
     expect({ code: rebuilt.code, stderr: rebuilt.stderr }).toMatchObject({ code: 0 });
-    const again = await startService(place.env);
-    stopping.push(again.stop);
-    const read = await ask(`${again.url}/tenants/self`, { key: service.key });
+    await start();
+    const read = await ask(`${service.url}/tenants/self`, { key });
     expect(read).toMatchObject({ status: 200, json: { name: 'Kept' } });
     expect((await command(['projections', 'verify'], place.env)).code).toBe(0);
   });
 
   it('never acknowledges a write on it, however soon that comes', async () => {
-    const place = await open();
-    const service = await started(place);
-    await rename(service, 'Kept');
     place.keep();
-    for (let i = 0; i < 3; i += 1) await rename(service, `Lost ${i}`);
+    for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
     await place.setBack();
     const answers = new Set<number>();
     await until(async () => {
-      const { status, json } = await rename(service, 'Never');
+      const { status, json } = await rename(service, key, 'Never');
       answers.add(status);
       return json.code === 'log_set_back';
     });
     expect([...answers]).toEqual([503]);
-    await expectStopped(service);
+    await expectStopped(service, key);
   });
 
   it('is refused at the next start, also when the log has grown past what it was', async () => {
-    const place = await open();
-    const service = await started(place);
-    place.keep();
-    await rename(service, 'Lost');
     await service.stop();
-    await place.setBack();
     place.grow();
     const refused = await command(['status'], place.env);
     expect(refused.code).toBe(1);
@@ -199,7 +209,7 @@ describe('a running service one of whose events was scavenged', () => {
       grow: () => undefined,
       close: () => store.stop(),
     });
-    await rename(service, 'Last');
+    await rename(service, service.key, 'Last');
     const last = store.log.records.findLast(({ stream }) => stream.startsWith('ledger.tenant-'))!;
     const data = Buffer.from('{}');
     const other = {
