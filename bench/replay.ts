@@ -28,10 +28,11 @@ const keepOnDisk = (place: string): void => {
 };
 
 /** From the move of the pointer until a server in the same process reads the new generation. */
-const untilRead = async ({ projecting }: App, name: string, generation: string): Promise<number> =>
+const untilRead = async ({ projecting }: App, generation: string): Promise<number> =>
   seconds(async () => {
-    while (generationName(projecting.reader(name).id) !== generation)
-      await new Promise((resolve) => setImmediate(resolve));
+    const isRead = (): boolean =>
+      projecting.live.some(({ generation: live }) => generationName(live.id) === generation);
+    while (!isRead()) await new Promise((resolve) => setImmediate(resolve));
   });
 
 const configuration = readConfiguration({ DATA_DIR: folder });
@@ -50,7 +51,7 @@ const rebuildAll = async (app: App) => {
   const total = (performance.now() - began) / 1_000;
   const switches = done.map((one) => {
     if (one.status === 'rejected') throw one.reason as Error;
-    return untilRead(app, one.value.projection, one.value.generation);
+    return untilRead(app, one.value.generation);
   });
   return { total, slowestSwitch: Math.max(...(await Promise.all(switches))) };
 };

@@ -6,6 +6,7 @@ type InternalCode =
   | 'event_invalid'
   | 'expired'
   | 'failed'
+  | 'commit_too_large'
   | 'generation_removed'
   | 'no_answer'
   | 'not_open'

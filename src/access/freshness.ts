@@ -1,6 +1,6 @@
 import { beforeDeadline, monotonicMs, threadMs } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
-import type { Generation } from '../read-models/read-models';
+import type { Reader } from '../read-models/read-models';
 import { sharedRuns } from './shared-runs';
 
 /**
@@ -9,11 +9,11 @@ import { sharedRuns } from './shared-runs';
  */
 export interface Freshness {
   /**
-   * Does the generation show everything that was in the log at this time (on the clock of this thread) or later?
+   * Does the reader show everything that was in the log at this time (on the clock of this thread) or later?
    * - `behind`: it does not, or this cannot be shown yet.
    * - `away`: the log does not answer within a moment; with a deadline (on the monotonic clock), not before that.
    */
-  shows(generation: Generation, since: number, deadline?: number): Promise<Shown>;
+  shows(reader: Reader, since: number, deadline?: number): Promise<Shown>;
   /** When the log last answered. */
   answeredAt(): number;
   close(): Promise<void>;
@@ -37,13 +37,13 @@ interface Goal {
 
 interface Proof {
   readonly at: number;
-  readonly generation: Generation | undefined;
+  readonly reader: Reader | undefined;
 }
 
 export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   let answeredAt = threadMs();
   let goal: Goal | undefined;
-  let proof: Proof = { at: -Infinity, generation: undefined };
+  let proof: Proof = { at: -Infinity, reader: undefined };
 
   const heads = sharedRuns(async (at) => {
     const head = await log.head();
@@ -56,16 +56,15 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   }, LOOK_EVERY_MS);
   looking.unref();
 
-  const isProven = (generation: Generation, since: number): boolean =>
-    proof.generation === generation && proof.at >= since;
+  const isProven = (reader: Reader, since: number): boolean => proof.reader === reader && proof.at >= since;
 
-  /** The generation is asked after the head was known: what it has reached then it shows from now on. */
-  const prove = async (generation: Generation, since: number): Promise<boolean> => {
+  /** The reader is asked after the head was known: what it has reached then it shows from now on. */
+  const prove = async (reader: Reader, since: number): Promise<boolean> => {
     const reached = goal;
     if (reached === undefined || reached.at < since) return false;
-    const { applied = '' } = await generation.control();
+    const applied = (await reader.applied()) ?? '';
     if (applied < reached.position) return false;
-    if (proof.generation !== generation || proof.at < reached.at) proof = { at: reached.at, generation };
+    if (proof.reader !== reader || proof.at < reached.at) proof = { at: reached.at, reader };
     return true;
   };
 
@@ -83,15 +82,15 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   };
 
   return {
-    shows: async (generation, since, deadline) => {
-      if (isProven(generation, since)) {
+    shows: async (reader, since, deadline) => {
+      if (isProven(reader, since)) {
         if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
         return 'shown';
       }
-      if (await prove(generation, since)) return 'shown';
+      if (await prove(reader, since)) return 'shown';
       if (goal !== undefined && goal.at >= since) return 'behind';
       if (!(await askedSince(since, deadline ?? soon()))) return 'away';
-      return (await prove(generation, since)) ? 'shown' : 'behind';
+      return (await prove(reader, since)) ? 'shown' : 'behind';
     },
     answeredAt: () => answeredAt,
     close: async () => clearInterval(looking),

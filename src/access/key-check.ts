@@ -8,7 +8,7 @@ import { fault } from '../fault';
 import type { KeyCheck, PresentedKey } from '../ledger/identify';
 import { findParked } from '../projecting/parking';
 import { lastRevision } from '../projecting/stream-revisions';
-import type { Generation } from '../read-models/read-models';
+import type { Reader } from '../read-models/read-models';
 import { freshness } from './freshness';
 import { rememberedKeys } from './remembered-keys';
 import { streamTails } from './stream-tails';
@@ -16,8 +16,8 @@ import { streamTails } from './stream-tails';
 export interface KeyCheckParts {
   readonly log: Pick<EventLog, 'head' | 'readStream'>;
   readonly streams: Streams;
-  /** The live generation of `applications`. */
-  readonly applications: () => Generation;
+  /** Reads the live generation of `applications`. */
+  readonly applications: () => Reader;
   /** How long reads go on after the log last answered. */
   readonly withoutLogMs: number;
 }
@@ -48,54 +48,51 @@ export const keyCheck = (parts: KeyCheckParts): KeyCheck & { close(): Promise<vo
 
   /** The revision is read first: what the documents show beyond it, the stream since then says as well. */
   const fromStream = async (
-    generation: Generation,
+    reader: Reader,
     { tenantId, digest, deadline }: PresentedKey,
     since: number,
   ): Promise<KeyRecord> => {
-    const revision = await lastRevision(generation, tenantId, 'tenant');
+    const revision = await lastRevision(reader, tenantId, 'tenant');
     const tail = await beforeDeadline(tails.read(tenantId, revision, since), deadline, slow);
-    return findKeyRecord(generation, tenantId, digest, tail.changes);
+    return findKeyRecord(reader, tenantId, digest, tail.changes);
   };
 
   /** What was read of the stream before, as long as it is more than the read model shows. */
-  const changesRead = async (
-    generation: Generation,
-    tenantId: string,
-  ): Promise<AccessChanges | undefined> => {
+  const changesRead = async (reader: Reader, tenantId: string): Promise<AccessChanges | undefined> => {
     const tail = tails.known(tenantId);
     if (tail === undefined) return undefined;
-    if (tail.upTo > (await lastRevision(generation, tenantId, 'tenant'))) return tail.changes;
+    if (tail.upTo > (await lastRevision(reader, tenantId, 'tenant'))) return tail.changes;
     tails.forget(tail, tenantId);
     return undefined;
   };
 
-  const withoutLog = async (generation: Generation, { tenantId, digest }: PresentedKey): Promise<Found> => {
+  const withoutLog = async (reader: Reader, { tenantId, digest }: PresentedKey): Promise<Found> => {
     if (threadMs() - fresh.answeredAt() > parts.withoutLogMs) throw away();
-    const changes = await changesRead(generation, tenantId);
-    return { record: await findKeyRecord(generation, tenantId, digest, changes), isProven: false };
+    const changes = await changesRead(reader, tenantId);
+    return { record: await findKeyRecord(reader, tenantId, digest, changes), isProven: false };
   };
 
   const fromReadModel = async (
-    generation: Generation,
+    reader: Reader,
     { tenantId, digest }: PresentedKey,
   ): Promise<KeyRecord | undefined> => {
-    const keys = remembered.of(generation);
+    const keys = remembered.of(reader);
     const known = tails.known(tenantId) === undefined ? keys.get(digest) : undefined;
     if (known !== undefined) return known;
-    if ((await findParked(generation, tenantId)) !== undefined) return undefined;
-    const changes = await changesRead(generation, tenantId);
-    const record = await findKeyRecord(generation, tenantId, digest, changes);
+    if ((await findParked(reader, tenantId)) !== undefined) return undefined;
+    const changes = await changesRead(reader, tenantId);
+    const record = await findKeyRecord(reader, tenantId, digest, changes);
     if (record.key !== undefined && changes === undefined) keys.set(digest, record);
     return record;
   };
 
   const find = async (key: PresentedKey, since: number, deadline?: number): Promise<Found> => {
-    const generation = applications();
-    const shown = await fresh.shows(generation, since, deadline);
-    if (shown === 'away') return withoutLog(generation, key);
+    const reader = applications();
+    const shown = await fresh.shows(reader, since, deadline);
+    if (shown === 'away') return withoutLog(reader, key);
     wasShown ||= shown === 'shown';
-    const record = shown === 'shown' ? await fromReadModel(generation, key) : undefined;
-    return { record: record ?? (await fromStream(generation, key, since)), isProven: true };
+    const record = shown === 'shown' ? await fromReadModel(reader, key) : undefined;
+    return { record: record ?? (await fromStream(reader, key, since)), isProven: true };
   };
 
   /** A read model that has not caught up since the start lacks too much: to fold the tenant is cheaper. */

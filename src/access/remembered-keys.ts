@@ -1,24 +1,24 @@
 import type { KeyRecord } from '../domain/authority';
-import type { Generation } from '../read-models/read-models';
+import type { Reader } from '../read-models/read-models';
 
 /** Keys as a read model shows them, by digest, known for as long as it has not changed. */
 export interface RememberedKeys {
   /** The store is asked at every call whether anything has changed: no answer is older than this. */
-  of(generation: Generation): Map<string, KeyRecord>;
+  of(reader: Reader): Map<string, KeyRecord>;
 }
 
 /** More than this is not remembered: then it begins anew. */
 const MOST_REMEMBERED = 2_000;
 
 export const rememberedKeys = (): RememberedKeys => {
-  let last: { generation: Generation; version: number; keys: Map<string, KeyRecord> } | undefined;
+  let last: { reader: Reader; token: number; keys: Map<string, KeyRecord> } | undefined;
   return {
-    of: (generation) => {
-      const version = generation.version?.();
-      if (version === undefined) return new Map();
-      const isSame = last?.generation === generation && last.version === version;
+    of: (reader) => {
+      const token = reader.changeToken?.();
+      if (token === undefined) return new Map();
+      const isSame = last?.reader === reader && last.token === token;
       if (last === undefined || !isSame || last.keys.size >= MOST_REMEMBERED)
-        last = { generation, version, keys: new Map() };
+        last = { reader, token, keys: new Map() };
       return last.keys;
     },
   };

@@ -79,8 +79,8 @@ export const openStores = (
       ? sqliteEventLog(DATA_DIR, streams, opening)
       : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble, noLogHere(configuration)));
     closing(log);
-    const writer = thread === 'worker' ? writerInPlace : undefined;
-    const readModels = closing(await sqliteReadModels(readModelsIn(DATA_DIR), writer));
+    const options = thread === 'worker' ? { startWriter: writerInPlace } : {};
+    const readModels = closing(await sqliteReadModels(readModelsIn(DATA_DIR), options));
     return { log, streams, readModels };
   });
 
@@ -144,7 +144,7 @@ const removeAbandoned = (folder: string): void => {
 export const openScratch = async ({ DATA_DIR }: Configuration): Promise<Scratch> => {
   removeAbandoned(DATA_DIR);
   const folder = mkdtempSync(join(DATA_DIR, `scratch-${process.pid}-`));
-  const readModels = await sqliteReadModels(folder, writerInPlace);
+  const readModels = await sqliteReadModels(folder, { startWriter: writerInPlace });
   return {
     readModels,
     remove: async () => {

@@ -1,16 +1,11 @@
 import { projections } from '../../projections/projections';
-import type { Projector } from '../../projections/projector';
 import { pause } from '../clock';
+import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { RebuildStep } from '../projecting/rebuild';
 import { rebuildLease } from '../projecting/lease';
 import { parkedTenants } from '../projecting/parking';
-import {
-  generationName,
-  type Generation,
-  type GenerationId,
-  type ReadModels,
-} from '../read-models/read-models';
+import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
 import { lagBehind } from '../app/status';
 import type { Desk } from './desk';
 import { printJson, printRecord, printTable } from './output';
@@ -23,7 +18,7 @@ const roleOf = (id: GenerationId, pointer: { live: number; previous?: number } |
   return pointer?.previous === id.generation ? 'previous' : 'unused';
 };
 
-const parkedIn = async (generation: Generation) => {
+const parkedIn = async (generation: Peek) => {
   let count = 0;
   let oldest: string | undefined;
   for await (const { since } of parkedTenants(generation)) {
@@ -33,50 +28,45 @@ const parkedIn = async (generation: Generation) => {
   return { parked: count, oldest_parked_since: oldest ?? null };
 };
 
-const positionOf = async (generation: Generation): Promise<string | undefined> =>
+const positionOf = async (generation: Peek): Promise<string | undefined> =>
   (await generation.control()).applied;
 
 /** It may be pruned at this moment. */
-const openIfThere = (
-  readModels: ReadModels,
-  id: GenerationId,
-  { collections }: Projector,
-  log: string,
-): Promise<Generation | undefined> =>
-  readModels.open(id, collections, log, true).catch((error: unknown) => {
+const unlessRemoved = <T>(looking: Promise<T>): Promise<T | undefined> =>
+  looking.catch((error: unknown) => {
     if (codeOf(error) === 'generation_removed') return undefined;
     throw error;
   });
 
 const generationRows = async (desk: Desk) => {
   const { log, readModels } = desk.app.replay;
-  const mine = (await readModels.generations()).flatMap((id) => {
-    const projector = projections.find(
-      ({ name, version }) => name === id.projection && version === id.version,
-    );
-    return projector === undefined ? [] : [{ id, projector }];
-  });
-  const opened = [];
-  for (const { id, projector } of mine) {
-    const generation = await openIfThere(readModels, id, projector, await log.identity());
-    if (generation !== undefined) opened.push({ id, generation, before: await positionOf(generation) });
+  const isMine = (id: GenerationId): boolean =>
+    projections.some(({ name, version }) => name === id.projection && version === id.version);
+  const positionsBefore = new Map<Peek, Position | undefined>();
+  for (const id of (await readModels.generations()).filter(isMine)) {
+    const generation = await readModels.peek(id);
+    if (generation !== undefined)
+      positionsBefore.set(generation, await unlessRemoved(positionOf(generation)));
   }
   await pause(SAMPLE_MS);
   const head = (await log.head())?.position;
-  return Promise.all(
-    opened.map(async ({ id, generation, before }) => {
-      const position = await positionOf(generation);
-      const moved = position === undefined ? 0 : await log.distance(before, position);
-      return {
-        generation: generationName(id),
-        role: roleOf(id, await readModels.pointer(id.projection, id.version)),
-        position: position ?? null,
-        ...(await lagBehind(log, head, position)),
-        events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
-        ...(await parkedIn(generation)),
-      };
-    }),
+  const rowOf = async (generation: Peek, before: Position | undefined) => {
+    const { id } = generation;
+    const position = await positionOf(generation);
+    const moved = position === undefined ? 0 : await log.distance(before, position);
+    return {
+      generation: generationName(id),
+      role: roleOf(id, await readModels.pointer(id.projection, id.version)),
+      position: position ?? null,
+      ...(await lagBehind(log, head, position)),
+      events_per_second: Math.round((1_000 * moved) / SAMPLE_MS),
+      ...(await parkedIn(generation)),
+    };
+  };
+  const rows = await Promise.all(
+    Array.from(positionsBefore, ([generation, before]) => unlessRemoved(rowOf(generation, before))),
   );
+  return rows.filter((row) => row !== undefined);
 };
 
 const rebuilds = async ({ app }: Desk) => {

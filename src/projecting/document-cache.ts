@@ -1,5 +1,5 @@
 import type { Document } from '../../projections/projector';
-import type { DocumentKey, Generation, Write } from '../read-models/read-models';
+import type { DocumentKey, Target, Write } from '../read-models/read-models';
 
 /** A document that a batch touches: loaded with all others at once, then changed in memory. */
 export interface Slot extends DocumentKey {
@@ -20,7 +20,7 @@ const MOST_KEPT = 2_048;
  * The documents of a generation as one run sees them: those of its last control state, with everything on top that the
  * run has written. It is valid as long as every commit of the run succeeds; after one that did not, it must be discarded.
  */
-export const documentCache = (generation: Generation, mostKept = MOST_KEPT) => {
+export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_KEPT) => {
   /** Documents that were touched lately, and those from before that: what is not touched again is soon dropped. */
   let recent = new Map<string, Slot>();
   let older = new Map<string, Slot>();

@@ -2,7 +2,7 @@ import type { Change, Projector, Reference } from '../../projections/projector';
 import type { Recorded } from '../domain/events';
 import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
-import { PARKED, STREAMS, type DocumentKey, type Generation, type Write } from '../read-models/read-models';
+import { PARKED, STREAMS, type DocumentKey, type Target, type Write } from '../read-models/read-models';
 import type { Batch, BatchEvent } from './consumer';
 import { documentCache, write, type DocumentCache, type Slot } from './document-cache';
 import type { ParkedTenant, SetAside } from './parking';
@@ -184,7 +184,7 @@ export interface Retried {
  * more it stays parked, further on; `last` says that there is no more.
  */
 export const foldWaiting = async (
-  run: Folding & { readonly generation: Generation },
+  run: Folding & { readonly generation: Target },
   tenant: ParkedTenant,
   batch: Batch,
   last: boolean,

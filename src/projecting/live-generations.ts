@@ -2,7 +2,7 @@ import type { Projector } from '../../projections/projector';
 import type { EventLog, Head } from '../event-log/event-log';
 import { whatIsWrong } from '../event-log/log-watch';
 import { codeOf, fault } from '../fault';
-import { generationName, type Generation, type ReadModels } from '../read-models/read-models';
+import { generationName, type Generation, type Peek, type ReadModels } from '../read-models/read-models';
 
 /** The generation that answers questions for each projector of this program. */
 export interface LiveGeneration {
@@ -20,7 +20,7 @@ const REBUILD =
  * A read store belongs to one log. Another log, or one that was set back (restored from an older backup), would give
  * wrong answers: better none.
  */
-export const mustMatchLog = async (generation: Generation, log: EventLog): Promise<void> => {
+export const mustMatchLog = async (generation: Peek, log: EventLog): Promise<void> => {
   const { to, log: builtFrom } = await generation.control();
   const name = generationName(generation.id);
   if (builtFrom !== (await log.identity()))
@@ -38,7 +38,7 @@ export const isMismatch = (error: unknown): boolean =>
   codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
 
 /** Is it of this log as it is now? Of one that was set back it shows what never happened. */
-export const matchesLog = (generation: Generation, log: EventLog): Promise<boolean> =>
+export const matchesLog = (generation: Peek, log: EventLog): Promise<boolean> =>
   mustMatchLog(generation, log).then(
     () => true,
     (error: unknown) => {

@@ -5,7 +5,7 @@ import { encode, operatorEventOf } from '../event-log/codec';
 import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
-import { generationName, PARKED, type Generation, type Scanned } from '../read-models/read-models';
+import { generationName, PARKED, type Scanned, type Scanner } from '../read-models/read-models';
 import { batchOf } from './consumer';
 import { foldWaiting, parkedKey, type Retried } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
@@ -40,7 +40,7 @@ export const findParked = async (
 
 const SCAN_PAGE = 500;
 
-export async function* parkedTenants(generation: Generation): AsyncGenerator<ParkedTenant> {
+export async function* parkedTenants(generation: Scanner): AsyncGenerator<ParkedTenant> {
   let after: { tenantId: string; key: string } | undefined;
   do {
     const page: readonly Scanned[] = await generation.scan(PARKED, SCAN_PAGE, after);
@@ -50,10 +50,7 @@ export async function* parkedTenants(generation: Generation): AsyncGenerator<Par
 }
 
 /** The first ones, ordered by tenant. */
-export const firstParked = async (
-  generation: Generation,
-  limit: number,
-): Promise<readonly ParkedTenant[]> => {
+export const firstParked = async (generation: Scanner, limit: number): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
   for await (const tenant of parkedTenants(generation)) {
     parked.push(tenant);

@@ -3,7 +3,7 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
-import { generationName, type Asked, type Generation, type ReadModels } from '../read-models/read-models';
+import { generationName, type Reader, type ReadModels, type RetryRequests } from '../read-models/read-models';
 import { together } from '../together';
 import { consumer } from './consumer';
 import { findParked, firstParked, parkedReports, retryDue, type ParkedReport } from './parking';
@@ -18,8 +18,8 @@ import { openTracks, type Tracks } from './tracks';
 export interface Projecting {
   /** The generations that answer questions now. */
   readonly live: readonly LiveGeneration[];
-  /** The generation of this projection that answers questions. */
-  reader(projection: string): Generation;
+  /** Answers questions about this projection. */
+  reader(projection: string): Reader;
   /** Projects until it is stopped whatever no other process projects, and takes over from those that end. */
   start(): Promise<void>;
   /** To be awaited before a question; then `reader` gives what may be read. Undefined: there is nothing to await. */
@@ -60,8 +60,6 @@ type Moved = (generation: string, position: Position) => void;
 /** Starts to project in threads of their own and reports what has moved; what it gives back stops them. */
 export type ProjectingWorkers = (moved: Moved) => () => Promise<void>;
 
-/** What the operator may ask of whoever projects. */
-const RETRY = 'retry';
 const RENEW_MS = 250;
 
 /** A switch is noticed within this time: writes wait until what was switched to is projected. */
@@ -79,15 +77,17 @@ interface Engine extends ProjectingParts {
 const among = (all: readonly LiveGeneration[], names: ReadonlySet<string>): readonly LiveGeneration[] =>
   all.filter(({ projector }) => names.has(projector.name));
 
-/** The empty text stands for all of them. */
+/** Without a tenant all of them are asked for. */
 const isAskedFor =
-  (wanted: string): AskedFor =>
+  (wanted: string | undefined): AskedFor =>
   (tenantId) =>
-    wanted === '' || wanted === tenantId;
+    wanted === undefined || wanted === tenantId;
 
 /** Of several requests since then only the last one's tenant is known: all are tried. */
-const askedSince = (known: Asked, now: Asked): AskedFor | undefined =>
-  now.times === known.times ? undefined : isAskedFor(now.times === known.times + 1 ? now.note : '');
+const requestedSince = (known: RetryRequests, now: RetryRequests): AskedFor | undefined =>
+  now.count === known.count
+    ? undefined
+    : isAskedFor(now.count === known.count + 1 ? now.tenantId : undefined);
 
 const runOf = async (engine: Engine, { projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
   const name = generationName(generation.id);
@@ -123,11 +123,11 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onTrouble });
   reports.begin();
   try {
-    let known = await readModels.asked(RETRY);
+    let known = await readModels.retryRequests();
     for (let held = await leases.hold(); held.size > 0 && !ending.aborted;) {
-      const asked = await readModels.asked(RETRY).catch(() => known);
-      await runs.keep(among(tracks.projected(), held), askedSince(known, asked));
-      known = asked;
+      const requests = await readModels.retryRequests().catch(() => known);
+      await runs.keep(among(tracks.projected(), held), requestedSince(known, requests));
+      known = requests;
       await reports.look(among(tracks.live(), held));
       await followPointers(engine, RENEW_MS);
       held = await leases.hold();
@@ -203,7 +203,7 @@ const catchUp = async (
   }
 };
 
-const retryParked = async (engine: Engine, tenantId: string): Promise<'done' | 'asked'> => {
+const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 'asked'> => {
   const { leases, tracks, readModels, projectors } = engine;
   const held = await leases.hold();
   try {
@@ -213,7 +213,7 @@ const retryParked = async (engine: Engine, tenantId: string): Promise<'done' | '
     await leases.release();
   }
   if (held.size === projectors.length) return 'done';
-  await readModels.ask(RETRY, tenantId);
+  await readModels.requestRetry(tenantId);
   return 'asked';
 };
 
@@ -243,7 +243,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       const found = tracks.live().find(({ projector }) => projector.name === projection);
       if (found === undefined)
         throw fault('read_models_unavailable', `There is no projection ${projection}.`);
-      return found.generation;
+      return found.generation.reader;
     },
     start: async () => {
       running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
@@ -255,11 +255,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId) => {
       if (!(await isAnyoneParked())) return false;
-      const found = await Promise.all(tracks.shown().map((one) => findParked(one, tenantId)));
+      const found = await Promise.all(tracks.shown().map((one) => findParked(one.reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => engine.leases.holder(),
-    retryParked: (tenantId = '') => retryParked(engine, tenantId),
+    retryParked: (tenantId) => retryParked(engine, tenantId),
     stop: async () => {
       ending.abort();
       await running.catch(() => undefined);

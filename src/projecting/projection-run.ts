@@ -1,7 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { PARKED, type Checkpoint, type Generation, type Write } from '../read-models/read-models';
+import { PARKED, type Checkpoint, type Target, type Write } from '../read-models/read-models';
 import type { Batch, Batches } from './consumer';
 import { documentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
@@ -9,7 +9,7 @@ import { readSetAside } from './parking';
 
 /** One projector that projects into one generation. */
 export interface ProjectionRun extends Folding {
-  readonly generation: Generation;
+  readonly generation: Target;
   readonly log: EventLog;
   readonly streams: Streams;
   /** Called after every commit with what is visible now. */
@@ -22,7 +22,7 @@ export interface ProjectionRun extends Folding {
 export const runInto = async (
   { log, streams, program }: Pick<ProjectionRun, 'log' | 'streams' | 'program'>,
   projector: Projector,
-  generation: Generation,
+  generation: Target,
   moved: (position: Position) => void = () => undefined,
 ): Promise<ProjectionRun> => ({
   projector,

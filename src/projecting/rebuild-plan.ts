@@ -36,13 +36,12 @@ export const planRebuild = async (
   { readModels, log }: { readModels: ReadModels; log: EventLog },
   projector: Projector,
 ): Promise<RebuildPlan> => {
-  const { name, version, collections } = projector;
+  const { name, version } = projector;
   const nameOf = (generation: number): string => generationName({ projection: name, version, generation });
   const left = await leftByRebuild(readModels, projector);
   const pointer = await readModels.pointer(name, version);
-  const id = { projection: name, version, generation: left ?? 0 };
   const begun =
-    left === undefined ? undefined : await readModels.open(id, collections, await log.identity(), true);
+    left === undefined ? undefined : await readModels.peek({ projection: name, version, generation: left });
   const after = (await begun?.control())?.to?.position;
   const head = await log.head();
   return {

@@ -4,9 +4,11 @@ import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import {
   generationName,
+  type Build,
   type Generation,
   type GenerationId,
   type ReadModels,
+  type Target,
 } from '../read-models/read-models';
 import { barrier } from './barrier';
 import { compare, type Comparison } from './compare';
@@ -66,10 +68,10 @@ const NEARLY_ALL = 1_000;
 const numberToFill = async (readModels: ReadModels, projector: Projector): Promise<number> =>
   (await leftByRebuild(readModels, projector)) ?? readModels.nextNumber(projector.name, projector.version);
 
-const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Generation> => {
+const openToFill = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Build> => {
   const generation = await numberToFill(readModels, projector);
   const id: GenerationId = { projection: projector.name, version: projector.version, generation };
-  const open = async () => readModels.open(id, projector.collections, await log.identity(), true);
+  const open = async () => readModels.build(id, projector.collections, await log.identity());
   const found = await open();
   if (await matchesLog(found, log)) return found;
   await readModels.drop(id);
@@ -122,7 +124,7 @@ export const rebuild = async (
   };
 
   /** A killed rebuild may have left parked tenants that can go on now: they come first. */
-  const fill = async (generation: Generation): Promise<void> => {
+  const fill = async (generation: Target): Promise<void> => {
     for (let left = Infinity; left > NEARLY_ALL;) {
       const head = await log.head();
       if (head === undefined) return;
@@ -141,7 +143,7 @@ export const rebuild = async (
   };
 
   const follow =
-    (generation: Generation) =>
+    (generation: Target) =>
     async (position: Position): Promise<void> =>
       project(await runInto(parts, projector, generation), events.upTo(position));
 
@@ -174,11 +176,11 @@ export const rebuild = async (
   };
 
   try {
-    const generation = await openToFill(parts, projector);
-    await fill(generation);
+    const build = await openToFill(parts, projector);
+    await fill(build);
     await parts.allFilled?.();
     tell({ step: 'indexing' });
-    await generation.finish();
+    const generation = await build.finish();
     await parts.allIndexed?.();
     await fill(generation);
     const pointer = await readModels.pointer(name, version);

@@ -40,15 +40,10 @@ const FRESH_MS = 1_000;
 const AWAKE_MS = 1_000;
 const LOOK_AGAIN_MS = 15;
 
-/** Questions that have begun may use a generation for so long. Each step passes while this process runs. */
-const SHUT_STEP_MS = 1_000;
-const SHUT_STEPS = 5;
-
 interface Track {
   readonly projector: Projector;
-  /** By number; shut when they have not been used for a while. */
+  /** By number. */
   readonly open: Map<number, Generation>;
-  readonly shutting: Set<Generation>;
   /** The numbers of those that need not be opened again: no number is given twice. */
   readonly useless: Set<number>;
   live: Generation;
@@ -65,7 +60,7 @@ const present = <T>(all: readonly (T | undefined)[]): readonly T[] => [
   ...new Set(all.filter((one) => one !== undefined)),
 ];
 
-const projectedOf = (track: Track): readonly Generation[] =>
+const projectedOf = (track: Omit<Track, 'open'>): readonly Generation[] =>
   present([track.live, track.previous, track.next, ...track.left.projected]);
 
 /** The one that is pointed at is asked first: what it shows then is no less when it is read. */
@@ -88,7 +83,6 @@ export const openTracks = async (
   const tracks: readonly Track[] = opened.map(({ projector, generation }) => ({
     projector,
     open: new Map([[generation.id.generation, generation]]),
-    shutting: new Set(),
     useless: new Set(),
     live: generation,
     left: { read: [], projected: [] },
@@ -129,20 +123,9 @@ export const openTracks = async (
     while (((await next.control()).applied ?? '') < head && monotonicMs() < end) await pause(LOOK_AGAIN_MS);
   };
 
-  const shutUnused = (track: Track): void => {
-    const shut = (generation: Generation, stepsLeft: number): void => {
-      if (stepsLeft > 0) return void setTimeout(() => shut(generation, stepsLeft - 1), SHUT_STEP_MS).unref();
-      track.shutting.delete(generation);
-      if (projectedOf(track).includes(generation)) return;
-      track.open.delete(generation.id.generation);
-      void readModels.shut(generation.id).catch(() => undefined);
-    };
+  const forgetUnused = ({ open: known, ...track }: Track): void => {
     const used = projectedOf(track);
-    for (const generation of track.open.values()) {
-      if (used.includes(generation) || track.shutting.has(generation)) continue;
-      track.shutting.add(generation);
-      shut(generation, SHUT_STEPS);
-    }
+    for (const [number, generation] of known) if (!used.includes(generation)) known.delete(number);
   };
 
   const follow = async (track: Track, hasSlept: boolean): Promise<void> => {
@@ -159,7 +142,7 @@ export const openTracks = async (
     track.previous = previous === undefined ? undefined : await openIfThere(track, previous);
     const projected = await leftWithin(track, STILL_PROJECTED_MS);
     track.left = { projected, read: projected.length === 0 ? [] : await leftWithin(track, STILL_READ_MS) };
-    shutUnused(track);
+    forgetUnused(track);
   };
 
   /** A look counts when it is over, from when it began. One that failed counts too: the next one comes soon. */

@@ -1,4 +1,4 @@
-import type { ReadModels } from '../read-models/read-models';
+import type { ReadModels, Target } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { batchOf, consumer, type Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
@@ -48,21 +48,23 @@ export const verify = async (
 ): Promise<Verified> => {
   const { log } = parts;
   const id = { projection: projector.name, version: projector.version, generation: 1 };
-  const replayed = await scratch.open(id, projector.collections, await log.identity(), true);
+  const build = await scratch.build(id, projector.collections, await log.identity());
 
-  const follow = async (position: string): Promise<void> => {
-    const moved = (done: string): void =>
-      options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
-    const run = await runInto(parts, projector, replayed, moved);
-    await retryDue(run);
-    await project(run, eventsOf(parts, options.tenantId, position));
-  };
+  const follow =
+    (target: Target) =>
+    async (position: string): Promise<void> => {
+      const moved = (done: string): void =>
+        options.onProgress(`${projector.name}: replayed to ${done} of ${position}`);
+      const run = await runInto(parts, projector, target, moved);
+      await retryDue(run);
+      await project(run, eventsOf(parts, options.tenantId, position));
+    };
 
   const { to } = await live.control();
-  if (to !== undefined) await follow(to.position);
-  await replayed.finish();
+  if (to !== undefined) await follow(build)(to.position);
+  const replayed = await build.finish();
   const comparison = await compare(projector, live, replayed, {
-    follow,
+    follow: follow(replayed),
     onDifference: options.onDifference,
     onProgress: (documents) => options.onProgress(`${projector.name}: ${documents} documents compared`),
     ...(options.tenantId === undefined ? {} : { tenantId: options.tenantId }),

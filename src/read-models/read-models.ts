@@ -1,31 +1,37 @@
-import type { Collection, Document, Reader } from '../../projections/projector';
+import type { Collection, Document, Reader as Questions } from '../../projections/projector';
 import type { Position } from '../event-log/event-log';
 
 /**
  * Where read models are kept. Everything here can be rebuilt from the log. Every adapter keeps every promise on this
- * page; `test/read-models/contract.ts` asks each of them for each promise.
+ * page; `test/read-models/contract` asks each of them for each promise.
  *
  * A projection is kept as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which one
  * answers questions, so that a rebuild fills another one and then moves the pointer.
+ *
+ * A document is any JSON object. It comes back as it was written, whatever its texts are: a NUL and half of a surrogate
+ * pair are text like any other, in documents, in keys and in indexed values. No two texts are taken for the same.
+ *
+ * A store that cannot be reached or written rejects with `read_models_unavailable`. Its message says where the store is.
  */
-export interface ReadModels {
+export interface ReadModels extends Registry {
   /**
-   * Opens a generation and makes it, empty and bound to this log, if it is not there; one that is removed is not made
-   * again (`generation_removed`). `inBulk` puts off what only
-   * questions need, so that it is filled faster: `finish` makes up for it, and so does the next `open` without it. Until
-   * then it can be filled, and asked for its control state, for documents to `load`, and for its parked tenants.
+   * Opens a generation, and makes it, empty and bound to this log, if it does not exist. A build that nobody finished is
+   * finished first. One that was removed is not made again: `generation_removed`.
    */
-  open(
-    id: GenerationId,
-    collections: readonly Collection[],
-    log: string,
-    inBulk?: boolean,
-  ): Promise<Generation>;
+  open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
+
+  /** The same for a generation that is to be filled before anybody asks it anything. An unfinished build is continued. */
+  build(id: GenerationId, collections: readonly Collection[], log: string): Promise<Build>;
+
+  /** Looks at a generation, built or not, without making or changing anything. Undefined: it does not exist. */
+  peek(id: GenerationId): Promise<Peek | undefined>;
+
+  close(): Promise<void>;
+}
+
+/** What is known about generations, and what processes tell each other about them. */
+export interface Registry extends Leases {
   generations(): Promise<readonly GenerationId[]>;
-  /** Closes a generation in this process. It must not be used any more. */
-  shut(id: GenerationId): Promise<void>;
-  /** Removes a generation for good. Nothing must point at it. Others who have it open can go on reading it. */
-  drop(id: GenerationId): Promise<void>;
 
   pointer(projection: string, version: number): Promise<Pointer | undefined>;
   /**
@@ -36,6 +42,8 @@ export interface ReadModels {
   /** The generations that are not live now, but were within the last so many milliseconds: others may still read them. */
   liveLately(projection: string, version: number, withinMs: number): Promise<readonly number[]>;
 
+  /** A number for a new generation of this projection and version. None is given twice. */
+  nextNumber(projection: string, version: number): Promise<number>;
   /**
    * Decides in one step that a generation goes. False, and nothing changed, while it is live or anybody holds a certain
    * lease. From then on it is neither previous nor pointed at again, and once it is dropped it is not made again.
@@ -43,9 +51,15 @@ export interface ReadModels {
   markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
   /** It is to go, or gone. Never true of one that is live. */
   isRemoved(id: GenerationId): Promise<boolean>;
-  /** A number for a new generation of this projection and version. None is given twice. */
-  nextNumber(projection: string, version: number): Promise<number>;
+  /** Removes the documents of a generation for good. Nothing must point at it. Who reads it now may go on for a while. */
+  drop(id: GenerationId): Promise<void>;
 
+  /** Asks whoever projects to retry a parked tenant, or all of them. */
+  requestRetry(tenantId?: string): Promise<void>;
+  retryRequests(): Promise<RetryRequests>;
+}
+
+export interface Leases {
   /**
    * Takes or renews a lease: true if it is now held by `holder`. A lease only saves work, it protects nothing: that is
    * what `commit` is for. It ends by itself after `forMs`, or earlier when the store can see that its holder is gone.
@@ -53,20 +67,8 @@ export interface ReadModels {
   lease(what: string, holder: string, forMs: number, note?: string): Promise<boolean>;
   release(what: string, holder: string): Promise<void>;
   leaseHolder(what: string): Promise<string | undefined>;
-  /** What the holder of a lease last said about its work, if anybody holds it. */
+  /** What the holder of a lease last reported about its work, if anybody holds it. */
   leaseNote(what: string): Promise<string | undefined>;
-
-  /** Asks for something: another try of whoever projects, another number. */
-  ask(what: string, note?: string): Promise<void>;
-  asked(what: string): Promise<Asked>;
-
-  close(): Promise<void>;
-}
-
-/** Askings are counted, for ever; the note is that of the last one. */
-export interface Asked {
-  readonly times: number;
-  readonly note: string;
 }
 
 export interface GenerationId {
@@ -91,16 +93,36 @@ export interface RemovalRefused {
   readonly live: boolean;
 }
 
-export interface Generation extends Reader {
-  readonly id: GenerationId;
+export interface RetryRequests {
+  /** Requests are counted, for ever. */
+  readonly count: number;
+  /** The tenant of the last one. Undefined: all tenants. */
+  readonly tenantId?: string;
+}
 
+/** Reads all documents of a collection. */
+export interface Scanner {
   /**
-   * Another number after every change of what this generation shows, whoever made it; the same number while there was
-   * none. Left out by a store that cannot tell at a fraction of the cost of a read.
+   * The documents of a collection, of all tenants, ordered by tenant and key, from just after one; without a key from
+   * the first one of a tenant. The order is that of the UTF-8 bytes, wherever a text has such bytes.
    */
-  readonly version?: () => number;
+  scan(
+    collection: string,
+    limit: number,
+    after?: { tenantId: string; key?: string },
+  ): Promise<readonly Scanned[]>;
+}
 
+/** A generation as anybody may look at it at any time. Only the collections `PARKED` and `STREAMS` can be scanned. */
+export interface Peek extends Scanner {
+  readonly id: GenerationId;
   control(): Promise<Control>;
+}
+
+/** Where events are projected to. */
+export interface Target extends Peek {
+  /** The documents of one commit, as JSON in UTF-8 with their keys, have at most so many bytes. */
+  readonly mostCommitBytes: number;
 
   /** The documents as of the control state or later, in the order asked for. */
   load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
@@ -108,45 +130,48 @@ export interface Generation extends Reader {
   /**
    * Writes all the documents and moves the control state to `n + 1`, wholly or not at all, and only if `n` is still the
    * current one: false if it is not. So whoever wins has read exactly state `n`; a redelivered batch, a crash at any
-   * instruction and a second or stale projector do no harm.
-   *
-   * With `more` the caller has more at hand: showing it to others, and keeping it should this process die, may be put off
-   * until the next commit without `more`, or until `settle`; `control` and `load` of this process see it at once. If the
-   * next commit fails, what was put off is lost with it: the control state says so.
+   * instruction and a second or stale projector do no harm. More than `mostCommitBytes` are refused, and nothing is
+   * written: `commit_too_large`.
    */
-  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[], more?: boolean): Promise<boolean>;
+  commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
+}
 
-  /** Shows and keeps what commits have put off. */
-  settle(): Promise<void>;
+/**
+ * A generation that can be asked questions. When a commit resolves it is visible: whoever asks after that, in whichever
+ * process, sees all of it, and it survives the end of this process.
+ */
+export interface Generation extends Target {
+  readonly reader: Reader;
 
   /** The control state and documents of one and the same moment, in the order asked for. */
   snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;
 
-  /** Makes up for what a generation opened in bulk has put off. */
-  finish(): Promise<void>;
+  /**
+   * `differences` of a whole collection as only this store can find them, faster. Undefined where the other generation is
+   * kept in another kind of store.
+   */
+  readonly ownDifferences?: (rebuilt: Generation, collection: string) => AsyncIterable<Compared> | undefined;
+}
+
+/**
+ * A generation that nobody reads while it is filled. Its own `control` and `load` see a commit when it resolves; others
+ * may see it later, and the last commits may be lost with this process: the control state tells which.
+ */
+export interface Build extends Target {
+  /** From then on it answers questions. The build must not be used any more. */
+  finish(): Promise<Generation>;
+}
+
+/** Answers questions, and never writes. */
+export interface Reader extends Questions, Scanner {
+  /** Everything up to this position is shown. Undefined: nothing is. */
+  applied(): Promise<Position | undefined>;
 
   /**
-   * All documents of a collection, of all tenants, ordered by tenant and key, from just after one; without a key from
-   * the first one of a tenant.
+   * Another number after every change of what this reader shows, whoever made it; the same number while there was none.
+   * Left out by a store that cannot tell at a fraction of the cost of a read.
    */
-  scan(
-    collection: string,
-    limit: number,
-    after?: { tenantId: string; key?: string },
-  ): Promise<readonly Scanned[]>;
-
-  /**
-   * The documents of a collection as they lie in this store, stretch by stretch. Whatever the order is, it holds as long
-   * as a document is there, new documents do not change it, and fillings from the same log have it in common as far as
-   * possible: so equal ones are compared without any seeking.
-   */
-  lying(collection: string, stretch: Stretch): Promise<Lying>;
-
-  /**
-   * Does another generation of the same projection, in a store of the same kind, hold the same documents in the same
-   * stretch? Yes is certain; no may also mean that they lie in another order, or their members do.
-   */
-  matches(other: Generation, collection: string, stretch: Omit<Stretch, 'tenantId'>): Promise<StretchMatch>;
+  readonly changeToken?: () => number;
 }
 
 /** The position up to which events are in, and the id of the event there. */
@@ -179,8 +204,6 @@ export interface DocumentKey {
 export interface Write extends DocumentKey {
   /** Undefined removes it. */
   readonly document: Document | undefined;
-  /** Whoever writes it knows that it is not there yet: nobody need look. */
-  readonly isNew?: boolean;
 }
 
 export interface Scanned {
@@ -189,36 +212,21 @@ export interface Scanned {
   readonly document: Document;
 }
 
-/** A place between documents as they lie. Only stores of the same kind know what it means. */
-export type Place = string;
-
-export interface Stretch {
-  /** It is cut after so many documents. */
-  readonly limit: number;
-  /** It begins just after this place, or at the first document. */
-  readonly after?: Place | undefined;
-  /** It ends at this place, or at the last document. */
-  readonly upTo?: Place | undefined;
-  /** Only documents of this tenant. Places are then places among these. */
-  readonly tenantId?: string | undefined;
-}
-
-export interface Lying {
-  readonly documents: readonly Scanned[];
-  /** Where it was cut. Undefined: it was not. */
-  readonly cutAt?: Place;
-}
-
-export interface StretchMatch {
-  /** How many there are here. */
+/** One step of a comparison. */
+export interface Compared {
+  /** So many documents of the live generation were compared in this step. */
   readonly documents: number;
-  readonly isSame: boolean;
-  /** Where it was cut. Undefined: it was not. */
-  readonly cutAt?: Place;
+  readonly suspects: readonly Suspect[];
+}
+
+/** A document that may differ. */
+export interface Suspect extends DocumentKey {
+  /** Where it was seen. One that both have may be seen on either side, or on both. */
+  readonly seenIn: 'live' | 'rebuilt';
 }
 
 /** Every generation has this collection besides its projector's own: one document per parked tenant. */
 export const PARKED = 'parked';
 
-/** And this one: per tenant, the last revision of each of its streams that is in. Both are found at any time. */
+/** And this one: per tenant, the last revision of each of its streams that is in. */
 export const STREAMS = 'streams';

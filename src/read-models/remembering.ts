@@ -1,6 +1,6 @@
-import type { Reader } from '../../projections/projector';
+import type { Reader as Questions } from '../../projections/projector';
 import { turns, type Turns } from '../turns';
-import type { Generation } from './read-models';
+import type { Reader } from './read-models';
 
 /** More than this is not remembered: then it begins anew. */
 const MOST_REMEMBERED = 2_000;
@@ -11,11 +11,11 @@ const LONGEST_NAME = 1_000;
  * What was read of a generation while it stayed as it is. Everything that a question is asked with is part of its name,
  * so that no two tenants can share an answer. Promises are kept, so that what fails is not remembered.
  */
-const remembered = (generation: Generation): Reader => {
+const remembered = (reader: Reader): Questions => {
   const answers = new Map<string, Promise<unknown>>();
 
   const once =
-    <A extends readonly unknown[], R>(what: keyof Reader, ask: (...asked: A) => Promise<R>) =>
+    <A extends readonly unknown[], R>(what: keyof Questions, ask: (...asked: A) => Promise<R>) =>
     (...asked: A): Promise<R> => {
       const name = `${what} ${JSON.stringify(asked)}`;
       const known = answers.get(name);
@@ -28,18 +28,18 @@ const remembered = (generation: Generation): Reader => {
       return answer;
     };
 
-  const findOnce = once('find', generation.find);
+  const findOnce = once('find', reader.find);
   return {
-    get: once('get', generation.get),
+    get: once('get', reader.get),
     /** Whole pages are not kept: they are large, and seldom asked for twice. */
     find: (tenantId, collection, query) =>
-      (query.limit > 1 ? generation.find : findOnce)(tenantId, collection, query),
-    countBefore: once('countBefore', generation.countBefore),
+      (query.limit > 1 ? reader.find : findOnce)(tenantId, collection, query),
+    countBefore: once('countBefore', reader.countBefore),
   };
 };
 
 /** Another one at every turn, so that nobody keeps anything by it for longer. */
-const forgetful = ({ get, find, countBefore }: Generation): Reader => ({ get, find, countBefore });
+const forgetful = ({ get, find, countBefore }: Reader): Questions => ({ get, find, countBefore });
 
 /** Readers that ask the store only whether anything has changed, as long as nothing has. */
 export interface RememberingReaders {
@@ -49,18 +49,18 @@ export interface RememberingReaders {
    * bounded in time, however many wait.
    */
   upToDate(): Promise<void>;
-  reader(projection: string): Reader;
+  reader(projection: string): Questions;
 }
 
 interface Known {
-  readonly generation: Generation;
-  readonly version: number;
+  readonly of: Reader;
+  readonly token: number;
   readonly turn: number;
-  readonly reader: Reader;
+  readonly reader: Questions;
 }
 
 export const remembering = (
-  readerOf: (projection: string) => Generation,
+  readerOf: (projection: string) => Reader,
   taking: Turns = turns(),
 ): RememberingReaders => {
   const known = new Map<string, Known>();
@@ -68,15 +68,15 @@ export const remembering = (
   return {
     upToDate: taking.next,
     reader: (projection) => {
-      const generation = readerOf(projection);
+      const of = readerOf(projection);
       const turn = taking.count();
       const last = known.get(projection);
-      if (last?.generation === generation && last.turn === turn) return last.reader;
-      const version = generation.version?.();
-      if (version === undefined) return forgetful(generation);
-      const isSame = last?.generation === generation && last.version === version;
-      const reader = isSame ? last.reader : remembered(generation);
-      known.set(projection, { generation, version, turn, reader });
+      if (last?.of === of && last.turn === turn) return last.reader;
+      const token = of.changeToken?.();
+      if (token === undefined) return forgetful(of);
+      const isSame = last?.of === of && last.token === token;
+      const reader = isSame ? last.reader : remembered(of);
+      known.set(projection, { of, token, turn, reader });
       return reader;
     },
   };

@@ -18,7 +18,7 @@ import { cachedFolds } from '../../src/ledger/folds';
 import type { Identity, PresentedKey } from '../../src/ledger/identify';
 import { ledger, type Ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
-import type { Generation } from '../../src/read-models/read-models';
+import type { Reader } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { OWNER } from '../support/given';
@@ -81,7 +81,7 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
   const [here, elsewhere] = processes;
   let reads = { heads: 0, streams: 0 };
-  let live: Generation | undefined;
+  let live: Reader | undefined;
   const outer = wish.around?.(here.log) ?? here.log;
   const log: Pick<EventLog, 'head' | 'readStream'> = {
     head: () => {
@@ -141,7 +141,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
     customer,
     write,
     reading: (key: KnownKey) => check.forReading(checked(key)),
-    switchTo: (generation: Generation) => (live = generation),
+    switchTo: (generation: Reader) => (live = generation),
     readsSince: () => {
       const since = reads;
       reads = { heads: 0, streams: 0 };
@@ -226,10 +226,7 @@ describe('a key that the read model shows', () => {
     await project();
     expect((await reading(key)).status).toBe('good');
     const before = here.projecting.reader('applications');
-    const frozen: Generation = {
-      ...before,
-      control: async () => ({ ...(await before.control()), applied: '' }),
-    };
+    const frozen: Reader = { ...before, applied: async () => '' };
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     switchTo(frozen);
     expect((await reading(key)).status).toBe('revoked');
@@ -428,7 +425,7 @@ describe('without read models', () => {
         throw fault('read_models_unavailable', 'There are none.');
       };
       if (why === 'there are none')
-        switchTo({ ...here.projecting.reader('applications'), control: none, get: none, find: none });
+        switchTo({ ...here.projecting.reader('applications'), applied: none, get: none, find: none });
       expect((await check.forWriting(checked(other(key)))).status).toBe('unknown');
       expect(isFolded(key.tenantId)).toBe(true);
       expect((await check.forWriting(checked(key))).status).toBe('good');

@@ -75,7 +75,7 @@ describe('the projecting workers', () => {
       const { close } = hinder(configuration.DATA_DIR, 'logs');
       closers.push(async () => close());
       const positionOf = async (projection: string) =>
-        (await app.projecting.reader(projection).control()).applied ?? '';
+        (await app.projecting.reader(projection).applied()) ?? '';
       const lags = [];
       for (let revision = 0; revision < 10; revision += 1) {
         const expected = revision === 0 ? 'no_stream' : 100 * revision - 1;

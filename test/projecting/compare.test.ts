@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Projector } from '../../projections/projector';
 import { compare, type Difference } from '../../src/projecting/compare';
 import type { Generation, Write } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { writerInPlace } from '../../src/read-models/sqlite/writer-in-place';
-import { freshFolder } from '../support/folders';
+import { storeUnderTest } from '../support/store-under-test';
 
 const projector: Projector = {
   name: 'shelves',
@@ -37,7 +35,7 @@ afterEach(async () => {
 });
 
 const filled = async (writes: readonly Write[]): Promise<Generation> => {
-  const readModels = await sqliteReadModels(freshFolder(), writerInPlace);
+  const readModels = await storeUnderTest(undefined, {});
   closers.push(readModels.close);
   const id = { projection: projector.name, version: 1, generation: 1 };
   const generation = await readModels.open(id, projector.collections, 'log');

@@ -5,9 +5,8 @@ import { batchOf, type Batch } from '../../src/projecting/consumer';
 import { type ParkedTenant, parkedTenants, retryDue } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { inThreadWriter } from '../read-models/in-thread-writer';
 import { freshFolder } from '../support/folders';
+import { storeUnderTest } from '../support/store-under-test';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
   closeAll,
@@ -150,7 +149,7 @@ const live = async ({ log, folder, random, program, told, kills }: Life): Promis
   );
   for (;;) {
     const onWrite = () => sometimes(random, 0.01);
-    const readModels: ReadModels = await sqliteReadModels(folder, inThreadWriter({ onWrite }));
+    const readModels: ReadModels = await storeUnderTest(folder, { onWrite });
     try {
       const generation = await readModels.open(ID, projector.collections, 'log');
       const run = runOf(projector, shaky(generation, random), log, program);
@@ -204,7 +203,7 @@ describe('projecting', () => {
         const folder = freshFolder();
         const kills = { count: 0 };
         const history: (Happened & { strange: boolean })[] = [];
-        const check = await sqliteReadModels(folder, inThreadWriter({}));
+        const check = await storeUnderTest(folder, {});
         try {
           const generation = await check.open(ID, linesProjector().collections, 'log');
           for (const [program, acts] of [
@@ -245,7 +244,7 @@ describe('projecting', () => {
         history.push({ tenantId, type: one.type, position, bad: false });
       }
     };
-    const readModels = await openReadModels(freshFolder(), inThreadWriter({}));
+    const readModels = await openReadModels(freshFolder(), {});
     const projector = linesProjector();
     const generation = await readModels.open(ID, projector.collections, 'log');
     const run = runOf(projector, generation, log);

@@ -9,7 +9,7 @@ import { project } from '../../src/projecting/projection-run';
 import { runInto } from '../../src/projecting/projection-run';
 import { lastRevision } from '../../src/projecting/stream-revisions';
 import { verify } from '../../src/projecting/verify';
-import type { Generation } from '../../src/read-models/read-models';
+import type { Scanner } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { lineCollections, plainLines } from './lines';
@@ -28,7 +28,7 @@ import {
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 const LONG = 10_000;
 
-const parkedIn = async (generation: Generation): Promise<readonly ParkedTenant[]> => {
+const parkedIn = async (generation: Scanner): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
   for await (const tenant of parkedTenants(generation)) parked.push(tenant);
   return parked;
@@ -103,7 +103,7 @@ describe('a gap in a stream', () => {
     for (const { projector, generation } of desk.live) {
       const parked = await parkedIn(generation);
       expect(parked).toMatchObject(where.includes(projector.name) ? [expected] : []);
-      expect(await lastRevision(generation, other, 'tenant')).toBe(4);
+      expect(await lastRevision(generation.reader, other, 'tenant')).toBe(4);
     }
     expect((await findTenant(desk.reader('tenants'), other))?.name).toBe('e');
     const report = await verified(
@@ -191,7 +191,7 @@ describe('a gap in a stream', () => {
     await desk.retryParked();
     for (const { generation } of desk.live) {
       expect(await parkedIn(generation)).toEqual([]);
-      expect(await lastRevision(generation, tenantId, 'tenant')).toBe(6);
+      expect(await lastRevision(generation.reader, tenantId, 'tenant')).toBe(6);
     }
   });
 

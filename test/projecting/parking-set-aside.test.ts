@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
-import type { Generation } from '../../src/read-models/read-models';
+import type { Scanner } from '../../src/read-models/read-models';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
 import { lines, replaying, someTenants, type Replaying } from './replay';
@@ -11,7 +11,7 @@ import { documentsOf, openProcess, openReadModels, streams, updated } from './wo
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 const LONG = 10_000;
 
-const parkedIn = async (generation: Generation): Promise<readonly string[]> => {
+const parkedIn = async (generation: Scanner): Promise<readonly string[]> => {
   const ids: string[] = [];
   for await (const tenant of parkedTenants(generation)) ids.push(tenant.tenant_id);
   return ids;

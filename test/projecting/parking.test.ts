@@ -11,9 +11,8 @@ import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { batchOf } from '../../src/projecting/consumer';
 import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
-import { PARKED, STREAMS, type Generation } from '../../src/read-models/read-models';
+import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
-import { inThreadWriter } from '../read-models/in-thread-writer';
 import { withoutReadModels } from '../support/ledgers';
 import { lineCollections, linesProjector } from './lines';
 import {
@@ -37,7 +36,7 @@ const allOf = (log: TestLog) =>
     for await (const batch of log.readAll({ after })) yield batchOf(batch, streams);
   };
 
-const parkedIn = async (generation: Generation): Promise<readonly ParkedTenant[]> => {
+const parkedIn = async (generation: Scanner): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
   for await (const tenant of parkedTenants(generation)) parked.push(tenant);
   return parked;
@@ -211,7 +210,7 @@ describe('a parked tenant', () => {
 
   const prepared = async (hooks: { onWrite?: () => void } = {}) => {
     const log = await openLog();
-    const readModels = await openReadModels(join(log.folder, 'read-models'), inThreadWriter(hooks));
+    const readModels = await openReadModels(join(log.folder, 'read-models'), hooks);
     const generation = await readModels.open(ID, old.collections, 'log');
     /** The documents of a clean fold by a program that can read everything. */
     const clean = async (): Promise<Record<string, Document>> => {
@@ -282,7 +281,7 @@ describe('a parked tenant', () => {
     const parked = await parkedIn(generation);
     await log.tell(streams.tenant(bad), updated('waits'));
     const again = await (
-      await openReadModels(join(log.folder, 'read-models'), inThreadWriter({}))
+      await openReadModels(join(log.folder, 'read-models'), {})
     ).open(ID, old.collections, 'log');
     const run = { ...by(fixed, '1'), generation: again };
     await retryDue(run);
@@ -366,7 +365,7 @@ describe('a parked tenant', () => {
     await log.tell(streams.tenant(bad), created(), updated('strange'), ...many);
     await project(by(old, '1'), allOf(log));
     let commits = 0;
-    const dying: Generation = {
+    const dying: Target = {
       ...generation,
       commit: async (n, to, writes) => {
         if (++commits === 2) throw new Error('killed');

@@ -6,7 +6,6 @@ import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { inThreadWriter } from '../read-models/in-thread-writer';
 import { freshFolder } from '../support/folders';
 import { signal } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
@@ -121,7 +120,7 @@ describe('a projecting process', () => {
         throw new Error('the disk is full');
       }
     };
-    const readModels = await openReadModels(freshFolder(), inThreadWriter({ onWrite }));
+    const readModels = await openReadModels(freshFolder(), { onWrite });
     const lines = linesProjector();
     const one = await openProcess(log, readModels, [lines]);
     await one.start();
@@ -256,9 +255,9 @@ describe('catching up', () => {
     let failures = 2;
     const flaky = {
       ...readModels,
-      asked: async (what: string) => {
-        if (what === 'retry' && failures-- > 0) throw new Error('away');
-        return readModels.asked(what);
+      retryRequests: async () => {
+        if (failures-- > 0) throw new Error('away');
+        return readModels.retryRequests();
       },
     };
     const server = await openProcess(log, flaky, [linesProjector()]);

@@ -184,19 +184,6 @@ describe('prune', () => {
     expect((await world.rebuild(lines)).generation).toBe('lines_v1_4');
   });
 
-  it('does not take the mark that an older program left on what is live for a removal', async () => {
-    const world = await withTwo();
-    await world.readModels.ask('remove lines_v1_2');
-    expect(await world.readModels.isRemoved({ projection: 'lines', version: 1, generation: 2 })).toBe(false);
-    expect((await world.catchUp()).generation.id.generation).toBe(2);
-    expect(await rollback(world.readModels, lines)).toBe('lines_v1_1');
-    expect(await rollback(world.readModels, lines)).toBe('lines_v1_2');
-    await world.readModels.ask('remove lines_v1_1');
-    await expect(rollback(world.readModels, lines)).rejects.toMatchObject({
-      code: 'nothing_to_roll_back_to',
-    });
-  });
-
   it('waits until nobody reads any more what was live a moment ago', async () => {
     const world = await withTwo();
     const dropped = signal<readonly number[]>();

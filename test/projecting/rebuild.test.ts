@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { BATCH_EVENTS } from '../../src/projecting/consumer';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
-import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
-import { inThreadWriter } from '../read-models/in-thread-writer';
+import {
+  generationName,
+  type Build,
+  type Generation,
+  type ReadModels,
+} from '../../src/read-models/read-models';
 import { signal } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
 import {
@@ -28,10 +32,10 @@ const parkedIn = async (generation: Generation): Promise<readonly string[]> => {
   return ids;
 };
 
-/** The same read models, with something done to each generation that is opened. */
-const around = (readModels: ReadModels, change: (generation: Generation) => Generation): ReadModels => ({
+/** The same read models, with something done to each build that is begun. */
+const around = (readModels: ReadModels, change: (build: Build) => Build): ReadModels => ({
   ...readModels,
-  open: async (...parts) => change(await readModels.open(...parts)),
+  build: async (...parts) => change(await readModels.build(...parts)),
 });
 
 const expectPlain = async (world: Replaying): Promise<void> =>
@@ -114,7 +118,7 @@ describe('a rebuild', () => {
       finish: async () => {
         reached.give();
         await goOn.given;
-        await generation.finish();
+        return generation.finish();
       },
     }));
     const first = rebuild({ ...world, readModels: slow }, lines, quiet);
@@ -143,7 +147,7 @@ describe('a rebuild', () => {
       finish: async () => {
         reached.give();
         await goOn.given;
-        await one.finish();
+        return one.finish();
       },
     }));
     const asleep = rebuild({ ...world, readModels: slow }, lines, { ...quiet, ifEqual: true });
@@ -214,7 +218,7 @@ describe('a rebuild', () => {
         finish: async () => {
           begun.give();
           await goOn.given;
-          await generation.finish();
+          return generation.finish();
         },
       }),
     );
@@ -232,10 +236,10 @@ describe('a rebuild', () => {
       left -= 1;
       if (left === 0) throw new Error('killed');
     };
-    const onAnswer = ({ do: what }: { do: string }): void => {
-      if (!['lease', 'release', 'shut', 'drop'].includes(what)) step();
+    const onAnswer = (what: string): void => {
+      if (!['lease', 'release', 'close', 'drop'].includes(what)) step();
     };
-    const world = await replaying(inThreadWriter({ onWrite: step, onAnswer }));
+    const world = await replaying({ onWrite: step, onAnswer });
     const tenants = await someTenants(world, 4);
     const { generation } = await world.catchUp();
     const was = await all(generation);
@@ -312,7 +316,7 @@ describe('a rebuild', () => {
     await someTenants(world);
     await world.catchUp();
     const id = { projection: 'lines', version: 1, generation: 2 };
-    const left = await world.readModels.open(id, lines.collections, 'another log', true);
+    const left = await world.readModels.build(id, lines.collections, 'another log');
     await left.commit(0, { position: '0000000000000001', eventId: randomUUID() }, []);
     expect(await world.rebuild()).toMatchObject({ generation: 'lines_v1_2', comparison: { differences: 0 } });
     await expectPlain(world);

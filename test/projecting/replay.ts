@@ -28,12 +28,12 @@ export interface Replaying extends ReplayParts {
 export const lines = linesProjector();
 
 export const replaying = async (
-  startWriter?: Parameters<typeof openReadModels>[1],
+  hooks?: Parameters<typeof openReadModels>[1],
   program = '1',
 ): Promise<Replaying> => {
   const log = await openLog();
   const folder = join(log.folder, 'read-models');
-  const readModels = await openReadModels(folder, startWriter);
+  const readModels = await openReadModels(folder, hooks);
   const history: Happened[] = [];
   const troubles: string[] = [];
   const parts = { log, streams, readModels, program, onTrouble: (what: string) => void troubles.push(what) };

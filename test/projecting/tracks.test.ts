@@ -12,7 +12,7 @@ import { lines, projectInto, randomFrom, replaying, someTenants, type Replaying 
 import { created, documentsOf, openLog, openProcess, openReadModels, turn, until, updated } from './world';
 
 const LONG = 10_000;
-const liveName = (one: Projecting): string => generationName(one.reader('lines').id);
+const liveName = (one: Projecting): string => generationName(one.live[0]!.generation.id);
 
 /** Another process on the same files. */
 const process = async (world: Replaying) =>
@@ -278,7 +278,7 @@ describe('a projecting process', () => {
         let count = 0;
         for (; !done; await turn()) {
           const reader = server.reader('lines');
-          const { applied = '' } = await reader.control();
+          const applied = (await reader.applied()) ?? '';
           const head = (await reader.get(tenantId, 'heads', 'all')) as { count: number } | undefined;
           expect(applied >= last).toBe(true);
           expect(head?.count ?? 0).toBeGreaterThanOrEqual(count);

@@ -4,7 +4,7 @@ import { change, type Projector } from '../../projections/projector';
 import type { Difference } from '../../src/projecting/compare';
 import { setAside } from '../../src/projecting/parking';
 import { verify, type Verified } from '../../src/projecting/verify';
-import type { DocumentKey } from '../../src/read-models/read-models';
+import type { Compared, DocumentKey, Generation } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { signal } from '../support/waiting';
@@ -35,6 +35,36 @@ const verified = async (
 };
 
 const nameOf = ({ tenantId, collection, key }: DocumentKey): string => `${tenantId} ${collection} ${key}`;
+
+/** The same generation, with something done before anything of it is looked at that is compared. */
+const beforeEachLook = (generation: Generation, look: () => Promise<void>): Generation => {
+  const { reader, snapshot, ownDifferences } = generation;
+  async function* looking(steps: AsyncIterable<Compared>): AsyncGenerator<Compared> {
+    await look();
+    for await (const step of steps) {
+      yield step;
+      await look();
+    }
+  }
+  return {
+    ...generation,
+    reader: {
+      ...reader,
+      scan: async (...parts) => {
+        await look();
+        return reader.scan(...parts);
+      },
+    },
+    snapshot: async (keys) => {
+      await look();
+      return snapshot(keys);
+    },
+    ownDifferences: (rebuilt, collection) => {
+      const steps = ownDifferences?.(rebuilt, collection);
+      return steps === undefined ? undefined : looking(steps);
+    },
+  };
+};
 
 /** No tenant has an empty name, but a key may be empty. */
 const keyOf = (name: string): string => (name === 'empty' ? '' : name);
@@ -231,14 +261,10 @@ describe('verify', () => {
         ...world,
         live: async () => ({
           ...live,
-          generation: {
-            ...live.generation,
-            matches: async (...parts) => {
-              reached.give();
-              await goOn.given;
-              return live.generation.matches(...parts);
-            },
-          },
+          generation: beforeEachLook(live.generation, async () => {
+            reached.give();
+            await goOn.given;
+          }),
         }),
       };
       const verifying = verified(slow);
@@ -307,22 +333,7 @@ describe('verify', () => {
       await world.tell(busy, updated('moves on'));
       await projectInto(world, live);
     };
-    const { matches, lying, snapshot } = live.generation;
-    const moving = {
-      ...live.generation,
-      matches: async (...parts: Parameters<typeof matches>) => {
-        await moveOn();
-        return matches(...parts);
-      },
-      lying: async (...parts: Parameters<typeof lying>) => {
-        await moveOn();
-        return lying(...parts);
-      },
-      snapshot: async (...parts: Parameters<typeof snapshot>) => {
-        await moveOn();
-        return snapshot(...parts);
-      },
-    };
+    const moving = beforeEachLook(live.generation, moveOn);
     const { found } = await verified({ ...world, live: async () => ({ ...live, generation: moving }) });
     expect(found.map(nameOf)).toEqual([nameOf(headOf(wrong))]);
     expect(looks).toBeGreaterThan(3);

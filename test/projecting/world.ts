@@ -7,10 +7,10 @@ import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { openProjecting, type Projecting } from '../../src/projecting/projecting';
 import type { ProjectionRun } from '../../src/projecting/projection-run';
-import type { Generation, ReadModels } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import type { ReadModels, Scanner, Target } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
+import { storeUnderTest } from '../support/store-under-test';
 
 export const streams = streamNames();
 
@@ -101,8 +101,8 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
   };
 };
 
-export const openReadModels: typeof sqliteReadModels = async (...parts) => {
-  const readModels = await sqliteReadModels(...parts);
+export const openReadModels: typeof storeUnderTest = async (...parts) => {
+  const readModels = await storeUnderTest(...parts);
   closeAfterwards(() => readModels.close());
   return readModels;
 };
@@ -119,12 +119,18 @@ export const openProcess = async (
     void troubles.push(`${what} ${(error as Error).message}`);
   const projecting = await openProjecting({ log, streams, readModels, projectors, program, onTrouble });
   closeAfterwards(() => projecting.stop());
-  return { ...projecting, troubles };
+  return {
+    ...projecting,
+    get live() {
+      return projecting.live;
+    },
+    troubles,
+  };
 };
 
 export const runOf = (
   projector: Projector,
-  generation: Generation,
+  generation: Target,
   log: EventLog,
   program = '1',
   now = '2026-01-01T00:00:00.000Z',
@@ -141,7 +147,7 @@ export const runOf = (
 
 /** Every document of a generation, under `<tenant> <collection> <key>`. */
 export const documentsOf = async (
-  generation: Generation,
+  generation: Scanner,
   collections: readonly string[],
 ): Promise<Record<string, Document>> => {
   const all: Record<string, Document> = {};

@@ -6,10 +6,8 @@ import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { batchOf } from '../../src/projecting/consumer';
 import { project } from '../../src/projecting/projection-run';
-import type { Generation } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { inThreadWriter } from '../read-models/in-thread-writer';
-import { freshFolder } from '../support/folders';
+import type { Reader } from '../../src/read-models/read-models';
+import { storeUnderTest } from '../support/store-under-test';
 
 /** given events / then documents, on real read models. */
 const streams = streamNames();
@@ -73,31 +71,31 @@ export const closeAll = async (): Promise<void> => {
 afterEach(closeAll);
 
 export interface Then {
-  readonly reader: Generation;
+  readonly reader: Reader;
   documents(collection: string, tenantId?: string): Promise<readonly Document[]>;
   /** Why a tenant is parked, or undefined. */
   parked(tenantId?: string): Promise<string | undefined>;
 }
 
 export const given = async (projector: Projector, ...events: Given[]): Promise<Then> => {
-  const readModels = await sqliteReadModels(freshFolder(), inThreadWriter({}));
+  const readModels = await storeUnderTest(undefined, {});
   open.push(() => readModels.close());
   const id = { projection: projector.name, version: projector.version, generation: 1 };
-  const reader = await readModels.open(id, projector.collections, 'log');
+  const generation = await readModels.open(id, projector.collections, 'log');
   const run = {
     projector,
-    generation: reader,
+    generation,
     log: undefined as unknown as EventLog,
     streams,
     program: '1',
     now: () => time(0),
     setAside: { event: () => false, gapBefore: () => false },
     moved: () => undefined,
-    showWithinMs: 1_000,
   };
   await project(run, async function* () {
     yield batchOf(logged(events), streams);
   });
+  const { reader } = generation;
   return {
     reader,
     documents: (collection, tenantId = TENANT) => reader.find(tenantId, collection, { limit: 1_000 }),

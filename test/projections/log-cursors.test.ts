@@ -19,11 +19,11 @@ describe.each<[string, LogFilter]>([
   afterAll(() => log.close());
   let searches = 0;
   const reader: Reader = {
-    get: (...question) => log.generation.get(...question),
-    find: (...question) => log.generation.find(...question),
+    get: (...question) => log.reader.get(...question),
+    find: (...question) => log.reader.find(...question),
     countBefore: (...question) => {
       searches += 1;
-      return log.generation.countBefore(...question);
+      return log.reader.countBefore(...question);
     },
   };
   const after = (row: LogRow, olderNumber?: number) =>

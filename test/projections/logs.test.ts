@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { findLogs, walkLogs, type LogFilter, type LogPage } from '../../projections/log-pages';
 import { listEntityTypes, logs, type LogRow } from '../../projections/logs';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import type { Generation } from '../../src/read-models/read-models';
+import type { Reader } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type Told } from './told';
@@ -78,7 +78,7 @@ const idsOf = (rows: readonly { readonly id: string }[]) => rows.map((row) => ro
 const shown = ({ rows, total, more }: LogPage) => ({ ids: idsOf(rows), total, more });
 
 /** All pages of both walks. Ends by itself only if the walk does. */
-const pageWalk = async (reader: Generation, filter: LogFilter, size: number): Promise<readonly string[]> => {
+const pageWalk = async (reader: Reader, filter: LogFilter, size: number): Promise<readonly string[]> => {
   const seen: string[] = [];
   for (let page = 1; ; page += 1) {
     const found = await findLogs(reader, TENANT, { filter, page, size });
@@ -86,11 +86,7 @@ const pageWalk = async (reader: Generation, filter: LogFilter, size: number): Pr
     seen.push(...idsOf(found.rows));
   }
 };
-const cursorWalk = async (
-  reader: Generation,
-  filter: LogFilter,
-  size: number,
-): Promise<readonly string[]> => {
+const cursorWalk = async (reader: Reader, filter: LogFilter, size: number): Promise<readonly string[]> => {
   const seen: string[] = [];
   let olderThan: string | undefined;
   for (;;) {
@@ -101,11 +97,7 @@ const cursorWalk = async (
     olderThan = found.rows.at(-1)!.position;
   }
 };
-const upwardWalk = async (
-  reader: Generation,
-  filter: LogFilter,
-  limit: number,
-): Promise<readonly string[]> => {
+const upwardWalk = async (reader: Reader, filter: LogFilter, limit: number): Promise<readonly string[]> => {
   const seen: string[] = [];
   let last: LogRow | undefined;
   for (;;) {
@@ -327,7 +319,7 @@ describe('a row of the log', () => {
     recordedMs: START,
     ...more,
   });
-  const rowsOf = async (reader: Generation): Promise<readonly LogRow[]> =>
+  const rowsOf = async (reader: Reader): Promise<readonly LogRow[]> =>
     (await findLogs(reader, TENANT, { filter: {}, page: 1, size: 100 })).rows;
 
   it('has its number, place, words and actor', async () => {
@@ -472,7 +464,7 @@ describe('ten thousand events in one millisecond', () => {
     })),
   );
   const newestFirst = events.toReversed();
-  let reader: Generation;
+  let reader: Reader;
   beforeAll(async () => {
     reader = await projected(logs, events, [2_048]);
   });

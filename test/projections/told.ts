@@ -6,10 +6,8 @@ import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { batchOf } from '../../src/projecting/consumer';
 import { project } from '../../src/projecting/projection-run';
-import type { Generation, ReadModels } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { inThreadWriter } from '../read-models/in-thread-writer';
-import { freshFolder } from '../support/folders';
+import type { Generation, Reader, ReadModels } from '../../src/read-models/read-models';
+import { storeUnderTest } from '../support/store-under-test';
 
 /** Histories of facts and other events as they lie in the log, projected by the real engine in batches of any size. */
 export interface Told {
@@ -39,7 +37,7 @@ export const loggedOf = (told: readonly Told[]): readonly LoggedEvent[] => {
 };
 
 let readModels: ReadModels | undefined;
-let generation = 0;
+let number = 0;
 afterAll(async () => {
   await readModels?.close();
   readModels = undefined;
@@ -57,28 +55,27 @@ function* cut(events: readonly LoggedEvent[], sizes: readonly number[]): Generat
 /** A generation of a projection after these events. */
 export const projectedInto = async (
   store: ReadModels,
-  number: number,
+  generationNumber: number,
   projector: Projector,
   events: readonly LoggedEvent[],
   sizes: readonly number[] = [events.length],
 ): Promise<Generation> => {
-  const id = { projection: projector.name, version: projector.version, generation: number };
-  const reader = await store.open(id, projector.collections, 'log');
+  const id = { projection: projector.name, version: projector.version, generation: generationNumber };
+  const generation = await store.open(id, projector.collections, 'log');
   const run = {
     projector,
-    generation: reader,
+    generation,
     log: undefined as unknown as EventLog,
     streams,
     program: '1',
     now: () => iso(0),
     setAside: { event: () => false, gapBefore: () => false },
     moved: () => undefined,
-    showWithinMs: 1_000,
   };
   await project(run, async function* () {
     for (const batch of cut(events, sizes)) yield batchOf(batch, streams);
   });
-  return reader;
+  return generation;
 };
 
 /** A fresh one, in a store that all tests of a file share. */
@@ -86,10 +83,10 @@ export const projected = async (
   projector: Projector,
   events: readonly LoggedEvent[],
   sizes?: readonly number[],
-): Promise<Generation> => {
-  readModels ??= await sqliteReadModels(freshFolder(), inThreadWriter({}));
-  generation += 1;
-  return projectedInto(readModels, generation, projector, events, sizes);
+): Promise<Reader> => {
+  readModels ??= await storeUnderTest(undefined, {});
+  number += 1;
+  return (await projectedInto(readModels, number, projector, events, sizes)).reader;
 };
 
 /** Sizes of batches: borders may fall anywhere. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { reportUsage, usage } from '../../projections/usage';
 import type { LoggedEvent } from '../../src/event-log/event-log';
-import type { Generation } from '../../src/read-models/read-models';
+import type { Reader } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type Told } from './told';
@@ -72,7 +72,7 @@ const naiveReport = (events: readonly LoggedEvent[], tenantId: string, month: st
   };
 };
 
-const reportFor = (reader: Generation, month: string, tenantId = TENANT) =>
+const reportFor = (reader: Reader, month: string, tenantId = TENANT) =>
   reportUsage(reader, tenantId, `${month}-15T12:00:00.000Z`);
 
 const entities = ['Token', 'Token', 'Card', 'Bank', 'Proxy', 'Reactor'];

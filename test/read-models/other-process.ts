@@ -21,7 +21,7 @@ const commit = async (): Promise<void> => {
   console.log('ready');
   for (let won = 0; won < Number(times);) {
     const { n } = await generation.control();
-    const before = (await generation.get('tenant', 'counts', 'all')) ?? { count: 0 };
+    const before = (await generation.reader.get('tenant', 'counts', 'all')) ?? { count: 0 };
     const document = { count: (before['count'] as number) + 1 };
     const write = { tenantId: 'tenant', collection: 'counts', key: 'all', document };
     if (await generation.commit(n, undefined, [write])) won += 1;

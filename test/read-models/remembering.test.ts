@@ -1,10 +1,10 @@
 import type { Collection, Document } from '../../projections/projector';
 import { fault } from '../../src/fault';
-import type { Checkpoint, Generation, ReadModels, Write } from '../../src/read-models/read-models';
+import type { Checkpoint, Generation, Reader, ReadModels, Write } from '../../src/read-models/read-models';
 import { remembering } from '../../src/read-models/remembering';
 import { turns } from '../../src/turns';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
+import { storeUnderTest } from '../support/store-under-test';
 
 const LOG = '7d0d0c0e-7f0b-4f4e-8c59-6a2f3f1e9a01';
 const TENANT = '11111111-1111-4111-8111-111111111111';
@@ -20,7 +20,7 @@ const collections: readonly Collection[] = [
 const FIRST = { index: 'by_shelf', equal: ['a'], limit: 1 };
 
 /** Counts the reads that reach the store. */
-const counted = (generation: Generation) => {
+const counted = (reader: Reader) => {
   const reads = { count: 0 };
   const counting =
     <A extends readonly unknown[], R>(read: (...asked: A) => R) =>
@@ -28,9 +28,9 @@ const counted = (generation: Generation) => {
       reads.count += 1;
       return read(...asked);
     };
-  const { get, find, countBefore } = generation;
+  const { get, find, countBefore } = reader;
   const asked = { get: counting(get), find: counting(find), countBefore: counting(countBefore) };
-  return { reads, generation: { ...generation, ...asked } };
+  return { reads, reader: { ...reader, ...asked } };
 };
 
 describe('readers that remember', () => {
@@ -39,7 +39,7 @@ describe('readers that remember', () => {
   let there: Generation;
   let n: number;
   const open = async (folder: string): Promise<Generation> => {
-    const readModels = await sqliteReadModels(folder);
+    const readModels = await storeUnderTest(folder);
     opened.push(readModels);
     return readModels.open(ID, collections, LOG);
   };
@@ -54,7 +54,7 @@ describe('readers that remember', () => {
   beforeEach(async () => {
     opened = [];
     const folder = freshFolder();
-    here = counted(await open(folder));
+    here = counted((await open(folder)).reader);
     there = await open(folder);
     ({ n } = await there.control());
     await write('first');
@@ -75,7 +75,7 @@ describe('readers that remember', () => {
   ];
 
   it('read once while nothing changes, and anew as soon as anything has', async () => {
-    const ask = asking(remembering(() => here.generation));
+    const ask = asking(remembering(() => here.reader));
     for (let i = 0; i < 5; i += 1) expect(await ask()).toEqual(both('first'));
     expect(here.reads.count).toBe(2);
     for (let i = 0; i < 50; i += 1) {
@@ -95,7 +95,7 @@ describe('readers that remember', () => {
 
   it('look for a border once while nothing changes, however many pages are asked for', async () => {
     await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));
-    const { upToDate, reader } = remembering(() => here.generation);
+    const { upToDate, reader } = remembering(() => here.reader);
     const numbers = async (): Promise<readonly number[]> => {
       await upToDate();
       const notes = reader('notes');
@@ -115,7 +115,7 @@ describe('readers that remember', () => {
   it('tell tenants apart that have as many documents, under the same keys, and ask the same', async () => {
     const [one, two] = [TENANT, OTHER_TENANT];
     await commit(note(one, 1, '1'), note(one, 2, '3'), note(two, 1, '1'), note(two, 2, '1'));
-    const { upToDate, reader } = remembering(() => here.generation);
+    const { upToDate, reader } = remembering(() => here.reader);
     const first = { index: 'by_shelf', equal: ['b'], limit: 1 };
     for (const round of [1, 2])
       for (const [tenantId, before] of [
@@ -132,29 +132,29 @@ describe('readers that remember', () => {
   });
 
   it('share a look with what was asked before it, never with what was asked after it', async () => {
-    const versions = { looks: 0 };
-    const generation = {
-      ...here.generation,
-      version: () => {
-        versions.looks += 1;
-        return here.generation.version?.() ?? 0;
+    const tokens = { looks: 0 };
+    const looking = {
+      ...here.reader,
+      changeToken: () => {
+        tokens.looks += 1;
+        return here.reader.changeToken?.() ?? 0;
       },
     };
-    const ask = asking(remembering(() => generation, turns(Infinity)));
+    const ask = asking(remembering(() => looking, turns(Infinity)));
     const all = await Promise.all(Array.from({ length: 20 }, ask));
     expect(all).toEqual(Array.from({ length: 20 }, () => both('first')));
-    expect([versions.looks, here.reads.count]).toEqual([1, 2]);
+    expect([tokens.looks, here.reads.count]).toEqual([1, 2]);
     const early = ask();
     await write('second');
     expect(await ask()).toEqual(both('second'));
     expect([both('first'), both('second')]).toContainEqual(await early);
-    expect(versions.looks).toBeGreaterThan(1);
+    expect(tokens.looks).toBeGreaterThan(1);
   });
 
   it('are others after a change and after a switch, so that nothing kept by them outlives it', async () => {
-    const generations = [here.generation, there];
+    const all = [here.reader, there.reader];
     let live = 0;
-    const readers = remembering(() => generations[live]!);
+    const readers = remembering(() => all[live]!);
     const now = async () => {
       await readers.upToDate();
       return readers.reader('notes');
@@ -170,20 +170,20 @@ describe('readers that remember', () => {
 
   it('remember no failure', async () => {
     let fails = true;
-    const get: Generation['get'] = async (...asked) => {
+    const get: Reader['get'] = async (...asked) => {
       if (fails) throw fault('read_models_unavailable', 'Not now.');
-      return here.generation.get(...asked);
+      return here.reader.get(...asked);
     };
-    const generation = { ...here.generation, get };
-    const ask = asking(remembering(() => generation));
+    const failing = { ...here.reader, get };
+    const ask = asking(remembering(() => failing));
     await expect(ask()).rejects.toThrow('Not now.');
     fails = false;
     expect(await ask()).toEqual(both('first'));
   });
 
   it('remember nothing of a store that cannot tell whether it changed', async () => {
-    const { version: _, ...generation } = here.generation;
-    const readers = remembering(() => generation);
+    const { changeToken: _, ...plain } = here.reader;
+    const readers = remembering(() => plain);
     const ask = asking(readers);
     await ask();
     const before = readers.reader('notes');
@@ -193,7 +193,7 @@ describe('readers that remember', () => {
   });
 
   it('do not keep pages, nor long questions, nor more than they may', async () => {
-    const readers = remembering(() => here.generation);
+    const readers = remembering(() => here.reader);
     await readers.upToDate();
     const reader = readers.reader('notes');
     for (let i = 0; i < 3; i += 1) await reader.find(TENANT, 'notes', { ...FIRST, limit: 20 });

@@ -3,19 +3,14 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import {
-  generationName,
-  type GenerationId,
-  type ReadModels,
-  type Write,
-} from '../../src/read-models/read-models';
+import { generationName, type ReadModels, type Write } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForReading, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
 import { freshFolder } from '../support/folders';
-import { readModelsContract } from './contract';
+import { inThreadWriter } from '../support/in-thread-writer';
+import { readModelsContract } from './contract/contract';
 import type { FailingWriterData } from './failing-writer-thread';
-import { inThreadWriter } from './in-thread-writer';
 
 const countedFailure = () => {
   let left = Number.POSITIVE_INFINITY;
@@ -37,18 +32,11 @@ const countedFailure = () => {
 readModelsContract('SQLite', async () => {
   const folder = freshFolder();
   const { onWrite, ...injection } = countedFailure();
-  const open = () => sqliteReadModels(folder, inThreadWriter({ onWrite }));
-  const isIndexed = async (id: GenerationId): Promise<boolean> => {
-    const db = openForReading(join(folder, `${generationName(id)}.db`));
-    const rows = db.prepare(`SELECT name FROM sqlite_master WHERE type = 'index'`).all() as {
-      name: string;
-    }[];
-    db.close();
-    return ['notes_by_shelf', 'notes_by_colour', 'notes_on_shelf'].every((name) =>
-      rows.some((row) => row.name === name),
-    );
-  };
-  return { readModels: await open(), reopen: open, ...injection, isIndexed };
+  const startWriter = inThreadWriter({ onWrite });
+  const open = () => sqliteReadModels(folder, { startWriter });
+  const openWithin = (mostCommitBytes: number) =>
+    sqliteReadModels(freshFolder(), { startWriter, mostCommitBytes });
+  return { readModels: await open(), reopen: open, openWithin, ...injection };
 });
 
 describe('read models in SQLite files', () => {
@@ -87,7 +75,7 @@ describe('read models in SQLite files', () => {
 
   it('count a write point for each document, for the control state and for the end', async () => {
     const { onWrite, reached } = countedFailure();
-    const readModels = await openIn(freshFolder(), inThreadWriter({ onWrite }));
+    const readModels = await openIn(freshFolder(), { startWriter: inThreadWriter({ onWrite }) });
     const generation = await readModels.open(id, collections, 'log');
     await generation.commit(0, undefined, [
       count('a', 1),
@@ -97,55 +85,13 @@ describe('read models in SQLite files', () => {
     expect(reached()).toBe(3 + 2);
   });
 
-  it('show who made it what was put off, also while the commit that settles it is under way', async () => {
-    const readModels = await openIn(freshFolder());
-    const generation = await readModels.open(id, collections, 'log');
-    const many = (from: number) => Array.from({ length: 5_000 }, (_, i) => count(`k${from + i}`, i));
-    expect(await generation.commit(0, undefined, many(0), true)).toBe(true);
-    const settling = generation.commit(1, undefined, many(5_000));
-    const [first] = await generation.load([count('k0', 0)]);
-    expect(first).toEqual(count('k0', 0).document);
-    expect(await settling).toBe(true);
-  });
-
-  it('are settled by whoever comes first, without a word about the others', async () => {
-    const readModels = await openIn(freshFolder());
-    const generation = await readModels.open(id, collections, 'log');
-    for (let n = 0; n < 40; n += 2) {
-      const first = generation.commit(n, undefined, [count(`a${n}`, n)], true);
-      const looks = [generation.control(), generation.settle(), generation.control()];
-      await first;
-      const second = generation.commit(n + 1, undefined, [count(`b${n}`, n)], n % 4 === 0);
-      await Promise.all([...looks, second, generation.control(), generation.settle()]);
-    }
-    expect((await generation.control()).n).toBe(40);
-  });
-
-  it('say so when what was put off died with the writing thread, and begin there anew', async () => {
-    const folder = freshFolder();
-    const left = new Int32Array(new SharedArrayBuffer(4));
-    const data: FailingWriterData = { folder, left };
-    const file = join(__dirname, 'failing-writer-thread.js');
-    const readModels = await openIn(folder, () => startThread(file, data));
-    const generation = await readModels.open(id, collections, 'log');
-    const other = await readModels.open({ ...id, generation: 2 }, collections, 'log');
-    expect(await generation.commit(0, undefined, [count('a', 1)], true)).toBe(true);
-    Atomics.store(left, 0, 1);
-    await expect(other.commit(0, undefined, [count('b', 1)])).rejects.toMatchObject({
-      code: 'read_models_unavailable',
-    });
-    await expect(generation.settle()).rejects.toMatchObject({ code: 'read_models_unavailable' });
-    expect((await generation.control()).n).toBe(0);
-    expect(await generation.commit(0, undefined, [count('a', 1)])).toBe(true);
-  });
-
   it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {
     const writes = [count('a', 2), count('b', 2)];
     const points = writes.length + 2;
     const left = new Int32Array(new SharedArrayBuffer(4));
-    const readModels = await openIn(freshFolder(), (folder) =>
-      startThread(join(__dirname, 'failing-writer-thread.js'), { folder, left } satisfies FailingWriterData),
-    );
+    const startWriter = (folder: string) =>
+      startThread(join(__dirname, 'failing-writer-thread.js'), { folder, left } satisfies FailingWriterData);
+    const readModels = await openIn(freshFolder(), { startWriter });
     const generation = await readModels.open(id, collections, 'log');
     await generation.commit(0, undefined, [count('a', 1), count('b', 1)]);
     const before = await generation.scan('counts', 9);
@@ -162,7 +108,7 @@ describe('read models in SQLite files', () => {
       expect(await generation.commit(n, undefined, [])).toBe(true);
     }
     expect(await generation.commit((await generation.control()).n, undefined, writes)).toBe(true);
-    expect(await generation.get('tenant', 'counts', 'b')).toEqual({ count: 2 });
+    expect(await generation.reader.get('tenant', 'counts', 'b')).toEqual({ count: 2 });
   });
 
   it('are shared by processes: every commit counts once', async () => {
@@ -176,7 +122,7 @@ describe('read models in SQLite files', () => {
     const generation = await readModels.open(id, collections, 'log');
     for (const { ended } of both) expect(await ended).toEqual([0, null]);
     expect((await generation.control()).n).toBe(2 * times);
-    expect(await generation.get('tenant', 'counts', 'all')).toEqual({ count: 2 * times });
+    expect(await generation.reader.get('tenant', 'counts', 'all')).toEqual({ count: 2 * times });
   });
 
   it('are opened for the first time by many threads at once', async () => {
@@ -186,7 +132,7 @@ describe('read models in SQLite files', () => {
       const generations = await Promise.all(all.map((one) => one.open(id, collections, 'log')));
       expect(await generations[0]?.commit(0, undefined, [count('a', 1)])).toBe(true);
       for (const generation of generations)
-        expect(await generation.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
+        expect(await generation.reader.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
     }
   });
 
@@ -232,20 +178,55 @@ describe('read models in SQLite files', () => {
     return rows.map((row) => row.name);
   };
 
-  it('put off the keys of what is filled in bulk until somebody looks for one', async () => {
+  const indexesIn = (folder: string): readonly string[] => {
+    const db = openForReading(join(folder, `${generationName(id)}.db`));
+    const rows = db.prepare(`SELECT name FROM sqlite_master WHERE name LIKE 'notes_by%'`).all();
+    db.close();
+    return rows.map((row) => (row as { name: string }).name);
+  };
+
+  it('take no mark that an older program left on what is live for a removal', async () => {
     const folder = freshFolder();
     const readModels = await openIn(folder);
-    const generation = await readModels.open(id, notes, 'log', true);
-    const asNew = (...writes: Write[]) => writes.map((write) => ({ ...write, isNew: true }));
-    await generation.commit(0, undefined, asNew(count('a', 1), note('a', 1)));
-    await generation.commit(1, undefined, asNew(count('b', 2), note('b', 2)));
+    const mark = (generation: number): void => {
+      const file = openForWriting(join(folder, 'index.db'), 'NORMAL');
+      file.prepare(`INSERT INTO askings VALUES (?, 1, '')`).run(`remove counter_v1_${generation}`);
+      file.close();
+    };
+    const [forth, back] = [
+      { live: 2, previous: 1 },
+      { live: 1, previous: 2 },
+    ];
+    await readModels.point('counter', 1, forth, undefined);
+    mark(2);
+    expect(await readModels.isRemoved({ ...id, generation: 2 })).toBe(false);
+    expect(await readModels.point('counter', 1, back, forth)).toBe(true);
+    expect(await readModels.point('counter', 1, forth, back)).toBe(true);
+    mark(1);
+    expect(await readModels.isRemoved(id)).toBe(true);
+    expect(await readModels.point('counter', 1, back, forth)).toBe(false);
+  });
+
+  it('make the keys of what is built when somebody looks for one, and the indexes at the end', async () => {
+    const folder = freshFolder();
+    const readModels = await openIn(folder);
+    const build = await readModels.build(id, notes, 'log');
+    await build.commit(0, undefined, [count('a', 1), note('a', 1)]);
+    await build.commit(1, undefined, [count('b', 2), note('b', 2)]);
     expect(keysIn(folder)).toEqual(['docs_parked', 'docs_streams']);
-    expect(await generation.load([note('b', 0)])).toEqual([{ place: 2 }]);
+    expect(await build.load([note('c', 0), count('c', 0)])).toEqual([undefined, undefined]);
+    expect(keysIn(folder)).toEqual(['docs_parked', 'docs_streams']);
+    expect(await build.load([note('b', 0)])).toEqual([{ place: 2 }]);
     expect(keysIn(folder)).toEqual(['docs_notes', 'docs_parked', 'docs_streams']);
-    await generation.commit(2, undefined, [count('a', 3)]);
+    await build.commit(2, undefined, [count('a', 3)]);
     expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
-    await generation.finish();
-    expect(await generation.find('tenant', 'counts', { limit: 9 })).toEqual([{ count: 3 }, { count: 2 }]);
+    expect(indexesIn(folder)).toEqual([]);
+    const generation = await build.finish();
+    expect(indexesIn(folder)).toEqual(['notes_by_place']);
+    expect(await generation.reader.find('tenant', 'counts', { limit: 9 })).toEqual([
+      { count: 3 },
+      { count: 2 },
+    ]);
   });
 
   it('go on with a file of an earlier version, whose tables have their keys in themselves', async () => {
@@ -260,7 +241,7 @@ describe('read models in SQLite files', () => {
     file.close();
     const generation = await (await openIn(folder)).open(id, notes, 'log');
     expect(await generation.commit(1, undefined, [note('a', 2), note('b', 1)])).toBe(true);
-    expect(await generation.find('tenant', 'notes', { index: 'by_place', limit: 9 })).toEqual([
+    expect(await generation.reader.find('tenant', 'notes', { index: 'by_place', limit: 9 })).toEqual([
       { place: 1 },
       { place: 2 },
     ]);

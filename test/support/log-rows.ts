@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { logs } from '../../projections/logs';
-import { generationName, type Generation } from '../../src/read-models/read-models';
+import { generationName, type Reader } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { iso, loggedOf, projectedInto } from '../projections/told';
-import { inThreadWriter } from '../read-models/in-thread-writer';
+import { inThreadWriter } from './in-thread-writer';
 import { freshFolder } from './folders';
 
 export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
@@ -22,15 +22,15 @@ const events = loggedOf(
 
 /** A log of 500 rows as a process reads it, and the file that it is in. */
 export const filledLog = async (): Promise<{
-  generation: Generation;
+  reader: Reader;
   path: string;
   close: () => Promise<void>;
 }> => {
   const folder = freshFolder();
-  const readModels = await sqliteReadModels(folder, inThreadWriter({}));
+  const readModels = await sqliteReadModels(folder, { startWriter: inThreadWriter({}) });
   const generation = await projectedInto(readModels, 1, logs, events);
   return {
-    generation,
+    reader: generation.reader,
     path: join(folder, `${generationName(generation.id)}.db`),
     close: () => readModels.close(),
   };

@@ -1,18 +1,9 @@
-import { pathToFileURL } from 'node:url';
 import type { Collection, Document, LinePart, Query } from '../../../projections/projector';
 import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
-import {
-  PARKED,
-  type Control,
-  type DocumentKey,
-  type Lying,
-  type Scanned,
-  type Stretch,
-  type StretchMatch,
-} from '../read-models';
+import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-models';
 import { stored, storedText, textOf } from './stored-text';
-import { borderIn, findIn, lyingIn, OTHER, tableOf } from './tables';
+import { borderIn, findIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -168,49 +159,6 @@ export const generationReader = (db: Database, collections: readonly Collection[
     return found;
   };
 
-  /** Where a stretch is cut, and its rows up to there. A tenant without a number has none. */
-  const cutStretch = (collection: string, { limit, tenantId, ...ends }: Stretch) => {
-    const tenant = tenantId === undefined ? undefined : (numberOf(tenantId) ?? -1);
-    const whole = lyingIn(collectionOf(collection), ends, tenant);
-    const border = prepared(`SELECT ${whole.place} AS place ${whole.rows} LIMIT 1 OFFSET ?`);
-    const cutAt = (border.get(...whole.values, limit - 1) as { place: string } | undefined)?.place;
-    if (cutAt === undefined) return whole;
-    return { ...lyingIn(collectionOf(collection), { ...ends, upTo: cutAt }, tenant), cutAt };
-  };
-
-  const lying = (collection: string, stretch: Stretch): Lying => {
-    const { rows, values, ...cut } = cutStretch(collection, stretch);
-    const found = prepared(`SELECT t.tenant, d.key, d.document ${rows}`).all(...values) as {
-      tenant: string;
-      key: string;
-    }[];
-    const documents = found.map((row) => ({
-      tenantId: row.tenant,
-      key: textOf(row.key),
-      document: parsed(row),
-    }));
-    return { documents, ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}) };
-  };
-
-  /** Row by row, at the same places, and none more there: nothing has to leave SQLite. */
-  const matches = (path: string, collection: string, stretch: Omit<Stretch, 'tenantId'>): StretchMatch => {
-    const { beside, others, values, ...cut } = cutStretch(collection, stretch);
-    db.exec(`ATTACH '${pathToFileURL(path).href.replaceAll("'", '%27')}?mode=ro' AS ${OTHER}`);
-    try {
-      const isSame = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
-      const both = `SELECT count(*) AS n, total(${isSame}) AS same ${beside}`;
-      const { n, same } = prepared(both).get(...values) as { n: number; same: number };
-      const there = prepared(`SELECT count(*) AS n ${others}`).get(...values) as { n: number };
-      return {
-        documents: n,
-        isSame: same === n && there.n === n,
-        ...('cutAt' in cut ? { cutAt: cut.cutAt } : {}),
-      };
-    } finally {
-      db.exec(`DETACH ${OTHER}`);
-    }
-  };
-
   const control = (): Control => {
     const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
       n: number;
@@ -229,10 +177,12 @@ export const generationReader = (db: Database, collections: readonly Collection[
     countBefore,
     load,
     scan,
-    lying,
-    matches,
     control,
+    prepared,
+    collectionOf,
     /** What was seen in a transaction that was undone is not so. */
     forget: (): void => numbers.clear(),
   };
 };
+
+export type GenerationReader = ReturnType<typeof generationReader>;

@@ -6,38 +6,19 @@ import {
   waitBriefly,
   type Database,
 } from '../../sqlite/database';
-import { isSuspending, transactionCount } from '../../sqlite/suspension';
 import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader } from './generation-reader';
 import type { Field } from './stored-text';
 import { createHeap, createIndexes, createTenants } from './tables';
 import { tableWriter, type TableWriter } from './table-writer';
-
-/**
- * The writes of one collection as they travel to the writing thread. One flat list costs a fraction of an object per
- * row: for each row its tenant, key, document (as JSON, or null to remove it) and the values of its indexed fields.
- */
-export interface CollectionWrites {
-  readonly collection: string;
-  /** None of them is there yet. */
-  readonly areNew: boolean;
-  readonly flat: readonly Field[];
-}
-
-export interface Writes {
-  /** All tenants of these writes. */
-  readonly tenants: readonly string[];
-  readonly collections: readonly CollectionWrites[];
-}
+import type { CollectionWrites, Writes } from './writes';
 
 export interface GenerationWriter {
   /** Creates the keys and indexes that are missing. */
   finish(): void;
-  /** With everything that is put off. */
+  /** Also while keys are missing: those that are needed are made first. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
-  /** Ends what is put off. False: there is nothing, or it was lost. */
-  settle(): boolean;
-  commit(n: number, to: Checkpoint | undefined, writes: Writes, more: boolean): boolean;
+  commit(n: number, to: Checkpoint | undefined, writes: Writes): boolean;
   close(): void;
 }
 
@@ -83,15 +64,12 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
   });
 };
 
-/**
- * The writing side of one generation's file. One transaction is the commit; it stays open while commits are put off, since
- * most of a commit's cost is the pages that it touches, and many rows touch the same ones.
- */
+/** The writing side of one generation's file. One transaction is the commit. */
 const generationWriter = (
   db: Database,
   collections: readonly Collection[],
   log: string,
-  inBulk: boolean,
+  isBuild: boolean,
   onWrite: OnWrite,
 ): GenerationWriter => {
   db.exec(LARGE_FILE);
@@ -101,7 +79,7 @@ const generationWriter = (
     for (const table of tables.values()) table.haveKeys();
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
   };
-  if (!inBulk) index();
+  if (!isBuild) index();
   // These are asked for at any time, and the latter changes with every batch.
   for (const collection of [PARKED, STREAMS]) tables.get(collection)?.haveKeys();
   waitBriefly(db);
@@ -140,70 +118,35 @@ const generationWriter = (
     return true;
   };
 
-  const countTransaction = transactionCount();
-  /** What was put off is done already, because the process is about to be stopped. */
-  let isEndedEarly = false;
-
-  const begin = (): void => {
-    db.exec('BEGIN IMMEDIATE');
-    isEndedEarly = false;
-    for (const table of tables.values()) table.begin();
-  };
-
-  const undo = (): void => {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    tenants.forget();
-    reader.forget();
-    for (const table of tables.values()) table.forget();
-  };
-
-  /** Whatever fails may have ended the transaction: what was seen in it is not so. */
-  const orUndo = <T>(work: () => T): T => {
+  /** What was seen in a transaction that was undone is not so. */
+  const orForget = <T>(work: () => T): T => {
     try {
       return work();
     } catch (error) {
-      undo();
+      tenants.forget();
+      reader.forget();
+      for (const table of tables.values()) table.forget();
       throw error;
-    } finally {
-      countTransaction(db.isTransaction);
     }
   };
 
-  const settle = (): boolean => {
-    if (!db.isTransaction) return isEndedEarly;
-    onWrite();
-    db.exec('COMMIT');
-    return true;
-  };
-
   return {
-    finish: () =>
-      orUndo(() => {
-        settle();
-        index();
-      }),
+    finish: () => orForget(index),
     load: (keys) =>
-      orUndo(() => {
+      orForget(() => {
         for (const collection of new Set(keys.map((key) => key.collection))) tableOf(collection).haveKeys();
         return reader.load(keys);
       }),
-    settle: () => orUndo(settle),
-    commit: (n, to, writes, more) =>
-      orUndo(() => {
-        if (!db.isTransaction) begin();
-        const isDone = commitAll(n, to, writes);
-        isEndedEarly = isDone && more && isSuspending();
-        if (!isDone || !more || isEndedEarly) settle();
-        return isDone;
-      }),
-    close: () => {
-      try {
-        settle();
-      } finally {
-        closeTidily(db);
-        countTransaction(false);
-      }
-    },
+    commit: (n, to, writes) =>
+      orForget(() =>
+        inTransaction(db, () => {
+          for (const table of tables.values()) table.begin();
+          const isDone = commitAll(n, to, writes);
+          if (isDone) onWrite();
+          return isDone;
+        }),
+      ),
+    close: () => closeTidily(db),
   };
 };
 
@@ -212,12 +155,12 @@ export const openGenerationWriter = (
   path: string,
   collections: readonly Collection[],
   log: string,
-  inBulk: boolean,
+  isBuild: boolean,
   onWrite: OnWrite = () => undefined,
 ): GenerationWriter => {
   const db = openForWriting(path, 'NORMAL');
   try {
-    return generationWriter(db, collections, log, inBulk, onWrite);
+    return generationWriter(db, collections, log, isBuild, onWrite);
   } catch (error) {
     db.close();
     throw error;

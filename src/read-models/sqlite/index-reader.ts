@@ -1,6 +1,6 @@
 import { dataVersion, openForReading } from '../../sqlite/database';
-import type { Asked, GenerationId, Pointer } from '../read-models';
-import { removalOf } from './index-writer';
+import type { GenerationId, Pointer, RetryRequests } from '../read-models';
+import { removalOf, RETRY } from './index-writer';
 import { isGone } from './lease-holder';
 
 /** What one process sees of `index.db`. */
@@ -9,7 +9,7 @@ export interface IndexReader {
   liveLately(projection: string, version: number, withinMs: number): readonly number[];
   isRemoved(id: GenerationId): boolean;
   held(what: string): Held | undefined;
-  asked(what: string): Asked;
+  retryRequests(): RetryRequests;
   close(): void;
 }
 
@@ -71,7 +71,11 @@ export const openIndexReader = (path: string): IndexReader => {
       const found = holder.get(what, Date.now()) as Held | undefined;
       return found === undefined || isGone(found.holder) ? undefined : found;
     },
-    asked: (what) => (askings.get(what) as Asked | undefined) ?? { times: 0, note: '' },
+    retryRequests: () => {
+      const row = askings.get(RETRY) as { times: number; note: string } | undefined;
+      if (row === undefined) return { count: 0 };
+      return { count: row.times, ...(row.note === '' ? {} : { tenantId: row.note }) };
+    },
     close: () => db.close(),
   };
 };

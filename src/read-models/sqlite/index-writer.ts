@@ -13,14 +13,16 @@ export interface IndexWriter {
   nextNumber(projection: string, version: number, there: readonly number[]): number;
   lease(what: string, holder: string, forMs: number, note: string): boolean;
   release(what: string, holder: string): void;
-  ask(what: string, note: string): void;
+  /** The empty text stands for all tenants. */
+  requestRetry(tenantId: string): void;
   close(): void;
 }
 
 /** No lease is taken for longer: one that seems to be comes from a clock that was set back. */
 const LONGEST_MS = 600_000;
 
-/** The names of these askings are as old as the file: every program that shares it must know what is removed. */
+/** The names of these rows are as old as the file: every program that shares it must know what is removed. */
+export const RETRY = 'retry';
 export const removalOf = (id: GenerationId): string => `remove ${generationName(id)}`;
 const numbersOf = (projection: string, version: number): string => `numbers ${projection}_v${version}`;
 
@@ -135,7 +137,7 @@ export const openIndexWriter = (path: string): IndexWriter => {
         return isFree;
       }),
     release: (what, holder) => void free.run(what, holder),
-    ask: (what, note) => void ask.run(what, note),
+    requestRetry: (tenantId) => void ask.run(RETRY, tenantId),
     close: () => closeTidily(db),
   };
 };

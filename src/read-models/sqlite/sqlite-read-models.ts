@@ -1,18 +1,14 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Collection } from '../../../projections/projector';
+import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { startThread, type Thread } from '../../sqlite/thread';
-import {
-  generationName,
-  PARKED,
-  STREAMS,
-  type Generation,
-  type GenerationId,
-  type ReadModels,
-} from '../read-models';
+import { generationName, PARKED, STREAMS, type GenerationId, type ReadModels } from '../read-models';
 import { openIndexReader } from './index-reader';
-import { sqliteGeneration } from './sqlite-generation';
+import { peekAt } from './peek';
+import { sqliteBuild } from './sqlite-build';
+import { MOST_COMMIT_BYTES, sqliteGeneration, type Send, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, generationsIn, indexPath, type WriteRequest } from './writer';
 
 const OPEN_MS = 10_000;
@@ -24,71 +20,104 @@ const INDEX_MS = 1_800_000;
 const writingThread = (folder: string): Thread =>
   startThread(join(__dirname, 'writer-thread.js'), { folder });
 
-/** Read models in SQLite files, one per generation, in a folder that several processes may share. */
-export const sqliteReadModels = async (
-  folder: string,
-  startWriter: (folder: string) => Thread = writingThread,
-): Promise<ReadModels> => {
-  mkdirSync(folder, { recursive: true });
-  const writer = startWriter(folder);
+export interface SqliteOptions {
+  readonly startWriter?: (folder: string) => Thread;
+  readonly mostCommitBytes?: number;
+}
+
+/** Every generation has these besides its projector's own. */
+export const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
+
+/** How the writing side is asked: what it cannot do becomes a fault that callers know. */
+const sender = (folder: string, writer: Thread) => {
   const withinOf = (request: WriteRequest): number =>
     request.do === 'finish' || request.do === 'open' ? INDEX_MS : WRITE_MS;
-  const send = <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
+  return <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
     writer.call<T>(request, withinMs).catch((error: unknown) => {
+      if (codeOf(error) === 'generation_removed') throw fault('generation_removed', messageOf(error));
       const sentence = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
       throw fault('read_models_unavailable', sentence, { cause: codeOf(error) });
     });
-  await send({ do: 'ready' }, OPEN_MS).catch(async (error: unknown) => {
-    await writer.close();
-    throw error;
-  });
+};
 
-  const index = openIndexReader(indexPath(folder));
-  const open = new Map<string, ReturnType<typeof sqliteGeneration>>();
+/** The generations that are open in this process. */
+const openGenerations = (folder: string, send: Send, mostCommitBytes: number) => {
+  const open = new Map<string, SqliteGeneration>();
 
-  const openGeneration = async (
+  const handle = async (
     id: GenerationId,
     own: readonly Collection[],
     log: string,
-    inBulk = false,
-  ): Promise<Generation> => {
-    const collections = [...own, ...[PARKED, STREAMS].map((name) => ({ name, indexes: {} }))];
-    const makeOpen = () =>
-      send({ do: 'open', id, collections, log, inBulk }).catch((error: unknown) => {
-        if ((error as Fault).more['cause'] !== 'generation_removed') throw error;
-        throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
-      });
-    await makeOpen();
-    const known = open.get(generationName(id));
-    if (known !== undefined) {
-      if (!inBulk) known.isFilled();
-      return known;
-    }
+    isBuild: boolean,
+  ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
+    const collections = [...own, ...COMMON];
+    const openWriter = () => send({ do: 'open', id, collections, log, isBuild });
     /** A writing thread that had to be started again has nothing open yet. */
-    const sendOpen = <T>(request: WriteRequest): Promise<T> =>
-      send<T>(request).catch(async (error: unknown) => {
+    const sendOpen: Send = (request) =>
+      send<never>(request).catch(async (error: unknown) => {
         if ((error as Fault).more['cause'] !== 'not_open') throw error;
-        await makeOpen();
-        return send<T>(request);
+        await openWriter();
+        return send(request);
       });
-    const generation = sqliteGeneration(generationPath(folder, id), id, collections, inBulk, sendOpen);
+    await openWriter();
+    const known = open.get(generationName(id));
+    const path = generationPath(folder, id);
+    const generation = known ?? sqliteGeneration(path, id, collections, mostCommitBytes, sendOpen);
     open.set(generationName(id), generation);
-    return generation;
+    return { generation, sendOpen };
   };
 
-  const shut = (id: GenerationId): void => {
+  const close = (id: GenerationId): void => {
     open.get(generationName(id))?.close();
     open.delete(generationName(id));
   };
 
+  return { handle, close, all: () => [...open.values()] };
+};
+
+const LOOK_MS = 5_000;
+/** Questions that have begun may use a generation for a while after a switch. */
+const IDLE_MS = 10_000;
+
+/** Read models in SQLite files, one per generation, in a folder that several processes may share. */
+export const sqliteReadModels = async (
+  folder: string,
+  { startWriter = writingThread, mostCommitBytes = MOST_COMMIT_BYTES }: SqliteOptions = {},
+): Promise<ReadModels> => {
+  mkdirSync(folder, { recursive: true });
+  const writer = startWriter(folder);
+  const send = sender(folder, writer);
+  await send({ do: 'ready' }, OPEN_MS).catch(async (error: unknown) => {
+    await writer.close();
+    throw error;
+  });
+  const index = openIndexReader(indexPath(folder));
+  const { handle, close, all } = openGenerations(folder, send, mostCommitBytes);
+
+  /** What is neither live nor previous, and not used any more, need not stay open; the next use opens it again. */
+  const closeIdle = (): void => {
+    for (const { id, idleSince, close: closeFile } of all()) {
+      const pointer = index.pointer(id.projection, id.version);
+      const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
+      if (isPointedAt || monotonicMs() - idleSince() < IDLE_MS) continue;
+      closeFile();
+      send({ do: 'close', id }).catch(() => undefined);
+    }
+  };
+  const looking = setInterval(closeIdle, LOOK_MS).unref();
+
+  const open: ReadModels['open'] = async (id, collections, log) =>
+    (await handle(id, collections, log, false)).generation;
+
   return {
-    open: openGeneration,
-    shut: async (id) => {
-      shut(id);
-      await send({ do: 'shut', id });
+    open,
+    build: async (id, collections, log) => {
+      const { generation, sendOpen } = await handle(id, collections, log, true);
+      return sqliteBuild(generation, sendOpen);
     },
+    peek: async (id) => peekAt(generationPath(folder, id), id, COMMON),
     drop: async (id) => {
-      shut(id);
+      close(id);
       await send({ do: 'drop', id });
     },
     generations: async () => generationsIn(folder),
@@ -102,10 +131,11 @@ export const sqliteReadModels = async (
     release: (what, who) => send({ do: 'release', what, holder: who }),
     leaseHolder: async (what) => index.held(what)?.holder,
     leaseNote: async (what) => index.held(what)?.note,
-    ask: (what, note = '') => send({ do: 'ask', what, note }),
-    asked: async (what) => index.asked(what),
+    requestRetry: (tenantId = '') => send({ do: 'requestRetry', tenantId }),
+    retryRequests: async () => index.retryRequests(),
     close: async () => {
-      for (const generation of open.values()) generation.close();
+      clearInterval(looking);
+      for (const generation of all()) generation.close();
       index.close();
       await writer.close();
     },

@@ -5,7 +5,6 @@ import {
   type Query,
   type Value,
 } from '../../../projections/projector';
-import type { Place, Stretch } from '../read-models';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -147,52 +146,60 @@ export const borderIn = (collection: Collection, { line, equal = [], border }: L
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
 };
 
-/** The values of a place. */
-const placed = (place: Place, ofOneTenant: boolean): (string | number)[] => {
-  const [number = '', ...key] = place.split(' ');
-  if (ofOneTenant) return [key.join(' ')];
-  return key.length === 0 ? [Number(number)] : [Number(number), key.join(' ')];
-};
-
-/**
- * Where rows lie. A tenant has another number in each file: where only its rows are asked for, the number in a place does
- * not count; and SQLite seeks no pair of which it knows one half.
- */
-const placeIn = (byKey: boolean, ofOneTenant: boolean): readonly [place: string, hole: string] => {
-  if (ofOneTenant) return ['d.key', '?'];
-  return byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
-};
-
 /** Another generation's file, attached to the connection that compares. */
 export const OTHER = 'other';
 
+/** Between rows as they are stored: the number of a row, or the number of its tenant and its key. */
+export type Place = readonly (string | number)[];
+
+/** The rows from just after one place up to another one; without a place from the first row, or up to the last one. */
+export interface Range {
+  readonly after: Place | undefined;
+  readonly upTo: Place | undefined;
+}
+
+/** As it is stored, with the first number of its place. */
+export interface RangeRow {
+  readonly number: number;
+  readonly tenant: string;
+  readonly key: string;
+  readonly document: string;
+}
+
+/** The place just behind a row. */
+export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 'number' | 'key'>): Place =>
+  liesByKey(collection) ? [number, key] : [number];
+
 /**
- * The rows of a stretch `d` as they lie, as SQL, with its values; a place is the row's number, or its tenant's number and
- * its key. `tenant` is the number of the tenant whose rows are asked for. `beside` names the row `b` at the same place in
- * the other file, and its tenant `u`.
+ * A range of rows in the order in which they are stored, as SQL: `d` is a row and `t` its tenant, `b` the row at the same
+ * place in the other file and `u` its tenant.
  */
-export const lyingIn = (
-  collection: Collection,
-  { after, upTo }: Pick<Stretch, 'after' | 'upTo'>,
-  tenant: number | undefined,
-) => {
+export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
   const table = tableOf(collection.name);
-  const ofOneTenant = tenant !== undefined;
-  const byKey = ofOneTenant || liesByKey(collection);
-  const [place, hole] = placeIn(byKey, ofOneTenant);
-  const tests: [string, (string | number)[]][] = [];
-  if (ofOneTenant) tests.push(['d.tenant = ?', [tenant]]);
-  if (after !== undefined) tests.push([`${place} > ${hole}`, placed(after, ofOneTenant)]);
-  if (upTo !== undefined) tests.push([`${place} <= ${hole}`, placed(upTo, ofOneTenant)]);
-  const where = tests.length === 0 ? '' : ` WHERE ${tests.map(([test]) => test).join(' AND ')}`;
+  const byKey = liesByKey(collection);
+  const [place, values] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
+  const tests = [
+    ...(after === undefined ? [] : [`${place} > ${values}`]),
+    ...(upTo === undefined ? [] : [`${place} <= ${values}`]),
+  ];
+  const where = tests.length === 0 ? '' : ` WHERE ${tests.join(' AND ')}`;
+  const order = byKey ? 'd.tenant, d.key' : 'd.rowid';
+  const number = byKey ? 'd.tenant' : 'd.rowid';
   const samePlace = byKey ? 'b.tenant = d.tenant AND b.key = d.key' : 'b.rowid = d.rowid';
+  const isSame = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
   return {
-    place: byKey ? `d.tenant || ' ' || d.key` : `CAST(d.rowid AS TEXT)`,
-    rows: `FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant${where}
-      ORDER BY ${byKey ? 'd.tenant, d.key' : 'd.rowid'}`,
-    beside: `FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
+    values: [...(after ?? []), ...(upTo ?? [])],
+    /** One row, by how many come before it in the range. */
+    row: `SELECT ${number} AS number, d.key FROM ${table} d${where} ORDER BY ${order} LIMIT 1 OFFSET ?`,
+    /** The first rows of this file, or of the other one. */
+    rows: (file: 'main' | typeof OTHER): string =>
+      `SELECT ${number} AS number, t.tenant, d.key, d.document
+       FROM ${file}.${table} d CROSS JOIN ${file}.tenants t ON t.number = d.tenant${where} ORDER BY ${order} LIMIT ?`,
+    /** How many rows there are, and how many of them are the same at the same place in the other file. */
+    compared: `SELECT count(*) AS n, total(${isSame}) AS same
+      FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
       LEFT JOIN ${OTHER}.${table} b ON ${samePlace} LEFT JOIN ${OTHER}.tenants u ON u.number = b.tenant${where}`,
-    others: `FROM ${OTHER}.${table} d${where}`,
-    values: tests.flatMap(([, values]) => values),
+    /** How many rows the other file has. */
+    others: `SELECT count(*) AS n FROM ${OTHER}.${table} d${where}`,
   };
 };

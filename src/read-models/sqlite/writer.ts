@@ -11,8 +11,9 @@ import {
   type Pointer,
   type RemovalRefused,
 } from '../read-models';
-import { openGenerationWriter, type GenerationWriter, type OnWrite, type Writes } from './generation-writer';
+import { openGenerationWriter, type GenerationWriter, type OnWrite } from './generation-writer';
 import { openIndexWriter } from './index-writer';
+import type { Writes } from './writes';
 
 /** Everything that is written to the read models, as messages, so that it can be done in another thread. */
 export type WriteRequest =
@@ -22,17 +23,16 @@ export type WriteRequest =
       readonly id: GenerationId;
       readonly collections: readonly Collection[];
       readonly log: string;
-      readonly inBulk: boolean;
+      readonly isBuild: boolean;
     }
-  | { readonly do: 'finish' | 'settle' | 'shut' | 'drop'; readonly id: GenerationId }
-  | { readonly do: 'ask'; readonly what: string; readonly note: string }
+  | { readonly do: 'finish' | 'close' | 'drop'; readonly id: GenerationId }
+  | { readonly do: 'requestRetry'; readonly tenantId: string }
   | {
       readonly do: 'commit';
       readonly id: GenerationId;
       readonly n: number;
       readonly to: Checkpoint | undefined;
       readonly writes: Writes;
-      readonly more: boolean;
     }
   | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] }
   | {
@@ -86,16 +86,16 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
     return writer;
   };
 
-  const shut = (id: GenerationId): void => {
+  const close = (id: GenerationId): void => {
     generations.get(generationName(id))?.close();
     generations.delete(generationName(id));
   };
 
   /** What is there is opened and never made: it may be removed at this very moment. */
   const openGeneration = (request: Extract<WriteRequest, { do: 'open' }>): GenerationWriter => {
-    const { id, collections, log, inBulk } = request;
+    const { id, collections, log, isBuild } = request;
     const path = generationPath(folder, id);
-    const openAt = (place: string) => openGenerationWriter(place, collections, log, inBulk, onWrite);
+    const openAt = (place: string) => openGenerationWriter(place, collections, log, isBuild, onWrite);
     if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
     return index.unlessRemoved(id, () => openAt(path));
   };
@@ -108,26 +108,24 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
         const name = generationName(request.id);
         const known = generations.get(name);
         if (known === undefined) generations.set(name, openGeneration(request));
-        else if (!request.inBulk) known.finish();
+        else if (!request.isBuild) known.finish();
         return true;
       }
       case 'finish':
         return generation(request.id).finish();
-      case 'shut':
-        return shut(request.id);
+      case 'close':
+        return close(request.id);
       case 'drop':
-        shut(request.id);
+        close(request.id);
         for (const ending of ['', '-wal', '-shm'])
           rmSync(`${generationPath(folder, request.id)}${ending}`, { force: true });
         return true;
-      case 'ask':
-        return index.ask(request.what, request.note);
+      case 'requestRetry':
+        return index.requestRetry(request.tenantId);
       case 'commit':
-        return generation(request.id).commit(request.n, request.to, request.writes, request.more);
+        return generation(request.id).commit(request.n, request.to, request.writes);
       case 'load':
         return generation(request.id).load(request.keys);
-      case 'settle':
-        return generation(request.id).settle();
       case 'point':
         return index.point(request.projection, request.version, request.to, request.believed);
       case 'markRemoved':

@@ -1,4 +1,4 @@
-import type { DocumentKey } from '../read-models/read-models';
+import type { DocumentKey } from '../read-models';
 
 /** Remembers keys in little memory: it never denies one that was added, and seldom claims one that was not. */
 export interface KeyFilter {

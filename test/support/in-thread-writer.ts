@@ -6,7 +6,7 @@ export interface WriteHooks {
   /** Before every single step of a commit that changes the file. */
   readonly onWrite?: () => void;
   /** After a request is done: what it throws is what the caller hears instead of the answer. */
-  readonly onAnswer?: (request: WriteRequest) => void;
+  readonly onAnswer?: (what: string) => void;
 }
 
 /** The writer without its thread: failures happen exactly where a test wants them. */
@@ -18,7 +18,7 @@ export const inThreadWriter =
       call: async <T>(request: unknown): Promise<T> => {
         const received = structuredClone(request) as WriteRequest;
         const answer = writer.write(received);
-        onAnswer?.(received);
+        onAnswer?.(received.do);
         return answer as T;
       },
       close: async () => writer.close(),

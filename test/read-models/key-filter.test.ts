@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { keyFilter } from '../../src/projecting/key-filter';
+import { keyFilter } from '../../src/read-models/sqlite/key-filter';
 
 const KEYS = 20_000;
 

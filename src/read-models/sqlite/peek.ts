@@ -1,0 +1,34 @@
+import { existsSync } from 'node:fs';
+import type { Collection } from '../../../projections/projector';
+import { fault } from '../../fault';
+import { openForReading } from '../../sqlite/database';
+import { generationName, type GenerationId, type Peek } from '../read-models';
+import { generationReader, type GenerationReader } from './generation-reader';
+import { orUnavailable } from './sqlite-generation';
+
+/** Looks into a generation's file, which is open only for each question: it may be removed in between. */
+export const peekAt = (
+  path: string,
+  id: GenerationId,
+  collections: readonly Collection[],
+): Peek | undefined => {
+  const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
+    if (!existsSync(path))
+      throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+    return orUnavailable(path, () => {
+      const db = openForReading(path);
+      try {
+        return ask(generationReader(db, collections));
+      } finally {
+        db.close();
+      }
+    });
+  };
+  if (!existsSync(path)) return undefined;
+  return {
+    id,
+    control: () => asking((reader) => reader.control()),
+    scan: (collection, limit, after = { tenantId: '' }) =>
+      asking((reader) => reader.scan(collection, limit, after)),
+  };
+};

@@ -1,0 +1,63 @@
+import type { Document } from '../../../projections/projector';
+import type { Build, DocumentKey } from '../read-models';
+import { keyFilter, type KeyFilter } from './key-filter';
+import type { Send, SqliteGeneration } from './sqlite-generation';
+
+/**
+ * A build knows what it has written since the generation was empty: what its filter does not know need not be looked for,
+ * and is appended to tables that have no keys yet. As soon as anybody else may have written too, it knows nothing.
+ */
+export const sqliteBuild = async (generation: SqliteGeneration, send: Send): Promise<Build> => {
+  let { n: expected } = await generation.control();
+  let written: KeyFilter | undefined = expected === 0 ? keyFilter() : undefined;
+
+  const isNew = (key: DocumentKey): boolean => {
+    if (written === undefined) return false;
+    const hash = written.hash(key);
+    if (written.mayHave(hash)) return false;
+    written.add(hash);
+    return true;
+  };
+
+  const load: Build['load'] = async (keys) => {
+    const filter = written;
+    const mayExist = keys.map((key) => filter === undefined || filter.mayHave(filter.hash(key)));
+    const wanted = keys.filter((_, i) => mayExist[i]);
+    if (wanted.length === 0) return keys.map(() => undefined);
+    const found = await send<readonly (Document | undefined)[]>({
+      do: 'load',
+      id: generation.id,
+      keys: wanted.map(({ tenantId, collection, key }) => ({ tenantId, collection, key })),
+    });
+    let at = 0;
+    return mayExist.map((isWanted) => (isWanted ? found[at++] : undefined));
+  };
+
+  return {
+    id: generation.id,
+    mostCommitBytes: generation.mostCommitBytes,
+    scan: generation.scan,
+    control: async () => {
+      const control = await generation.control();
+      if (control.n !== expected) written = undefined;
+      return control;
+    },
+    load,
+    commit: async (n, to, writes) => {
+      if (n !== expected) written = undefined;
+      try {
+        const isDone = await generation.commitAs(n, to, writes, isNew);
+        if (isDone) expected = n + 1;
+        else written = undefined;
+        return isDone;
+      } catch (error) {
+        written = undefined;
+        throw error;
+      }
+    },
+    finish: async () => {
+      await send({ do: 'finish', id: generation.id });
+      return generation;
+    },
+  };
+};

@@ -1,0 +1,162 @@
+import { PARKED, type Build, type Generation, type Write } from '../../../src/read-models/read-models';
+import {
+  at,
+  before,
+  change,
+  collections,
+  gone,
+  id,
+  LOG,
+  note,
+  ONE,
+  put,
+  stateOf,
+  TWO,
+  type World,
+} from './world';
+
+/** A generation that is filled before anybody asks it anything. */
+export const buildsContract = (world: World): void => {
+  const { again, openIn } = world;
+  const begin = (readModels = world.store.readModels, name = id('notes')): Promise<Build> =>
+    readModels.build(name, collections, LOG);
+  const onShelf = async (generation: Generation, shelf: string) =>
+    (await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 99 })).map(
+      (document) => document['place'],
+    );
+  const many = Array.from({ length: 200 }, (_, i) =>
+    note(ONE, `n${i}`, { shelf: `${i % 10}`, place: 200 - i }),
+  );
+  const onThree = [7, 17, 27, 37, 47, 57, 67, 77, 87, 97].flatMap((place) => [place, place + 100]);
+  const later = [note(ONE, 'later', { shelf: 'b', place: 9 }), put(TWO, 'counts', 'later', { count: 9 })];
+  const commits = [before, change, later];
+  const documentsOf = (writes: readonly Write[]) => writes.map(({ document }) => document);
+  const parkedIn = async (build: Build) => (await build.scan(PARKED, 9)).map(({ tenantId }) => tenantId);
+
+  /** The state after all commits, as a generation that was never built has it. */
+  const wholeState = async () => {
+    const generation = await openIn(world.store.readModels, id('whole'));
+    for (const [n, writes] of commits.entries())
+      expect(await generation.commit(n, at(n + 1), writes)).toBe(true);
+    return stateOf(generation);
+  };
+
+  describe('a build', () => {
+    it('begins empty and bound to its log', async () => {
+      const build = await begin();
+      expect(build.id).toEqual(id('notes'));
+      expect(await build.control()).toEqual({ n: 0, log: LOG });
+      expect(await build.load(before)).toEqual(before.map(() => undefined));
+      expect(await parkedIn(build)).toEqual([]);
+      expect(await world.store.readModels.generations()).toEqual([id('notes')]);
+    });
+
+    it('answers by its indexes once it is finished, and goes on as any generation', async () => {
+      const build = await begin();
+      expect(await build.commit(0, at(1), many)).toBe(true);
+      const generation = await build.finish();
+      expect(await onShelf(generation, '3')).toEqual(onThree.toSorted((a, b) => a - b));
+      expect(await generation.commit(1, at(2), [note(ONE, 'late', { shelf: '3', place: 1 })])).toBe(true);
+      expect((await onShelf(generation, '3'))[0]).toBe(1);
+      expect(await stateOf(await openIn(await again()))).toEqual(await stateOf(generation));
+    });
+
+    it.each(['here', 'elsewhere'])('is finished by whoever opens it %s', async (where) => {
+      const build = await begin();
+      await build.commit(0, at(1), many);
+      await build.control();
+      const opened = await openIn(where === 'here' ? world.store.readModels : await again());
+      expect(await onShelf(opened, '3')).toEqual(onThree.toSorted((a, b) => a - b));
+    });
+
+    it('sees at once what it commits, also what it changes and removes', async () => {
+      const build = await begin();
+      expect(await build.commit(0, at(1), before)).toBe(true);
+      expect(await build.load([...before, ...later])).toEqual([
+        ...documentsOf(before),
+        ...later.map(() => undefined),
+      ]);
+      expect(await build.commit(1, at(2), change)).toBe(true);
+      expect(await build.commit(2, at(3), later)).toBe(true);
+      expect(await build.load([...change, ...later])).toEqual(documentsOf([...change, ...later]));
+      expect(await build.control()).toMatchObject({ n: 3, to: at(3) });
+      expect(await parkedIn(build)).toEqual([ONE]);
+      expect(await stateOf(await build.finish())).toEqual(await wholeState());
+    });
+
+    it('takes the removal of what is not there', async () => {
+      const build = await begin();
+      expect(await build.commit(0, at(1), [gone(ONE, 'notes', 'never'), note(ONE, 'a', {})])).toBe(true);
+      expect(await build.commit(1, at(2), [note(ONE, 'never', { text: 'now' })])).toBe(true);
+      expect((await (await build.finish()).reader.scan('notes', 9)).map(({ key }) => key)).toEqual([
+        'a',
+        'never',
+      ]);
+    });
+
+    it('refuses a commit at another number than the current one', async () => {
+      const build = await begin();
+      expect(await build.commit(0, at(1), before)).toBe(true);
+      for (const n of [0, 2, 99]) expect(await build.commit(n, at(9), later)).toBe(false);
+      expect(await build.load(later)).toEqual(later.map(() => undefined));
+    });
+
+    it('and another one of the same generation do each other no harm', async () => {
+      const build = await begin();
+      const other = await begin(await again());
+      expect(await build.commit(0, at(1), before)).toBe(true);
+      await build.control();
+      expect(await other.commit(0, at(1), later)).toBe(false);
+      expect((await other.control()).n).toBe(1);
+      expect(await other.load(before)).toEqual(documentsOf(before));
+      expect(await other.commit(1, at(2), change)).toBe(true);
+      await other.control();
+      expect(await build.commit(1, at(2), later)).toBe(false);
+      expect((await build.control()).n).toBe(2);
+      expect(await build.load(change)).toEqual(documentsOf(change));
+      expect(await build.commit(2, at(3), later)).toBe(true);
+      expect(await stateOf(await build.finish())).toEqual(await wholeState());
+    });
+
+    it('goes on although another one has finished it', async () => {
+      const build = await begin();
+      expect(await build.commit(0, at(1), before)).toBe(true);
+      await build.control();
+      await (await begin(await again())).finish();
+      expect(await build.commit(1, at(2), change)).toBe(true);
+      expect(await build.commit(2, at(3), later)).toBe(true);
+      expect(await stateOf(await build.finish())).toEqual(await wholeState());
+    });
+
+    it('goes on from where another process has left it', async () => {
+      const left = await begin();
+      expect(await left.commit(0, at(1), before)).toBe(true);
+      await left.control();
+      const build = await begin(await again());
+      expect(await parkedIn(build)).toEqual([TWO]);
+      expect(await build.commit(1, at(2), change)).toBe(true);
+      expect(await build.commit(2, at(3), later)).toBe(true);
+      expect(await stateOf(await build.finish())).toEqual(await wholeState());
+    });
+
+    it('keeps whole commits, wherever it fails', async () => {
+      const expected = await wholeState();
+      const buildFrom = async (build: Build, n: number): Promise<Generation> => {
+        for (const [i, writes] of commits.entries())
+          if (i >= n) expect(await build.commit(i, at(i + 1), writes)).toBe(true);
+        return build.finish();
+      };
+      world.store.failAt(0);
+      await buildFrom(await begin(undefined, id('counted')), 0);
+      const points = world.store.reached();
+      expect(points).toBeGreaterThanOrEqual(commits.length);
+      for (let k = 1; k <= points; k += 1) {
+        const build = await begin(undefined, id('notes', 1, k));
+        world.store.failAt(k);
+        await expect(buildFrom(build, 0)).rejects.toThrow();
+        const generation = await buildFrom(build, (await build.control()).n);
+        expect(await stateOf(generation)).toEqual(expected);
+      }
+    });
+  });
+};

@@ -1,0 +1,59 @@
+import type { LinePart } from '../../../projections/projector';
+import { ONE, TWO, note, type World } from './world';
+
+/** Numbered lines: what comes before a border in them. */
+export const linesContract = (world: World): void => {
+  const { filled } = world;
+
+  describe('counting what comes before a border', () => {
+    const borders = ['1', '3', '3', '3', '5', '8', '8'];
+    const line = (last: number, equal?: readonly string[]) => ({
+      line: 'on_shelf',
+      equal: equal ?? ['x'],
+      last,
+      border: 'moment',
+    });
+
+    it('is what looking at each one would say', async () => {
+      const on = (tenant: string, shelf: string) =>
+        borders.map((moment, i) => note(tenant, `${shelf}${i}`, { shelf, place: i + 1, moment }));
+      const later = borders.map((moment, i) =>
+        note(TWO, `x${i}`, { shelf: 'x', place: i + 1, moment: `9${moment}` }),
+      );
+      const generation = await filled(...on(ONE, 'x'), ...on(ONE, 'y').slice(0, 2), ...later);
+      for (const value of ['', '0', '1', '2', '3', '4', '5', '6', '8', '9'])
+        for (let last = 0; last <= borders.length; last += 1) {
+          const expected = borders.slice(0, last).filter((moment) => moment < value).length;
+          expect(await generation.reader.countBefore(ONE, 'notes', line(last), value)).toBe(expected);
+          for (let first = 1; first <= last + 1; first += 1)
+            expect(await generation.reader.countBefore(ONE, 'notes', { ...line(last), first }, value)).toBe(
+              Math.max(first - 1, expected),
+            );
+        }
+      expect(await generation.reader.countBefore(ONE, 'notes', line(2, ['y']), '9')).toBe(2);
+      expect(await generation.reader.countBefore(TWO, 'notes', line(7), '9')).toBe(0);
+      expect(await generation.reader.countBefore('nobody', 'notes', line(7), '9')).toBe(0);
+    });
+
+    it('refuses a line with a gap', async () => {
+      const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 2, moment: '1' }));
+      await expect(generation.reader.countBefore(ONE, 'notes', line(2), '1')).rejects.toThrow(/missing/);
+    });
+
+    it.each<[string, Partial<LinePart>, string?]>([
+      ['a line that is not declared', { line: 'by_nothing' }],
+      ['an index that is no line', { line: 'by_shelf' }],
+      ['a property that every object has', { line: 'constructor' }],
+      ['a border that is not declared', { border: 'place' }],
+      ['too few values', { equal: [] }],
+      ['too many values', { equal: ['x', 1] }],
+      ['a collection without lines', {}, 'counts'],
+      ['a collection that is not declared', {}, 'nowhere'],
+    ])('refuses %s', async (_, part, collection = 'notes') => {
+      const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
+      await expect(
+        generation.reader.countBefore(ONE, collection, { ...line(1), ...part }, '1'),
+      ).rejects.toThrow();
+    });
+  });
+};

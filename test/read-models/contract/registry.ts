@@ -1,0 +1,224 @@
+import { at, id, note, ONE, turn, TWO, type World } from './world';
+
+/** What is known about generations, and what processes tell each other about them. */
+export const registryContract = (world: World): void => {
+  const { again, openIn } = world;
+
+  describe('requests to retry parked tenants', () => {
+    it('are counted, and seen by others', async () => {
+      const { readModels } = world.store;
+      const other = await again();
+      expect(await readModels.retryRequests()).toEqual({ count: 0 });
+      await readModels.requestRetry();
+      await Promise.all([readModels.requestRetry(), other.requestRetry()]);
+      for (const one of [readModels, other, await again()])
+        expect(await one.retryRequests()).toEqual({ count: 3 });
+    });
+
+    it('name the tenant of the last one', async () => {
+      const { readModels } = world.store;
+      const other = await again();
+      await readModels.requestRetry(ONE);
+      await other.requestRetry(TWO);
+      expect(await readModels.retryRequests()).toEqual({ count: 2, tenantId: TWO });
+      await readModels.requestRetry();
+      expect(await other.retryRequests()).toEqual({ count: 3 });
+    });
+  });
+
+  describe('a pointer', () => {
+    it('is missing at first', async () => {
+      expect(await world.store.readModels.pointer('notes', 1)).toBeUndefined();
+    });
+
+    it('is set once, moved, and seen by others', async () => {
+      const { readModels } = world.store;
+      expect(await readModels.point('notes', 1, { live: 1 }, undefined)).toBe(true);
+      expect(await readModels.pointer('notes', 1)).toEqual({ live: 1 });
+      expect(await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(true);
+      expect(await (await again()).pointer('notes', 1)).toEqual({ live: 2, previous: 1 });
+    });
+
+    it.each([
+      ['there is one already', { live: 2, previous: 1 }, undefined],
+      ['another one is live', { live: 2, previous: 1 }, { live: 1 }],
+      ['another one was live before', { live: 2, previous: 1 }, { live: 2 }],
+      ['none was live before', { live: 2 }, { live: 2, previous: 1 }],
+    ])('is not moved when %s', async (_, now, believed) => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, now, undefined);
+      expect(await readModels.point('notes', 1, { live: 3 }, believed)).toBe(false);
+      expect(await readModels.pointer('notes', 1)).toEqual(now);
+    });
+
+    it('is not moved when there is none', async () => {
+      expect(await world.store.readModels.point('notes', 1, { live: 2 }, { live: 1 })).toBe(false);
+      expect(await world.store.readModels.pointer('notes', 1)).toBeUndefined();
+    });
+
+    it('is one for each name and version', async () => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, { live: 1 }, undefined);
+      await readModels.point('notes', 2, { live: 5 }, undefined);
+      await readModels.point('tags', 1, { live: 7 }, undefined);
+      expect(await readModels.pointer('notes', 1)).toEqual({ live: 1 });
+      expect(await readModels.pointer('notes', 2)).toEqual({ live: 5 });
+      expect(await readModels.pointer('tags', 1)).toEqual({ live: 7 });
+    });
+
+    it('is moved by one of many at once', async () => {
+      const stores = [world.store.readModels, await again()];
+      const outcomes = await Promise.all(
+        [1, 2, 3, 4].map((live) => stores[live % 2]!.point('notes', 1, { live }, undefined)),
+      );
+      expect(outcomes.filter(Boolean)).toHaveLength(1);
+      expect(await stores[0]!.pointer('notes', 1)).toEqual({ live: outcomes.indexOf(true) + 1 });
+    });
+  });
+
+  describe('a generation that was live', () => {
+    const LONG = 600_000;
+
+    it('was live lately, for everybody, for as long as is asked for', async () => {
+      const { readModels } = world.store;
+      const other = await again();
+      expect(await readModels.liveLately('notes', 1, LONG)).toEqual([]);
+      await readModels.point('notes', 1, { live: 1 }, undefined);
+      expect(await readModels.liveLately('notes', 1, LONG)).toEqual([]);
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
+      await readModels.point('notes', 1, { live: 3, previous: 2 }, { live: 2, previous: 1 });
+      for (const one of [readModels, other, await again()])
+        expect(new Set(await one.liveLately('notes', 1, LONG))).toEqual(new Set([1, 2]));
+      expect(await other.liveLately('notes', 1, 0)).toEqual([]);
+      expect(await other.liveLately('notes', 2, LONG)).toEqual([]);
+      expect(await other.liveLately('tags', 1, LONG)).toEqual([]);
+      while ((await other.liveLately('notes', 1, 50)).length > 0) await turn();
+      expect(await other.liveLately('notes', 1, LONG)).toHaveLength(2);
+    });
+
+    it('is not among them while it is live again', async () => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, { live: 1 }, undefined);
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
+      await readModels.point('notes', 1, { live: 1, previous: 2 }, { live: 2, previous: 1 });
+      expect(await readModels.liveLately('notes', 1, LONG)).toEqual([2]);
+      await readModels.point('notes', 1, { live: 1 }, { live: 1, previous: 2 });
+      expect(await readModels.liveLately('notes', 1, LONG)).toEqual([2]);
+    });
+  });
+
+  describe('removing a generation', () => {
+    const LONG = 600_000;
+    const unless = { held: 'work', live: true };
+    const two = id('notes', 1, 2);
+    const pointed = (live: number, previous?: number) =>
+      previous === undefined ? { live } : { live, previous };
+
+    it('takes it from the pointer, and nothing points at it again', async () => {
+      const { readModels } = world.store;
+      const other = await again();
+      await readModels.point('notes', 1, { live: 1, previous: 2 }, undefined);
+      expect(await other.isRemoved(two)).toBe(false);
+      expect(await readModels.markRemoved(two, unless)).toBe(true);
+      for (const one of [readModels, other, await again()]) {
+        expect(await one.isRemoved(two)).toBe(true);
+        expect(await one.pointer('notes', 1)).toEqual({ live: 1 });
+        expect(await one.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(false);
+        expect(await one.point('notes', 1, { live: 3, previous: 2 }, { live: 1 })).toBe(false);
+      }
+      expect(await readModels.point('notes', 1, { live: 3, previous: 1 }, { live: 1 })).toBe(true);
+      expect(await readModels.markRemoved(two, unless)).toBe(true);
+      expect(await other.isRemoved(id('notes', 2, 2))).toBe(false);
+      expect(await other.isRemoved(id('notes', 1, 22))).toBe(false);
+    });
+
+    it('is refused while it is live, and changes nothing', async () => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, undefined);
+      expect(await readModels.markRemoved(two, unless)).toBe(false);
+      expect(await readModels.isRemoved(two)).toBe(false);
+      expect(await readModels.pointer('notes', 1)).toEqual({ live: 2, previous: 1 });
+      const back = { live: 1, previous: 2 };
+      expect(await readModels.point('notes', 1, back, { live: 2, previous: 1 })).toBe(true);
+      expect(await readModels.point('notes', 1, { live: 2, previous: 1 }, back)).toBe(true);
+    });
+
+    it('is refused while somebody holds the lease, and changes nothing', async () => {
+      const { readModels } = world.store;
+      const other = await again();
+      await readModels.point('notes', 1, { live: 1, previous: 2 }, undefined);
+      await other.lease('work', 'holder one', LONG);
+      expect(await readModels.markRemoved(two, unless)).toBe(false);
+      expect(await other.markRemoved(two, { ...unless, live: false })).toBe(false);
+      expect(await readModels.isRemoved(two)).toBe(false);
+      expect(await readModels.pointer('notes', 1)).toEqual({ live: 1, previous: 2 });
+      await other.release('work', 'holder one');
+      await other.lease('play', 'holder one', LONG);
+      expect(await readModels.markRemoved(two, unless)).toBe(true);
+    });
+
+    it('goes with its pointer where being live does not matter', async () => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, undefined);
+      expect(await readModels.markRemoved(two, { held: 'work', live: false })).toBe(true);
+      expect(await readModels.pointer('notes', 1)).toBeUndefined();
+      expect(await readModels.isRemoved(two)).toBe(true);
+      expect(await readModels.point('notes', 1, { live: 2 }, undefined)).toBe(false);
+      expect(await readModels.point('notes', 1, { live: 1 }, undefined)).toBe(true);
+    });
+
+    it('and a switch to it exclude each other, whoever comes first', async () => {
+      const stores = [world.store.readModels, await again()] as const;
+      for (let round = 0; round < 20; round += 1) {
+        const raced = id('notes', round + 1, 2);
+        await stores[0].point('notes', round + 1, pointed(1, 2), undefined);
+        const [switched, removed] = await Promise.all([
+          stores[round % 2 === 0 ? 0 : 1].point('notes', round + 1, pointed(2, 1), pointed(1, 2)),
+          stores[round % 3 === 0 ? 0 : 1].markRemoved(raced, unless),
+        ]);
+        expect(switched).toBe(!removed);
+        expect(await stores[1].isRemoved(raced)).toBe(removed);
+        expect(await stores[1].pointer('notes', round + 1)).toEqual(removed ? pointed(1) : pointed(2, 1));
+      }
+    });
+
+    it('keeps it usable until it is dropped, and from being made again then', async () => {
+      const { readModels } = world.store;
+      const generation = await openIn(readModels, two);
+      await generation.commit(0, at(1), [note(ONE, 'a', { text: 'kept' })]);
+      await readModels.markRemoved(two, unless);
+      const other = await again();
+      expect(await (await openIn(other, two)).reader.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
+      await other.drop(two);
+      expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
+      for (const one of [other, await again()])
+        await expect(openIn(one, two)).rejects.toMatchObject({ code: 'generation_removed' });
+      expect(await readModels.generations()).toEqual([]);
+      await openIn(other, id('notes', 1, 3));
+    });
+  });
+
+  describe('numbers of generations', () => {
+    it('are given once each, to whoever asks', async () => {
+      const stores = [world.store.readModels, await again()];
+      const numbers = await Promise.all(
+        Array.from({ length: 12 }, (_, i) => stores[i % 2]!.nextNumber('notes', 1)),
+      );
+      expect(new Set(numbers).size).toBe(12);
+      expect(Math.min(...numbers)).toBeGreaterThan(1);
+    });
+
+    it('are not those of generations that are there, were dropped or are removed', async () => {
+      const { readModels } = world.store;
+      await openIn(readModels, id('notes', 1, 5));
+      const first = await readModels.nextNumber('notes', 1);
+      expect(first).toBe(6);
+      await openIn(readModels, id('notes', 1, first));
+      await readModels.drop(id('notes', 1, first));
+      expect(await readModels.nextNumber('notes', 1)).toBe(7);
+      await readModels.markRemoved(id('notes', 1, 9), { held: 'work', live: true });
+      expect(await (await again()).nextNumber('notes', 1)).toBe(10);
+      expect(await readModels.nextNumber('notes', 2)).toBe(2);
+    });
+  });
+};
