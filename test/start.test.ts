@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
-import { ask } from './support/http';
+import { ask, type Answered } from './support/http';
 import { logOf } from './support/log-under-test';
 import { operatorAt } from './support/operator';
 import { command, startService, type Finished, type Service } from './support/service';
@@ -36,11 +36,13 @@ const folderIn = (line: string): string =>
     .replaceAll("'", '')
     .replaceAll('\u0000', "'");
 
+/** One service from its first start to the deletion of its only tenant. */
 describe('a first start', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService();
   });
+  afterAll(() => service.stop());
 
   it('prints where it serves and the key, once', async () => {
     const { stdout, url, key } = service;
@@ -67,13 +69,64 @@ describe('a first start', () => {
     });
   });
 
-  it('gives the key every management permission', async () => {
-    const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key: service.key });
-    expect(deleted.status).toBe(204);
-  });
+  describe('and an orderly stop', () => {
+    let before: Answered;
+    let key = '';
+    const copy = freshFolder();
+    beforeAll(async () => {
+      ({ key } = service);
+      await ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name: 'Kept' } });
+      before = await ask(`${service.url}/tenants/self`, { key });
+      expect(await service.stop()).toBe(0);
+    });
 
-  it('is over when it is told to stop', async () => {
-    expect(await service.stop()).toBe(0);
+    it('leaves every file complete by itself, so that it can be copied', () => {
+      const files = readdirSync(service.folder, { recursive: true, encoding: 'utf8' });
+      expect(files).toContain('events.db');
+      const waiting = files.filter(
+        (name) => name.endsWith('-wal') && statSync(join(service.folder, name)).size > 0,
+      );
+      expect(waiting).toEqual([]);
+      copyFileSync(join(service.folder, 'events.db'), join(copy, 'events.db'));
+    });
+
+    it('is followed by a start that gives its first answer in under 2 seconds', async () => {
+      let fastest = Infinity;
+      for (let turn = 0; turn < 3 && fastest >= 2_000; turn += 1)
+        fastest = Math.min(fastest, await timeToFirstAnswer(service.folder, key));
+      expect(fastest).toBeLessThan(2_000);
+    });
+
+    it('is followed by a start that builds the read models again when only the log is there', async () => {
+      const first = service;
+      service = await startService({ DATA_DIR: copy });
+      const after = await ask(`${service.url}/tenants/self`, { key });
+      expect(after.json).toEqual(before.json);
+      expect(after.json.name).toBe('Kept');
+      expect(after.headers.get('etag')).toBe(before.headers.get('etag'));
+      expect(service.key).toBe('');
+      expect(service.stdout()).not.toContain(first.key);
+    });
+
+    it('and prints how to make another key, which works', async () => {
+      const [line = '', ...others] = indented(service.stdout());
+      expect(others).toEqual([]);
+      expect(line).toMatch(/ npx tenant-ledger key create --tenant \S+ --application \S+$/);
+      const another = /^key: +(\S+)$/m.exec(await asPrinted(line))?.[1] ?? '';
+      expect(another).not.toBe(key);
+      for (const one of [another, key])
+        expect((await ask(`${service.url}/tenants/self`, { key: one })).json.name).toBe('Kept');
+    });
+
+    it('says how to make a tenant when there is none left', async () => {
+      const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key });
+      expect(deleted.status).toBe(204);
+      expect(await service.stop()).toBe(0);
+      service = await startService({ DATA_DIR: copy });
+      expect(indented(service.stdout())[0]).toBe(
+        `DATA_DIR=${copy} npx tenant-ledger tenant create --name "My tenant"`,
+      );
+    });
   });
 });
 
@@ -106,56 +159,7 @@ describe('a first start with DEMO=false', () => {
   });
 });
 
-describe('an orderly stop', () => {
-  it('leaves every file complete by itself, so that it can be copied', async () => {
-    const service = await startService();
-    await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'Kept' } });
-    expect(await service.stop()).toBe(0);
-    const files = readdirSync(service.folder, { recursive: true, encoding: 'utf8' });
-    expect(files).toContain('events.db');
-    const waiting = files.filter(
-      (name) => name.endsWith('-wal') && statSync(join(service.folder, name)).size > 0,
-    );
-    expect(waiting).toEqual([]);
-    const copy = freshFolder();
-    copyFileSync(join(service.folder, 'events.db'), join(copy, 'events.db'));
-    const again = await startService({ DATA_DIR: copy });
-    expect((await ask(`${again.url}/tenants/self`, { key: service.key })).json.name).toBe('Kept');
-    await again.stop();
-  });
-});
-
 describe('a later start', () => {
-  it('prints how to make another key, and that works', async () => {
-    const first = await startService();
-    expect(await first.stop()).toBe(0);
-    const again = await startService({ DATA_DIR: first.folder });
-    expect(again.key).toBe('');
-    expect(again.stdout()).not.toContain(first.key);
-    const [line = '', ...others] = indented(again.stdout());
-    expect(others).toEqual([]);
-    expect(line).toMatch(/ npx tenant-ledger key create --tenant \S+ --application \S+$/);
-    const made = await asPrinted(line);
-    const key = /^key: +(\S+)$/m.exec(made)?.[1] ?? '';
-    expect(key).not.toBe(first.key);
-    const names = await Promise.all(
-      [key, first.key].map(async (one) => (await ask(`${again.url}/tenants/self`, { key: one })).json.name),
-    );
-    expect(names).toEqual(['First tenant', 'First tenant']);
-    await again.stop();
-  });
-
-  it('says how to make a tenant when there is none left', async () => {
-    const first = await startService();
-    await ask(`${first.url}/tenants/self`, { method: 'DELETE', key: first.key });
-    await first.stop();
-    const again = await startService({ DATA_DIR: first.folder });
-    expect(indented(again.stdout())[0]).toBe(
-      `DATA_DIR=${first.folder} npx tenant-ledger tenant create --name "My tenant"`,
-    );
-    await again.stop();
-  });
-
   it('leads from a tenant without an Application to one with a key that works', async () => {
     const folder = join(freshFolder(), "with space and 'quotes'");
     const { tenant_id: tenant } = await operatorAt(folder).json('tenant create --name Bare');
@@ -182,28 +186,6 @@ describe('a later start', () => {
     expect(list).toMatch(/ npx tenant-ledger tenant list$/);
     for (const id of ids) expect(await asPrinted(list)).toContain(id);
     await service.stop();
-  });
-
-  it('builds the read models again when they were removed', async () => {
-    const first = await startService();
-    await ask(`${first.url}/tenants/self`, { method: 'PUT', key: first.key, body: { name: 'Kept' } });
-    const before = await ask(`${first.url}/tenants/self`, { key: first.key });
-    await first.stop();
-    rmSync(join(first.folder, 'read-models'), { recursive: true });
-    const again = await startService({ DATA_DIR: first.folder });
-    const after = await ask(`${again.url}/tenants/self`, { key: first.key });
-    expect(after.json).toEqual(before.json);
-    expect(after.json.name).toBe('Kept');
-    expect(after.headers.get('etag')).toBe(before.headers.get('etag'));
-    await again.stop();
-  });
-
-  it('gives its first answer in under 2 seconds', async () => {
-    const first = await startService();
-    await first.stop();
-    const times = [];
-    for (let turn = 0; turn < 3; turn += 1) times.push(await timeToFirstAnswer(first.folder, first.key));
-    expect(Math.min(...times)).toBeLessThan(2_000);
   });
 });
 

@@ -60,6 +60,8 @@ const run = async ({ args, env }: HostedCommand): Promise<void> => {
   await main([process.execPath, 'tenant-ledger', ...args]);
   const code = process.exitCode ?? 0;
   await whenIdle(idle);
+  globalThis.gc?.(); // SQLite closes a connection when the last of its statements is collected
+  await later(0);
   for (const each of forget) each();
   process.exitCode = undefined;
   process.send?.({ code, stdout: stdout(), stderr: stderr() });

@@ -58,7 +58,9 @@ const idleHosts: ChildProcess[] = [];
  * processes.
  */
 export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
-  const host = idleHosts.pop() ?? keepTrackOf(fork(HOST, { stdio: ['pipe', 'inherit', 'inherit', 'ipc'] }));
+  const host =
+    idleHosts.pop() ??
+    keepTrackOf(fork(HOST, { execArgv: ['--expose-gc'], stdio: ['pipe', 'inherit', 'inherit', 'ipc'] }));
   const finished = new Promise<Finished>((resolve, reject) => {
     const onClose = (code: number | null): void =>
       reject(new Error(`The process that ran ${args.join(' ')} ended with ${code}.`));
