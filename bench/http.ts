@@ -1,38 +1,56 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
+import type { NewEvent } from '../src/event-log/event-log';
+import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../src/event-log/streams';
+import { digestOf, makeKey } from '../src/ledger/api-key';
 
 /**
- * What does everything around a read cost? `GET /tenants/self` with everything on, with and without its access log,
- * against a bare Koa that says hello; in one run, round about, the client in a process of its own.
+ * What does everything around a request cost? `GET /tenants/self` with everything on, with and without its access log,
+ * against a bare Koa that says hello; `GET /logs`; `PUT /tenants/self` from 32 connections to 32 tenants, and from one
+ * client alone. All in one run, by turns, the client in a process of its own.
  * `npm run bench:http [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 5);
 const SECONDS = Number(process.argv[3] ?? 2);
-const CONNECTIONS = 32;
+const MANY = 32;
 const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 /** Counted like any other, but never reached. */
 const NEVER = 'global=1000000000';
 
 type Environment = Readonly<Record<string, string>>;
 
-const HELLO = 'Hello';
-
 /** Bare Koa, as its own page begins. */
 const serveHello = (): void => {
   const app = new Koa();
   app.use(async (ctx) => {
-    ctx.body = HELLO;
+    ctx.body = 'Hello';
   });
   const server = app.listen(0, '127.0.0.1', () => {
     const { port } = server.address() as AddressInfo;
-    console.error(JSON.stringify({ msg: 'ready', url: `http://127.0.0.1:${port}` }));
+    console.log(`Koa serves http://127.0.0.1:${port}`);
   });
+};
+
+/** What a client sends again and again: over each connection with a key of its own, as far as there are keys. */
+interface Load {
+  readonly name: string;
+  readonly method: 'GET' | 'PUT';
+  readonly path: string;
+  readonly connections: number;
+}
+
+const requestOf = ({ method, path }: Load, key: string): string => {
+  const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nSVC-API-KEY: ${key}\r\n`;
+  if (method === 'GET') return `${head}\r\n`;
+  const body = '{"name":"Bench","settings":{"deduplicate_tokens":"true"}}';
+  return `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 
 /** One connection: a request, its whole answer, the next request, until the time is over. Gives the answers. */
@@ -60,61 +78,42 @@ const talk = (url: URL, request: string, until: number): Promise<number> =>
   });
 
 /** In a process of its own: prints how many answers a second it got. */
-const runClient = async (url: string, path: string, key: string): Promise<void> => {
-  const request = `GET ${path} HTTP/1.1\r\nHost: bench\r\nSVC-API-KEY: ${key}\r\n\r\n`;
+const runClient = async (url: string, load: Load, keys: readonly string[]): Promise<void> => {
   const began = performance.now();
   const until = began + SECONDS * 1_000;
   const answers = await Promise.all(
-    Array.from({ length: CONNECTIONS }, () => talk(new URL(url), request, until)),
+    Array.from({ length: load.connections }, (_, at) =>
+      talk(new URL(url), requestOf(load, keys[at % keys.length] ?? ''), until),
+    ),
   );
   const all = answers.reduce((sum, one) => sum + one, 0);
   console.log(all / ((performance.now() - began) / 1_000));
 };
 
 interface Running {
-  readonly name: string;
   readonly child: ChildProcess;
   readonly url: string;
-  readonly path: string;
-  readonly key: string;
 }
 
 const until = async <T>(look: () => T | undefined): Promise<T> => {
-  for (;;) {
+  for (let left = 1_000; left > 0; left -= 1) {
     const found = look();
     if (found !== undefined) return found;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+  throw new Error('A server did not start.');
 };
 
 /** The log goes to a file, as it does where the service runs. */
-const start = async (
-  name: string,
-  args: readonly string[],
-  path: string,
-  env: Environment = {},
-): Promise<Running> => {
-  const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
-  const [out, log] = [join(folder, 'stdout'), join(folder, 'stderr')];
+const start = async (folder: string, args: readonly string[], env: Environment = {}): Promise<Running> => {
+  const outputs = mkdtempSync(join(folder, 'output-'));
+  const [out, log] = [join(outputs, 'stdout'), join(outputs, 'stderr')];
   const child = spawn(process.execPath, args, {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      PORT: '0',
-      OPS_PORT: '0',
-      DATA_DIR: join(folder, 'data'),
-      ...env,
-    },
+    env: { PATH: process.env['PATH'] ?? '', PORT: '0', OPS_PORT: '0', DEMO: 'false', ...env },
     stdio: ['ignore', openSync(out, 'w'), openSync(log, 'w')],
   });
-  child.once('close', () => rmSync(folder, { recursive: true, force: true }));
-  const url = await until(
-    () =>
-      /"url":"([^"]+)"/.exec(readFileSync(log, 'utf8'))?.[1] ??
-      /serves (\S+)/.exec(readFileSync(out, 'utf8'))?.[1],
-  );
-  const key =
-    path === '/' ? 'none' : await until(() => /key_[0-9A-Za-z]+/.exec(readFileSync(out, 'utf8'))?.[0]);
-  return { name, child, url, path, key };
+  const url = await until(() => /serves (\S+)/.exec(readFileSync(out, 'utf8'))?.[1]);
+  return { child, url };
 };
 
 /** What the server's process has used of the processors, in seconds; unknown where there is no such file. */
@@ -131,63 +130,132 @@ interface Measured {
   readonly cost: number;
 }
 
-const measure = async (server: Running): Promise<Measured> => {
-  const { url, path, key } = server;
+const measure = async (server: Running, load: Load, keys: readonly string[]): Promise<Measured> => {
   const before = processorSeconds(server);
   const client = spawn(
     process.execPath,
-    [__filename, String(ROUNDS), String(SECONDS), 'client', url, path, key],
+    [__filename, String(ROUNDS), String(SECONDS), 'client', server.url, JSON.stringify(load), keys.join()],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  let told = '';
-  client.stdout.on('data', (chunk: Buffer) => (told += chunk.toString()));
+  let printed = '';
+  client.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
   await once(client, 'close');
-  const rate = Number(told);
+  const rate = Number(printed);
   return { rate, cost: ((processorSeconds(server) - before) * 1e6) / (rate * SECONDS) };
 };
 
 const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
 
-const report = (servers: readonly Running[], measured: ReadonlyMap<string, readonly Measured[]>): void => {
-  console.log(
-    `${ROUNDS} rounds of ${SECONDS} s, ${CONNECTIONS} connections; load average ${loadavg()[0]?.toFixed(2)}`,
-  );
-  const bare = measured.get(servers[0]?.name ?? '') ?? [];
-  for (const [name, each] of measured) {
-    const ratio = median(each.map(({ rate }, round) => rate / (bare[round]?.rate ?? NaN)));
-    const byCost = median(each.map(({ cost }, round) => (bare[round]?.cost ?? NaN) / cost));
-    const rate = median(each.map((one) => one.rate)).toFixed(0);
+const report = (measured: ReadonlyMap<Load, readonly Measured[]>): void => {
+  console.log(`${ROUNDS} rounds of ${SECONDS} s; load average ${loadavg()[0]?.toFixed(2)}`);
+  const [bare = []] = measured.values();
+  for (const [{ name, connections }, each] of measured) {
+    const rate = median(each.map((one) => one.rate));
     const cost = median(each.map((one) => one.cost)).toFixed(1);
+    const ratio = median(each.map((one, round) => one.rate / (bare[round]?.rate ?? NaN)));
+    const byCost = median(each.map((one, round) => (bare[round]?.cost ?? NaN) / one.cost));
+    const ofBare = `${ratio.toFixed(2)} of bare Koa, by processor time ${byCost.toFixed(2)}`;
+    const taken = `${((connections * 1_000) / rate).toFixed(2)} ms each`;
     console.log(
-      `${name.padEnd(20)} ${rate.padStart(6)} answers/s, ${ratio.toFixed(2)} of bare Koa; ${cost} µs of processor each, ${byCost.toFixed(2)}`,
+      `${name.padEnd(40)} ${rate.toFixed(0).padStart(6)}/s, ${taken}, ${cost} µs of processor; ${ofBare}`,
     );
   }
 };
 
-const main = async (): Promise<void> => {
-  const env = { RATE_LIMITS: NEVER };
+const event = (type: string, data: NewEvent['data']): NewEvent => ({
+  id: randomUUID(),
+  type,
+  data,
+  metadata: { version: 1 },
+});
+
+/** Tenants with one Application each. Gives the keys. */
+const makeTenants = async (folder: string): Promise<readonly string[]> => {
+  const streams = streamNames();
+  const log = await sqliteEventLog(folder, streams);
+  const keys = await Promise.all(
+    Array.from({ length: MANY }, async () => {
+      const [tenantId, applicationId] = [randomUUID(), randomUUID()];
+      const key = makeKey(tenantId);
+      const settings = { fingerprintTokens: false, deduplicateTokens: false };
+      const permissions = ['tenant:read', 'tenant:update', 'log:read'];
+      const events = [
+        event('TenantCreated', {
+          name: 'Bench',
+          ownerId: randomUUID(),
+          settings,
+          includedMonthlyActiveTokens: 0,
+        }),
+        event('ApplicationCreated', {
+          applicationId,
+          name: 'Bench',
+          applicationType: 'management',
+          permissions,
+        }),
+        event('KeyAdded', { keyId: randomUUID(), applicationId, digest: digestOf(key) }),
+      ];
+      await log.append(streams.tenant(tenantId), events, 'no_stream', 20_000);
+      return key;
+    }),
+  );
+  await log.close();
+  return keys;
+};
+
+const startService = async (root: string, env: Environment) => {
+  const folder = mkdtempSync(join(root, 'data-'));
+  const keys = await makeTenants(folder);
   const profiling = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
-  const serve = [...profiling, MAIN, 'serve'];
-  const servers: Running[] = [];
+  const server = await start(root, [...profiling, MAIN, 'serve'], {
+    DATA_DIR: folder,
+    RATE_LIMITS: NEVER,
+    ...env,
+  });
+  return { server, keys };
+};
+
+const get = (name: string, path: string): Load => ({ name, method: 'GET', path, connections: MANY });
+const put = (name: string, connections: number): Load => ({
+  name,
+  method: 'PUT',
+  path: '/tenants/self',
+  connections,
+});
+
+const main = async (): Promise<void> => {
+  const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
+  const bare = { server: await start(root, [__filename, '0', '0', 'hello']), keys: ['none'] };
+  const logging = await startService(root, {});
+  const quiet = await startService(root, { LOG_LEVEL: 'warn' });
+  const loads = new Map([
+    [get('bare Koa: hello', '/'), bare],
+    [get('GET /tenants/self', '/tenants/self'), { ...logging, keys: logging.keys.slice(0, 1) }],
+    [
+      get('GET /tenants/self without access log', '/tenants/self'),
+      { ...quiet, keys: quiet.keys.slice(0, 1) },
+    ],
+    [get('GET /logs', '/logs'), logging],
+    [put('PUT /tenants/self to 32 tenants', MANY), logging],
+    [put('PUT /tenants/self of one client', 1), logging],
+  ]);
   try {
-    servers.push(await start('bare Koa hello', [__filename, '0', '0', 'hello'], '/'));
-    servers.push(await start('with the access log', serve, '/tenants/self', env));
-    servers.push(await start('without', serve, '/tenants/self', { ...env, LOG_LEVEL: 'warn' }));
-    for (const server of servers) await measure(server); // warm
-    const measured = new Map(servers.map(({ name }) => [name, [] as Measured[]]));
+    for (const [load, { server, keys }] of loads) await measure(server, load, keys); // warm
+    const measured = new Map([...loads.keys()].map((load) => [load, [] as Measured[]]));
     for (let round = 0; round < ROUNDS; round += 1)
-      for (const server of servers) measured.get(server.name)?.push(await measure(server));
-    report(servers, measured);
+      for (const [load, { server, keys }] of loads)
+        measured.get(load)?.push(await measure(server, load, keys));
+    report(measured);
   } finally {
-    for (const { child } of servers) {
+    for (const { child } of [bare.server, logging.server, quiet.server]) {
       child.kill('SIGTERM');
       await once(child, 'close');
     }
+    rmSync(root, { recursive: true, force: true });
   }
 };
 
-const [role, ...rest] = process.argv.slice(4);
+const [role, url = '', load = '', keys = ''] = process.argv.slice(4);
 if (role === 'hello') serveHello();
-else if (role === 'client') void runClient(...(rest as [string, string, string]));
+else if (role === 'client') void runClient(url, JSON.parse(load) as Load, keys.split(','));
 else void main();
