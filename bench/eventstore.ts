@@ -32,7 +32,7 @@ const server = async (): Promise<{
 };
 
 const openLog = (url: string): Promise<EventLog> =>
-  eventStoreDbEventLog(url, streams, { waitMs: 10_000, onTrouble: (what) => console.log(what) });
+  eventStoreDbEventLog(url, streams, { waitMs: 10_000, onError: (what) => console.log(what) });
 
 const streams = streamNames(`bench-${randomUUID()}.`);
 

@@ -59,7 +59,7 @@ const eventStoreLog = (
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onTrouble, unlessThere });
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: onTrouble, unlessThere });
 };
 
 /**

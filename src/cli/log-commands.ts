@@ -56,8 +56,9 @@ const copy = (options: Options): Promise<void> =>
     const line = progressLine('Copying:');
     const text = stepText();
     const began = Date.now();
-    const tell = (step: CopyStep): void => line.tell(text(step));
-    const done = await copyLog(from, to, { ...patience(options.followUntilQuiet), tell }).finally(line.end);
+    const onProgress = (step: CopyStep): void => line.tell(text(step));
+    const timing = patience(options.followUntilQuiet);
+    const done = await copyLog(from, to, { ...timing, onProgress }).finally(line.end);
     const { events, copied, foreign, digest } = done;
     if (foreign.source > 0)
       say(`${foreign.source} events of the source lie in streams that are not ours: not copied.`);

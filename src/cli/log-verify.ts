@@ -79,9 +79,9 @@ const verify = async (address: string, options: Options): Promise<void> => {
   const place = await openPlace(readConfiguration(process.env), named);
   const line = progressLine('Verifying:');
   const text = stepText();
-  const tell = (done: number, total: number): void => line.tell(text({ step: 'reading', done, total }));
+  const onProgress = (done: number, total: number): void => line.tell(text({ step: 'reading', done, total }));
   try {
-    const verified = await verifyLog(place, { earlier, tell }).finally(line.end);
+    const verified = await verifyLog(place, { earlier, onProgress }).finally(line.end);
     print(place, verified, earlier, options.json);
     const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
     if (!isSound) process.exitCode = 1;

@@ -1,9 +1,8 @@
 import { monotonicMs, pause } from '../clock';
-import { codeOf, fault, messageOf } from '../fault';
-import { compare, noCopy } from './copy-comparing';
-import { newEventOf, reading, type Reading } from './copy-reading';
+import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { LARGEST_APPEND, type NewEvent, type Position } from './event-log';
-import type { Own, Side } from './own-events';
+import { gapBefore } from './gap';
+import { differenceOf, ownOf, runningDigest, type Own, type Side } from './own-events';
 
 /**
  * Copies one event log into another, between any two adapters.
@@ -13,12 +12,12 @@ import type { Own, Side } from './own-events';
  * logs side by side until the target ends. The same reading, over what was appended, is the verification.
  */
 
-export interface CopyWish {
+export interface CopyOptions {
   /** A source that has not grown for so long is quiet. */
   readonly quietMs: number;
   /** Copy along until the source is quiet. Else one that grows is refused. */
   readonly follow: boolean;
-  readonly tell: (step: CopyStep) => void;
+  readonly onProgress: (step: CopyStep) => void;
 }
 
 export interface CopyStep {
@@ -43,9 +42,139 @@ export interface Copied {
 const RUN_EVENTS = 100;
 
 /** A log that is out of reach for longer ends the copy; the next run goes on. */
-const PATIENCE_MS = 30_000;
+const AWAY_MS = 30_000;
 const AGAIN_MS = 500;
 const APPEND_MS = 10_000;
+
+const nameOf = ({ event }: Own): string =>
+  `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;
+
+/** How far one side was read and found equal. */
+interface Reading {
+  /** What lies behind what was taken, up to a position. Of a source, it throws where events are missing. */
+  events(upTo?: Position): AsyncGenerator<Own, undefined>;
+  take(own: Own): void;
+  count(): number;
+  foreign(): number;
+  digest(): string;
+}
+
+const notCopied = (own: Own, reason: string): Fault =>
+  fault('copy_refused', `The event ${nameOf(own)} cannot be copied: ${reason}`);
+
+const readingOf = ({ log, streams }: Side, role: 'source' | 'target'): Reading => {
+  const digest = runningDigest();
+  /** The last revision of each stream in what was taken. */
+  const revisions = new Map<string, number>();
+  let after: Position | undefined;
+  let count = 0;
+  let foreign = 0;
+  let lastForeign = '';
+
+  const checked = (own: Own, reached: Map<string, number>): Own => {
+    const gap = gapBefore(own.event, reached.get(own.role) ?? -1);
+    if (role === 'source' && gap !== undefined) throw notCopied(own, gap);
+    reached.set(own.role, own.event.revision);
+    return own;
+  };
+
+  async function* events(upTo?: Position): AsyncGenerator<Own, undefined> {
+    const reached = new Map(revisions);
+    for await (const batch of log.readAll({ after }))
+      for (const event of batch) {
+        if (upTo !== undefined && event.position > upTo) return;
+        const name = streams.roleOf(event.stream);
+        if (name !== undefined) yield checked(ownOf(event, name), reached);
+        else if (event.position > lastForeign) {
+          // The same range may be read twice.
+          lastForeign = event.position;
+          foreign += 1;
+        }
+      }
+  }
+
+  return {
+    events,
+    take: (own) => {
+      digest.add(own);
+      revisions.set(own.role, own.event.revision);
+      after = own.event.position;
+      count += 1;
+    },
+    count: () => count,
+    foreign: () => foreign,
+    digest: digest.soFar,
+  };
+};
+
+const noCopy = (why: string, here: string): Fault =>
+  fault('copy_differs', `The target is no copy of this source: ${why} ${here}`);
+
+/** Reads both on from where they were found equal: is the target complete? Throws at the first difference. */
+const compare = async (
+  source: Reading,
+  target: Reading,
+  upTo: Position,
+  onProgress: (done: number) => void,
+): Promise<'complete' | 'incomplete'> => {
+  const theirs = target.events()[Symbol.asyncIterator]();
+  const number = (): string => `event number ${source.count() + 1}`;
+  try {
+    for await (const ours of source.events(upTo)) {
+      const next = await theirs.next();
+      if (next.done === true) return 'incomplete';
+      const difference = differenceOf(ours, next.value);
+      if (difference !== undefined)
+        throw noCopy(
+          `${number()} is ${nameOf(next.value)}, where the source has ${nameOf(ours)}.`,
+          `They differ in: ${difference}.`,
+        );
+      source.take(ours);
+      target.take(next.value);
+      onProgress(source.count());
+    }
+    const more = await theirs.next();
+    if (more.done !== true)
+      throw noCopy(`it also holds ${nameOf(more.value)} as ${number()},`, 'which the source has not there.');
+    return 'complete';
+  } finally {
+    await theirs.return?.(undefined);
+  }
+};
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
+
+/** JSON has numbers that JavaScript reads as infinite and would write as null. */
+const holdsInfinity = (value: unknown): boolean => {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsInfinity);
+};
+
+/** What would not come out of the target as it lies in the source is not copied at all. */
+const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
+  // A bare text is what a log may give for JSON that is none.
+  if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
+  if (!isRecord(metadata)) return 'its metadata is not a JSON object';
+  if (Object.hasOwn(metadata, 'recordedAt'))
+    return 'its metadata has a member recordedAt, which the log keeps for itself';
+  if ((text.data + text.metadata).includes('null') && (holdsInfinity(data) || holdsInfinity(metadata)))
+    return 'it holds a number that is too large';
+  return undefined;
+};
+
+const newEventOf = (own: Own): NewEvent => {
+  const { id, type, data, metadata = {}, recordedAt } = own.event;
+  const reason = reasonAgainst(own);
+  if (reason !== undefined) throw notCopied(own, `${reason}.`);
+  return {
+    id,
+    type,
+    data: data as NewEvent['data'],
+    metadata: metadata as NewEvent['metadata'],
+    recordedAt,
+  };
+};
 
 interface Run {
   readonly role: string;
@@ -85,7 +214,7 @@ const appendRun = async ({ log, streams }: Side, { role, first, events }: Run): 
   }
 };
 
-const mustNotGrow = async ({ log }: Side, found: Position): Promise<void> => {
+const mustBeQuiet = async ({ log }: Side, found: Position): Promise<void> => {
   if ((await log.head())?.position === found) return;
   throw fault(
     'copy_source_grows',
@@ -112,35 +241,22 @@ const mustDiffer = async (source: Side, target: Side): Promise<void> => {
 };
 
 /** The source's head, unless there is none or it moves although it must not. */
-const firstHead = async (source: Side, { quietMs, follow }: CopyWish): Promise<Position> => {
+const firstHead = async (source: Side, { quietMs, follow }: CopyOptions): Promise<Position> => {
   const head = await source.log.head();
   if (head === undefined)
     throw fault('copy_refused', 'The source holds no events. Check its address and the stream prefix.');
   if (!follow) {
     await pause(quietMs);
-    await mustNotGrow(source, head.position);
+    await mustBeQuiet(source, head.position);
   }
   return head.position;
-};
-
-/** Appends to the target what the source has after the place up to which they are equal. */
-const copyRest = async (
-  source: Reading,
-  to: Side,
-  upTo: Position,
-  tell: (events: number) => void,
-): Promise<void> => {
-  for await (const run of runsOf(source.events(upTo))) {
-    await appendRun(to, run);
-    tell(run.events.length);
-  }
 };
 
 /**
  * Tries again while a log is out of reach: for as long as that brings anything, and a while longer. Whatever became of
  * an append that was not answered is seen when the two are compared again.
  */
-const patiently = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
+const untilReached = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
   let [reached, since] = [progress(), monotonicMs()];
   for (;;)
     try {
@@ -149,22 +265,22 @@ const patiently = async <T>(work: () => Promise<T>, progress: () => number = () 
       const code = codeOf(error);
       if (code !== 'log_unavailable' && code !== 'outcome_unknown') throw error;
       if (progress() > reached) [reached, since] = [progress(), monotonicMs()];
-      if (monotonicMs() - since > PATIENCE_MS)
+      if (monotonicMs() - since > AWAY_MS)
         throw fault(code, `${messageOf(error)} What is copied is safe: the same command goes on from there.`);
       await pause(AGAIN_MS);
     }
 };
 
-export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Copied> => {
-  await patiently(() => mustDiffer(from, to));
-  const [source, target] = [reading(from, 'source'), reading(to, 'target')];
-  let upTo = await patiently(() => firstHead(from, wish));
+export const copyLog = async (from: Side, to: Side, options: CopyOptions): Promise<Copied> => {
+  await untilReached(() => mustDiffer(from, to));
+  const [source, target] = [readingOf(from, 'source'), readingOf(to, 'target')];
+  let upTo = await untilReached(() => firstHead(from, options));
   let found: number | undefined;
   let appended = 0;
 
   const compareOn = async (total: number): Promise<'complete' | 'incomplete'> => {
-    const tell = (done: number): void => wish.tell({ step: 'comparing', done, total });
-    const state = await compare(source, target, upTo, tell);
+    const onProgress = (done: number): void => options.onProgress({ step: 'comparing', done, total });
+    const state = await compare(source, target, upTo, onProgress);
     found ??= source.count();
     return state;
   };
@@ -174,21 +290,22 @@ export const copyLog = async (from: Side, to: Side, wish: CopyWish): Promise<Cop
     const total = await from.log.distance(undefined, upTo);
     if ((await compareOn(total)) === 'complete') return;
     let done = source.count();
-    await copyRest(source, to, upTo, (events) => {
-      appended += events;
-      done += events;
-      wish.tell({ step: 'copying', done, total });
-    });
+    for await (const run of runsOf(source.events(upTo))) {
+      await appendRun(to, run);
+      appended += run.events.length;
+      done += run.events.length;
+      options.onProgress({ step: 'copying', done, total });
+    }
     if ((await compareOn(total)) === 'complete') return;
     throw noCopy(`it has only ${target.count()} events`, 'although it has acknowledged all of them.');
   };
 
   for (let reached = ''; reached !== upTo;) {
-    await patiently(bringUp, () => source.count() + appended);
+    await untilReached(bringUp, () => source.count() + appended);
     reached = upTo;
     const end = reached;
-    if (wish.follow) upTo = await patiently(() => headAfter(from, end, wish.quietMs));
-    else await patiently(() => mustNotGrow(from, end));
+    if (options.follow) upTo = await untilReached(() => headAfter(from, end, options.quietMs));
+    else await untilReached(() => mustBeQuiet(from, end));
   }
   return {
     events: source.count(),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../clock';
 import { codeOf, messageOf, type Fault } from '../fault';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
+import { freshRun } from './fresh-run';
 
 /**
  * Watches the log of a running process: is it within reach, and does it still hold what this process has seen in it? A
@@ -178,10 +179,10 @@ const lookoutOf = (
 ) => {
   const { isAway, away, back } = reachOf(report);
   let known: Head | undefined;
-  let looking: Promise<void> | undefined;
 
   /** What is known comes first: it was in the log before the log is asked for it. */
-  const lookOnce = async (): Promise<void> => {
+  const look = freshRun(async () => {
+    if (isLost()) return;
     // Read models that cannot be read say nothing about the log.
     known = later(await checkpoint().catch(() => undefined), known);
     try {
@@ -191,13 +192,7 @@ const lookoutOf = (
     } catch (error) {
       if (!ending.aborted) away(error);
     }
-  };
-
-  const look = async (): Promise<void> => {
-    // What has begun may have asked before whatever made somebody look.
-    await looking;
-    if (!isLost()) await (looking ??= lookOnce().finally(() => (looking = undefined)));
-  };
+  });
 
   return {
     isAway,

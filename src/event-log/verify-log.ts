@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto';
 import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
-import { idFilter } from './id-filter';
 import { ownOf, runningDigest, type Side } from './own-events';
 import type { Streams } from './streams';
 
@@ -41,7 +41,7 @@ export interface VerifiedLog {
 
 export interface Verification {
   readonly earlier?: EarlierHistory | undefined;
-  tell(done: number, total: number): void;
+  onProgress(done: number, total: number): void;
 }
 
 const MOST_LISTED = 100;
@@ -90,6 +90,32 @@ const findDuplicates = async (
   };
   for await (const batch of eventsIn(scope, side))
     batch.filter(({ id, position }) => suspects.has(id) && position <= upTo).forEach(compare);
+};
+
+/** Eight bytes for each text that is expected: about one in thirty million is mistaken. 256 MB at most. */
+const WORDS_EACH = 2;
+const FEWEST_WORDS = 2 ** 16;
+const MOST_WORDS = 2 ** 26;
+const PROBES = 8;
+
+/**
+ * A Bloom filter, which asks and adds in one: it never overlooks a text that comes again, and very seldom takes a new one
+ * for one of those.
+ */
+export const idFilter = (expected: number): ((text: string) => boolean) => {
+  const wanted = Math.min(MOST_WORDS, Math.max(FEWEST_WORDS, expected * WORDS_EACH));
+  const words = new Uint32Array(2 ** Math.ceil(Math.log2(wanted)));
+  return (text) => {
+    const digest = createHash('sha256').update(text).digest();
+    let isSeen = true;
+    for (let i = 0; i < PROBES; i += 1) {
+      const bit = digest.readUInt32LE(4 * i) % (words.length * 32);
+      const word = words[bit >>> 5] ?? 0;
+      isSeen &&= (word & (1 << (bit & 31))) !== 0;
+      words[bit >>> 5] = word | (1 << (bit & 31));
+    }
+    return isSeen;
+  };
 };
 
 /** Everything about an event that can be said from those before it. */
@@ -145,7 +171,7 @@ const comparing = (earlier: EarlierHistory | undefined) => {
 };
 
 /** Up to the head that is there when it begins: a log that grows has an end, too. */
-export const verifyLog = async (side: Side, { earlier, tell }: Verification): Promise<VerifiedLog> => {
+export const verifyLog = async (side: Side, { earlier, onProgress }: Verification): Promise<VerifiedLog> => {
   const { log, streams } = side;
   const head = (await log.head())?.position;
   const total = head === undefined ? 0 : await log.distance(undefined, head);
@@ -170,7 +196,7 @@ export const verifyLog = async (side: Side, { earlier, tell }: Verification): Pr
     for await (const batch of log.readAll()) {
       const upToHead = batch.filter(({ position }) => position <= head);
       for (const event of upToHead) take(event);
-      tell(history.events() + foreign, total);
+      onProgress(history.events() + foreign, total);
       if (upToHead.length < batch.length) break;
     }
   for (const [scope, ids] of suspects) await findDuplicates(scope, ids, side, lastPosition ?? '', findings);

@@ -14,7 +14,7 @@ import { freshFolder } from '../support/folders';
 
 /** From one adapter to the other and back. A real server, if one is named; else the stand-in. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
-const wish = { quietMs: 5, follow: false, tell: () => undefined };
+const options = { quietMs: 5, follow: false, onProgress: () => undefined };
 
 const opened: { close(): Promise<void> }[] = [];
 let standIn: StandIn | undefined;
@@ -35,7 +35,7 @@ const embedded = async (folder: string): Promise<Side> => {
 
 const eventStore = async (): Promise<Side> => {
   const streams = streamNames(`copy-${randomUUID()}.`);
-  const around = { waitMs: 10_000, onTrouble: () => undefined };
+  const around = { waitMs: 10_000, onError: () => undefined };
   const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
   opened.push(log);
   return { log, streams };
@@ -80,13 +80,13 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
     ])
       await from.log.append(other, [again], expected);
     await from.log.append(stream, [again], 4);
-    const there = await copyLog(from, between, wish);
-    const back = await copyLog(between, to, wish);
+    const there = await copyLog(from, between, options);
+    const back = await copyLog(between, to, options);
     expect([there.events, there.copied, back.copied]).toEqual([160, 160, 160]);
     expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
     expect(rowsIn(last)).toEqual(rowsIn(first));
     const verified = await Promise.all(
-      [from, between, to].map((side) => verifyLog(side, { earlier: undefined, tell: () => undefined })),
+      [from, between, to].map((side) => verifyLog(side, { earlier: undefined, onProgress: () => undefined })),
     );
     expect(new Set(verified.map(({ digest }) => digest))).toEqual(new Set([there.digest.source]));
     const twice = verified.map(
@@ -95,7 +95,7 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
     expect(twice).toEqual([1, 1, 1]);
     for (const side of [from, between, to])
       for (const earlier of verified)
-        expect(await verifyLog(side, { earlier, tell: () => undefined })).toMatchObject({
+        expect(await verifyLog(side, { earlier, onProgress: () => undefined })).toMatchObject({
           earlier: 'unchanged',
           events: 160,
         });
@@ -117,9 +117,9 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
         },
       },
     };
-    await expect(copyLog(from, dying, wish)).rejects.toThrow('It was killed.');
-    expect(await copyLog(from, to, wish)).toMatchObject({ events: 60, copied: 35 });
+    await expect(copyLog(from, dying, options)).rejects.toThrow('It was killed.');
+    expect(await copyLog(from, to, options)).toMatchObject({ events: 60, copied: 35 });
     await to.log.append(to.streams.tenant(randomUUID()), [anEvent()], 'no_stream');
-    await expect(copyLog(from, to, wish)).rejects.toMatchObject({ code: 'copy_differs' });
+    await expect(copyLog(from, to, options)).rejects.toMatchObject({ code: 'copy_differs' });
   });
 });

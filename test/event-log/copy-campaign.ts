@@ -106,7 +106,7 @@ const campaign = async (events = 100_000, kills = 3): Promise<void> => {
     const source = await sqliteEventLog(first, streams);
     await crowd({ log: source, streams }, events, 500);
     await source.close();
-    const around = { waitMs: 10_000, onTrouble: () => undefined };
+    const around = { waitMs: 10_000, onError: () => undefined };
     const between = opening(eventStoreDbEventLog(url, streamNames(prefix), around));
     const target = opening(sqliteEventLog(last, streams));
     const there = await copyWithKills(

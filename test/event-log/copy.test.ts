@@ -60,8 +60,11 @@ const QUIET_MS = 5;
 const copy = (
   from: Side,
   to: Side,
-  { follow = false, tell = () => undefined }: { follow?: boolean; tell?: (step: CopyStep) => void } = {},
-): Promise<Copied> => copyLog(from, to, { quietMs: QUIET_MS, follow, tell });
+  {
+    follow = false,
+    onProgress = () => undefined,
+  }: { follow?: boolean; onProgress?: (step: CopyStep) => void } = {},
+): Promise<Copied> => copyLog(from, to, { quietMs: QUIET_MS, follow, onProgress });
 
 /** Several streams of several tenants, written in turns, long ago. */
 const fill = async ({ log, streams }: Side, count: number): Promise<void> => {
@@ -181,10 +184,10 @@ describe('a copy of an event log', () => {
   it('tells how far it is', async () => {
     const [from, to] = [await open(), await open()];
     await fill(from, 30);
-    const told: CopyStep[] = [];
-    await copy(from, to, { tell: (step) => told.push(step) });
-    expect(told.findLast(({ step }) => step === 'copying')).toMatchObject({ done: 30, total: 30 });
-    expect(told.at(-1)).toEqual({ step: 'comparing', done: 30, total: 30 });
+    const steps: CopyStep[] = [];
+    await copy(from, to, { onProgress: (step) => steps.push(step) });
+    expect(steps.findLast(({ step }) => step === 'copying')).toMatchObject({ done: 30, total: 30 });
+    expect(steps.at(-1)).toEqual({ step: 'comparing', done: 30, total: 30 });
   });
 
   it('is appended in bounded pieces', async () => {

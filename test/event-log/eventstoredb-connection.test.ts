@@ -129,7 +129,7 @@ const script = (work: string): string =>
    const streams = streamNames('exit.');
    const stream = streams.tenant(randomUUID());
    const event = () => ({ id: randomUUID(), type: 'X', data: {}, metadata: {} });
-   eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onTrouble: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
+   eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onError: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
 
 /** Follows and writes until a write worked, was refused, and worked again. */
 const WRITING_ON = `

@@ -8,7 +8,7 @@ import type { OpenedLog } from './contract/given-log';
 
 /** A real server, if one is named; else the stand-in. The same suite either way, each log with a prefix of its own. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
-const around = { waitMs: 10_000, onTrouble: () => undefined };
+const around = { waitMs: 10_000, onError: () => undefined };
 
 let standIn: StandIn | undefined;
 beforeAll(async () => {

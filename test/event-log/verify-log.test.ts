@@ -2,11 +2,11 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog } from '../../src/event-log/copy';
-import { idFilter } from '../../src/event-log/id-filter';
+
 import type { Side } from '../../src/event-log/own-events';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
+import { idFilter, verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
 import { crowd } from '../support/crowds';
 import { freshFolder } from '../support/folders';
 import { anEvent, someEvents } from '../support/events';
@@ -31,7 +31,7 @@ const open = async (prefix = ''): Promise<Place> => {
 };
 
 const verify = (side: Side, earlier?: EarlierHistory): Promise<VerifiedLog> =>
-  verifyLog(side, { earlier, tell: () => undefined });
+  verifyLog(side, { earlier, onProgress: () => undefined });
 
 const aFact = () => {
   const { type, data, metadata } = sampleOf('TokenCreated');
@@ -93,7 +93,7 @@ describe('the verification of a log', () => {
 
   it('has the digest of a copy, under whatever prefix', async () => {
     const [from, to] = [await filled(80), await open('to.')];
-    const { digest } = await copyLog(from, to, { quietMs: 5, follow: false, tell: () => undefined });
+    const { digest } = await copyLog(from, to, { quietMs: 5, follow: false, onProgress: () => undefined });
     const [one, other] = [await verify(from), await verify(to)];
     expect([one.digest, other.digest]).toEqual([digest.source, digest.source]);
     expect(await verify(to, one)).toMatchObject({ earlier: 'unchanged', found: 0 });

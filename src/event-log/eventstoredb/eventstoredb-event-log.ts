@@ -12,7 +12,7 @@ import { settled } from '../settle';
 import type { Streams } from '../streams';
 import { isFinal, noAnswer } from './answers';
 import { appending } from './append';
-import { connectTo } from './connection';
+import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
 import { distanceIn } from './distance';
 import { follow, type ReadUpTo } from './follow';
@@ -23,31 +23,19 @@ import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
-export interface Surroundings {
+export interface EventStoreOptions {
   /** How long a start waits for a server that is not there. */
   readonly waitMs: number;
   /** What went wrong and is tried again. */
-  readonly onTrouble: (what: string, error: unknown) => void;
-  /** A log that is not there is not made: this is said instead. */
+  readonly onError: (what: string, error: unknown) => void;
+  /** A log that is not there is not made: this is thrown instead. */
   readonly unlessThere?: Fault | undefined;
 }
 
 const AGAIN_MS = 250;
 /** The first time at the first failure, or after so long in silence. */
-const TELL_AFTER_MS = 2_000;
-const TELL_EVERY_MS = 10_000;
-
-/** Says what is waited for, as long as it is. */
-const telling = (what: string, { onTrouble }: Surroundings) => {
-  let toldAt = -Infinity;
-  const tell = (error: unknown): void => {
-    if (monotonicMs() - toldAt < TELL_EVERY_MS) return;
-    toldAt = monotonicMs();
-    onTrouble(what, error);
-  };
-  const timer = setTimeout(() => tell(noAnswer('It does not answer.')), TELL_AFTER_MS);
-  return { tell, end: (): void => clearTimeout(timer) };
-};
+const REPORT_AFTER_MS = 2_000;
+const REPORT_EVERY_MS = 10_000;
 
 /** Tries until it works or the time is over. */
 const untilItWorks = async <T>(
@@ -67,24 +55,32 @@ const untilItWorks = async <T>(
     }
 };
 
-/** Says what it waits for. */
-const patiently = async <T>(work: () => Promise<T>, servers: string, around: Surroundings): Promise<T> => {
-  const seconds = Math.round(around.waitMs / 1_000);
-  const waiting = telling(`Waiting for the event store at ${servers}, ${seconds} s at most.`, around);
+/** The same, and reports now and then what it waits for. */
+const whenThere = async <T>(
+  work: () => Promise<T>,
+  servers: string,
+  { waitMs, onError }: EventStoreOptions,
+): Promise<T> => {
+  const seconds = Math.round(waitMs / 1_000);
+  let reportedAt = -Infinity;
+  const report = (error: unknown): void => {
+    if (monotonicMs() - reportedAt < REPORT_EVERY_MS) return;
+    reportedAt = monotonicMs();
+    onError(`Waiting for the event store at ${servers}, ${seconds} s at most.`, error);
+  };
+  const timer = setTimeout(() => report(noAnswer('It does not answer.')), REPORT_AFTER_MS);
   try {
-    return await untilItWorks(work, around.waitMs, waiting.tell);
+    return await untilItWorks(work, waitMs, report);
   } catch (error) {
-    throw isFinal(error) ? error : gone(servers, seconds, error);
+    if (isFinal(error)) throw error;
+    throw logFault(
+      'log_unavailable',
+      `The event store at ${servers} was not there within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
+    );
   } finally {
-    waiting.end();
+    clearTimeout(timer);
   }
 };
-
-const gone = (servers: string, seconds: number, error: unknown): Fault =>
-  logFault(
-    'log_unavailable',
-    `The event store at ${servers} was not there within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
-  );
 
 /** Up to the head that is there when the reading begins. */
 const readUpToHead = async function* (
@@ -101,19 +97,9 @@ const readUpToHead = async function* (
   }
 };
 
-/** The event log on EventStoreDB or KurrentDB: our streams of a server that others may use as well. */
-export const eventStoreDbEventLog = async (
-  url: string,
-  streams: Streams,
-  around: Surroundings,
-): Promise<EventLog> => {
-  const servers = serversOf(url);
-  const connection = connectTo(url);
-  const reader = streamReader(connection);
-  const log = wholeLog(connection, streams);
-  const closing = new AbortController();
-
-  const append: EventLog['append'] = async (stream, events, expected, withinMs = APPEND_MS) => {
+const appendThrough =
+  (connection: Connection, streams: Streams, log: WholeLog): EventLog['append'] =>
+  async (stream, events, expected, withinMs = APPEND_MS) => {
     mustBeAppendable(events);
     const records = events.map(serialised);
     if (connection.isClosed()) throw logFault('log_unavailable', 'The event log is closed.');
@@ -123,24 +109,35 @@ export const eventStoreDbEventLog = async (
     return appended;
   };
 
+/** The event log on EventStoreDB or KurrentDB: our streams of a server that others may use as well. */
+export const eventStoreDbEventLog = async (
+  url: string,
+  streams: Streams,
+  options: EventStoreOptions,
+): Promise<EventLog> => {
+  const servers = serversOf(url);
+  const connection = connectTo(url);
+  const reader = streamReader(connection);
+  const log = wholeLog(connection, streams);
+  const append = appendThrough(connection, streams, log);
+  const closing = new AbortController();
   const close = async (): Promise<void> => {
     closing.abort();
     await connection.close();
   };
 
-  const { identity, position } = await patiently(
-    () => identityOf(reader, append, streams.log(), around.unlessThere),
-    servers,
-    around,
-  ).catch(async (error: unknown) => {
-    await close();
-    throw error;
-  });
+  const findOrMake = () => identityOf(reader, append, streams.log(), options.unlessThere);
+  const { identity, position } = await whenThere(findOrMake, servers, options).catch(
+    async (error: unknown) => {
+      await close();
+      throw error;
+    },
+  );
   log.begins(position);
 
   const continuity = continuityOf({ reader, log, stream: streams.log(), identity });
-  const { onTrouble } = around;
-  const following = { connection, log, continuity, closing: closing.signal, onTrouble };
+  const { onError } = options;
+  const following = { connection, log, continuity, closing: closing.signal, onError };
 
   return {
     identity: async () => identity,

@@ -18,7 +18,7 @@ export interface Following {
   readonly continuity: (known?: Head) => Promise<Continuity>;
   /** The log is closed. */
   readonly closing: AbortSignal;
-  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 export type ReadUpTo = (after: Position, last: Position) => AsyncIterable<Batch>;
@@ -108,7 +108,7 @@ export const follow = async function* (
   parts: Following,
   { after, signal, selected, upTo }: Followed,
 ): AsyncGenerator<Batch> {
-  const { connection, log, closing, onTrouble } = parts;
+  const { connection, log, closing, onError } = parts;
   const ending = signal === undefined ? closing : AbortSignal.any([closing, signal]);
   const progress: Progress = { after, known: undefined };
   let isReported = false;
@@ -127,7 +127,7 @@ export const follow = async function* (
     if (codeOf(error) === 'no_answer') connection.renew(client);
     if (isReported || isLagging(error)) return;
     isReported = true;
-    onTrouble('The event log cannot be followed; it is tried again until it can.', error);
+    onError('The event log cannot be followed; it is tried again until it can.', error);
   };
 
   /** Was it of any use? */

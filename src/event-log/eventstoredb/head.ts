@@ -1,5 +1,6 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Head, LoggedEvent, Position } from '../event-log';
+import { freshRun } from '../fresh-run';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
@@ -54,22 +55,10 @@ const mostlyOurs =
     );
   };
 
-export const newestEvent = (connection: Connection, streams: Streams): NewestEvent => {
-  const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
-  const filtered = mostlyOurs(streams);
-
-  /** The head as last seen, and up to where the log was searched for it. */
-  let known: Head | undefined;
-  let searched: Position = '';
-  let start: Position = '';
-
-  const grew = (head: Head): void => {
-    if (known === undefined || head.position > known.position) known = head;
-    if (head.position > searched) searched = head.position;
-  };
-
-  /** Up to so many, and no further than what ends the search. */
-  const page = async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
+/** Reads up to so many, and no further than what ends the search. */
+const pagesBack =
+  (connection: Connection, isEnd: (event: LoggedEvent) => boolean) =>
+  async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
     const found: LoggedEvent[] = [];
     const reading = persistently(connection, (client, last) => {
       const left = count - found.length;
@@ -78,9 +67,24 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     });
     for await (const batch of reading) {
       found.push(...batch);
-      if (batch.some((event) => isOurs(event) || event.position <= start)) break;
+      if (batch.some(isEnd)) break;
     }
     return found;
+  };
+
+export const newestEvent = (connection: Connection, streams: Streams): NewestEvent => {
+  const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
+  const filtered = mostlyOurs(streams);
+
+  /** The head as last seen, and up to where the log was searched for it. */
+  let known: Head | undefined;
+  let searched: Position = '';
+  let start: Position = '';
+  const page = pagesBack(connection, (event) => isOurs(event) || event.position <= start);
+
+  const grew = (head: Head): void => {
+    if (known === undefined || head.position > known.position) known = head;
+    if (head.position > searched) searched = head.position;
   };
 
   /** Does a page hold the newest of ours, or reach what was searched before? */
@@ -116,18 +120,10 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     if (first > searched) searched = first;
   };
 
-  let searching: Promise<void> | undefined;
+  const searchOn = freshRun(search);
   return {
-    head: async () => {
-      // Whoever asks after a search has begun must see what was written since: it needs the next one.
-      await searching?.catch(() => undefined);
-      await (searching ??= search().finally(() => (searching = undefined)));
-      return known;
-    },
-    begins: (at) => {
-      start = at;
-      searched = at;
-    },
+    head: () => searchOn().then(() => known),
+    begins: (at) => void ([start, searched] = [at, at]),
     start: () => start,
     grew,
     end: async () => (await page(everything, undefined, 1))[0]?.position ?? '',

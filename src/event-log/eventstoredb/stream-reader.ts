@@ -51,7 +51,6 @@ export const persistently = async function* (
 export interface StreamReader {
   /** From just after a revision to the end. */
   forwards(stream: string, after: number): AsyncIterable<Batch>;
-  at(stream: string, revision: number): Promise<LoggedEvent | undefined>;
   /** The last revision that lies at or before a position, or -1. */
   revisionAt(stream: string, position: Position): Promise<number>;
 }
@@ -64,67 +63,60 @@ const orTombstoned = async function* (stream: string, reading: AsyncIterable<Bat
   }
 };
 
+/** The event at a revision or, if that was removed, the last one before it. */
+const lastUpTo = async (
+  connection: Connection,
+  stream: string,
+  fromRevision: bigint | typeof END,
+): Promise<LoggedEvent | undefined> => {
+  const options = { fromRevision, direction: BACKWARDS, maxCount: 1, ...fromLeader } as const;
+  const reading = persistently(connection, (client) =>
+    batchesOf(sourceOf(client.readStream(stream, options)), SILENT_MS),
+  );
+  for await (const [event] of orTombstoned(stream, reading)) return event;
+  return undefined;
+};
+
 /** What the store keeps about a stream: `$tb` says that everything before that revision is not read any more. */
 const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
   typeof metadata?.data === 'object' && metadata.data !== null && '$tb' in metadata.data;
 
 export const streamReader = (connection: Connection): StreamReader => {
-  const one = async (stream: string, from: bigint | typeof END): Promise<LoggedEvent | undefined> => {
-    const reading = persistently(connection, (client) =>
-      batchesOf(
-        sourceOf(
-          client.readStream(stream, { fromRevision: from, direction: BACKWARDS, maxCount: 1, ...fromLeader }),
-        ),
-        SILENT_MS,
-      ),
-    );
-    for await (const [event] of orTombstoned(stream, reading)) return event;
-    return undefined;
-  };
-
-  const at: StreamReader['at'] = async (stream, revision) => {
-    const event = await one(stream, BigInt(revision));
-    return event?.revision === revision ? event : undefined;
-  };
-
   const mustNotBeRemoved = async (stream: string, after: number, isMissing: boolean): Promise<void> => {
     if (!isMissing && after < 0) throw historyMissing(stream, 'has lost all its events');
-    if (isMissing && isTruncated(await one(`$$${stream}`, END))) throw historyMissing(stream, 'was deleted');
-  };
-
-  /**
-   * A stream that was deleted reads as one that never was, and an append to it would begin a second history: before it
-   * is said to be empty, the store is asked what it keeps about it.
-   */
-  const forwards: StreamReader['forwards'] = async function* (stream, after) {
-    let isMissing = false;
-    let isEmpty = true;
-    const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {
-      const fromRevision = BigInt((last?.revision ?? after) + 1);
-      return batchesOf(
-        sourceOf(client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD)),
-        SILENT_MS,
-      );
-    };
-    const reading = persistently(connection, open, () => (isMissing = true));
-    for await (const batch of orTombstoned(stream, reading)) {
-      isEmpty = false;
-      yield batch;
-    }
-    if (isEmpty) await mustNotBeRemoved(stream, after, isMissing);
+    if (isMissing && isTruncated(await lastUpTo(connection, `$$${stream}`, END)))
+      throw historyMissing(stream, 'was deleted');
   };
 
   return {
-    forwards,
-    at,
+    /**
+     * A stream that was deleted reads as one that never was, and an append to it would begin a second history: before it
+     * is said to be empty, the store is asked what it keeps about it.
+     */
+    forwards: async function* (stream, after) {
+      let isMissing = false;
+      let isEmpty = true;
+      const open = (client: EventStoreDBClient, last: LoggedEvent | undefined) => {
+        const fromRevision = BigInt((last?.revision ?? after) + 1);
+        const reading = client.readStream(stream, { fromRevision, ...fromLeader }, READ_AHEAD);
+        return batchesOf(sourceOf(reading), SILENT_MS);
+      };
+      const reading = persistently(connection, open, () => (isMissing = true));
+      for await (const batch of orTombstoned(stream, reading)) {
+        isEmpty = false;
+        yield batch;
+      }
+      if (isEmpty) await mustNotBeRemoved(stream, after, isMissing);
+    },
+
     revisionAt: async (stream, position) => {
       let low = -1;
-      let high = (await one(stream, END))?.revision ?? -1;
+      let high = (await lastUpTo(connection, stream, END))?.revision ?? -1;
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
-        const found = (await at(stream, middle))?.position;
+        const found = await lastUpTo(connection, stream, BigInt(middle));
         // A revision that is no longer there was removed from the front of the stream: what we look for is behind it.
-        if (found === undefined || found <= position) low = middle;
+        if (found === undefined || found.position <= position) low = middle;
         else high = middle - 1;
       }
       return low;

@@ -30,34 +30,45 @@ export interface WholeLog extends NewestEvent {
   readonly ours: Selection;
 }
 
+const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selection): Source => {
+  const subscription = connection.client().subscribeToAll(
+    {
+      fromPosition: from === '' ? START : pointOf(from),
+      filter: streamNameFilter({
+        prefixes: [...prefixes],
+        ...WINDOW,
+        // Only a sign of life. It says how far the server has looked, not how far anybody has got: never a place to resume at.
+        checkpointReached: async () => source.alive(),
+      }),
+      ...fromLeader,
+    },
+    READ_AHEAD,
+  );
+  const source = sourceOf(subscription);
+  const late = setTimeout(
+    () => source.stop(noAnswer('The event store did not confirm a subscription.')),
+    SILENT_MS,
+  );
+  for (const event of ['confirmation', 'error', 'close', 'end'] as const)
+    subscription.on(event, () => clearTimeout(late));
+  return source;
+};
+
+const firstFrom = async (connection: Connection, position: Position): Promise<LoggedEvent | undefined> => {
+  const options = { fromPosition: pointOf(position), maxCount: 1, ...fromLeader };
+  const reading = persistently(connection, (client) =>
+    batchesOf(sourceOf(client.readAll(options)), SILENT_MS),
+  );
+  for await (const [event] of reading) return event;
+  return undefined;
+};
+
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {
   const newest = newestEvent(connection, streams);
   const ours: Selection = { prefixes: streams.beginnings(), has: streams.holds };
 
-  const subscribe: WholeLog['subscribe'] = (after, { prefixes }) => {
-    const from = after === '' ? newest.start() : after;
-    const subscription = connection.client().subscribeToAll(
-      {
-        fromPosition: from === '' ? START : pointOf(from),
-        filter: streamNameFilter({
-          prefixes: [...prefixes],
-          ...WINDOW,
-          // Only a sign of life. It says how far the server has looked, not how far anybody has got: never a place to resume at.
-          checkpointReached: async () => source.alive(),
-        }),
-        ...fromLeader,
-      },
-      READ_AHEAD,
-    );
-    const source = sourceOf(subscription);
-    const late = setTimeout(
-      () => source.stop(noAnswer('The event store did not confirm a subscription.')),
-      SILENT_MS,
-    );
-    for (const event of ['confirmation', 'error', 'close', 'end'] as const)
-      subscription.on(event, () => clearTimeout(late));
-    return source;
-  };
+  const subscribe: WholeLog['subscribe'] = (after, selected) =>
+    subscribeTo(connection, after === '' ? newest.start() : after, selected);
 
   const pageUpTo = async function* (after: Position, last: Position): AsyncGenerator<Batch> {
     for await (const batch of batchesOf(subscribe(after, ours), SILENT_MS)) {
@@ -68,17 +79,6 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
       if ((batch.at(-1)?.position ?? '') >= last) return;
     }
     throw new Error('The event store ended a subscription.');
-  };
-
-  const firstFrom = async (position: Position): Promise<LoggedEvent | undefined> => {
-    const reading = persistently(connection, (client) =>
-      batchesOf(
-        sourceOf(client.readAll({ fromPosition: pointOf(position), maxCount: 1, ...fromLeader })),
-        SILENT_MS,
-      ),
-    );
-    for await (const [event] of reading) return event;
-    return undefined;
   };
 
   return {
@@ -92,7 +92,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
       }),
     at: async (position) => {
       try {
-        const found = await firstFrom(position);
+        const found = await firstFrom(connection, position);
         return found?.position === position ? found : undefined;
       } catch (error) {
         // So it answers when no event begins there. Other errors have the same name, but then nothing else works either.

@@ -37,8 +37,8 @@ export const openOn = async (
   { waitMs = 5_000, prefix = `test-${randomUUID()}.`, troubles = [] }: LogWish = {},
 ): Promise<OwnLog> => {
   const streams = streamNames(prefix);
-  const onTrouble = (what: string): void => void troubles.push(what);
-  const log = await eventStoreDbEventLog(url, streams, { waitMs, onTrouble });
+  const onError = (what: string): void => void troubles.push(what);
+  const log = await eventStoreDbEventLog(url, streams, { waitMs, onError });
   closing.push(() => log.close());
   return { log, streams, troubles, aStream: () => streams.tenant(randomUUID()) };
 };
