@@ -82,10 +82,10 @@ export const startThread = (file: string, data: unknown): Thread => {
   const start = (): Worker => {
     const started = new Worker(file, { workerData: data });
     let died = 'The writing thread ended.';
-    started.on('message', (answer: Answer) => {
-      endWrite();
-      unanswered -= 1;
-      calls.settle(answer);
+    started.on('message', (answers: readonly Answer[]) => {
+      endWrite(answers.length);
+      unanswered -= answers.length;
+      answers.forEach(calls.settle);
     });
     started.on('error', (error) => (died = `The writing thread died: ${error.message}`));
     started.on('exit', () => {
@@ -180,15 +180,16 @@ const answerAll = (body: ThreadBody, port: MessagePort, first: Question | 'close
   let isLast = first === 'close' || gather(port, group);
   while (group.length > 0) {
     const now = monotonicMs();
-    for (const late of group.filter((question) => question.notAfter < now)) port.postMessage(expired(late));
+    const answers = group.filter((question) => question.notAfter < now).map(expired);
     const timely = group.filter((question) => question.notAfter >= now);
     const outcomes = attempt(body, timely);
     group = [];
     for (const [at, question] of timely.entries()) {
       const outcome = outcomes[at] ?? NOT_ANSWERED;
       if ('error' in outcome && isBusy(outcome.error)) group.push(question);
-      else port.postMessage(toAnswer(question.id, outcome));
+      else answers.push(toAnswer(question.id, outcome));
     }
+    if (answers.length > 0) port.postMessage(answers);
     isLast ||= gather(port, group);
   }
   return isLast;

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { checkpoint } from '../../sqlite/database';
 import { answerInThread } from '../../sqlite/thread';
-import { openAppender, type AppenderData, type AppendRequest } from './appender';
+import { appendChannel, openAppender, type AppenderData, type AppendRequest } from './appender';
 import { mustBeOurLog } from './log-file';
 
 const { path, prefix } = workerData as AppenderData;
@@ -9,15 +9,20 @@ const { path, prefix } = workerData as AppenderData;
 // This thread may be started again while the server runs: also then a log that is gone is not made anew.
 mustBeOurLog(path, prefix);
 const appender = openAppender(path, prefix);
+const channel = appendChannel(path);
 
 answerInThread({
   answer: (requests) => {
     const appends = requests.filter((request) => request !== 'ready') as AppendRequest[];
     const outcomes = appends.length === 0 ? [] : [...appender.appendGroup(appends)];
+    if (appends.length > 0) channel.postMessage('');
     return requests.map((request) =>
       request === 'ready' ? { value: true } : (outcomes.shift() ?? { value: null }),
     );
   },
   tidy: () => checkpoint(appender.db),
-  close: () => appender.close(),
+  close: () => {
+    channel.close();
+    appender.close();
+  },
 });

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { closeTidily, inTransaction, waitBriefly, type Database } from '../../sqlite/database';
 import { fileAt } from '../../sqlite/file';
 import type { Outcome } from '../../sqlite/thread';
@@ -25,6 +26,13 @@ export interface AppenderData {
   readonly path: string;
   readonly prefix: string;
 }
+
+/** On it the appending thread reports every group of appends to all threads of this process that have the log open. */
+export const appendChannel = (path: string): InstanceType<typeof BroadcastChannel> => {
+  const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
+  (channel as unknown as { unref(): void }).unref();
+  return channel;
+};
 
 const replaced = (path: string) =>
   logFault(

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, type Database } from '../../sqlite/database';
 import { fileAt } from '../../sqlite/file';
@@ -15,7 +15,7 @@ import {
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
-import type { AppenderData, AppendRequest } from './appender';
+import { appendChannel, type AppenderData, type AppendRequest } from './appender';
 import { findLog, logMissing, makeLog, mustBeOurLog } from './log-file';
 import { eventReader, positionOf, rowIdOf } from './reader';
 import { tail } from './tail';
@@ -35,24 +35,6 @@ const serialised = (event: NewEvent) => ({
   metadata: JSON.stringify(event.metadata),
   ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
-
-/** Other threads of this process that have the same file open hear at once of what is appended here. */
-const otherThreads = (path: string, onNews: () => void) => {
-  const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
-  channel.addEventListener('message', onNews);
-  (channel as unknown as { unref(): void }).unref();
-  let isOpen = true;
-  return {
-    notify: (): void => {
-      // What was being appended when the log was closed is answered after that: it is written all the same.
-      if (isOpen) channel.postMessage('');
-    },
-    close: (): void => {
-      isOpen = false;
-      channel.close();
-    },
-  };
-};
 
 /** `reads`: what another has opened, without writing. `writes`: what must be there. `makes`: also where nothing is. */
 export type Opening = 'reads' | 'writes' | 'makes';
@@ -144,7 +126,8 @@ export const sqliteEventLog = async (
 
   const db = openForReading(path);
   const news = tail(dataVersion(db));
-  const others = otherThreads(path, news.wake);
+  const appends = appendChannel(path);
+  appends.addEventListener('message', news.wake);
   const read = eventReader(db, news);
 
   return {
@@ -152,10 +135,7 @@ export const sqliteEventLog = async (
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       mustBeAppendable(events);
       const request = { stream, expected, events: events.map(serialised) };
-      const appended = await settled(appending(thread, request), withinMs);
-      news.wake();
-      others.notify();
-      return appended;
+      return settled(appending(thread, request), withinMs);
     },
     readStream: (stream, after = -1) => read.stream(stream, after),
     readTenant: (tenantId, from = {}) =>
@@ -166,7 +146,7 @@ export const sqliteEventLog = async (
       news.close();
       if (db.isOpen) db.close();
       await thread.close();
-      others.close();
+      appends.close();
     },
   };
 };
