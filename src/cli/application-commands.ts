@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
+import type { ApplicationDocument } from '../../projections/applications';
 import { newKey } from '../app/operator';
 import {
   createApplication,
@@ -9,9 +10,7 @@ import {
   setPermissions,
 } from '../domain/applications';
 import type { ApplicationType } from '../domain/permissions';
-import { fault } from '../fault';
 import { mustBeActive, type Decide } from '../domain/tenant';
-import { findApplication, type ApplicationDocument } from '../../projections/applications';
 import {
   actorOption,
   collected,
@@ -22,11 +21,16 @@ import {
   uuid,
   yesOption,
 } from './arguments';
-import { mayEnd } from './confirmation';
-import { atDesk, type Desk } from './desk';
-import { collectedFrom, documentsOf } from './documents';
+import { confirmedDeletion } from './confirmation';
+import { applicationIfThere, applicationsOf, knownApplication, knownTenant } from './lookups';
+import { inSession, type OperatorSession } from './operator-session';
 import { printMany, printOne } from './output';
-import { knownTenant } from './tenant-commands';
+
+interface Common {
+  readonly tenant: string;
+  readonly actor?: string;
+  readonly json?: boolean;
+}
 
 const viewOf = (application: ApplicationDocument) => ({
   application_id: application.id,
@@ -37,44 +41,8 @@ const viewOf = (application: ApplicationDocument) => ({
   permissions: application.permissions,
 });
 
-const find = ({ app }: Desk, tenantId: string, id: string): Promise<ApplicationDocument | undefined> =>
-  findApplication(app.projecting.reader('applications'), tenantId, id);
-
-export const applicationsOf = (
-  { app }: Pick<Desk, 'app'>,
-  tenantId: string,
-): Promise<readonly ApplicationDocument[]> =>
-  collectedFrom(
-    documentsOf<ApplicationDocument>(app.projecting.reader('applications'), 'applications', tenantId),
-  );
-
-/** The Application as the read models know it, deleted or not. */
-export const knownApplication = async (
-  desk: Desk,
-  tenantId: string,
-  id: string,
-): Promise<ApplicationDocument> => {
-  await knownTenant(desk, tenantId);
-  const application = await find(desk, tenantId, id);
-  if (application === undefined)
-    throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
-  return application;
-};
-
-/** Changes an Application and shows it as decided: the read models may be behind. */
-const change = async (desk: Desk, id: string, options: Common, decide: Decide): Promise<void> => {
-  const { tenant: tenantId, actor } = options;
-  const application = mustHave(mustBeActive(await desk.write(tenantId, decide, actor)), id);
-  const { name, type, permissions } = application;
-  const created_at = (await find(desk, tenantId, id))?.created_at ?? null;
-  printOne({ application_id: id, name, type, status: 'active', created_at, permissions }, options);
-};
-
-interface Common {
-  readonly tenant: string;
-  readonly actor?: string;
-  readonly json?: boolean;
-}
+const permissionOption = (): Option =>
+  new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
 
 interface CreateOptions extends Common {
   readonly name: string;
@@ -84,34 +52,19 @@ interface CreateOptions extends Common {
   readonly expires?: string;
 }
 
-const create = (options: CreateOptions): Promise<void> =>
-  atDesk(async (desk) => {
-    const { tenant, name, type, permission = [] } = options;
-    const applicationId = options.id ?? randomUUID();
-    const { key, input } = newKey(tenant, options.expires);
-    const decide = createApplication({ applicationId, name, type, permissions: permission, key: input });
-    const written = mustBeActive(await desk.write(tenant, decide, options.actor));
-    const { permissions } = mustHave(written, applicationId);
-    const view = { tenant_id: tenant, application_id: applicationId, name, type, permissions };
-    printOne({ ...view, key_id: input.keyId, expires_at: options.expires ?? null, key }, options);
-  });
-
-const remove = async (desk: Desk, id: string, options: Common & { yes?: boolean }): Promise<void> => {
-  const { name } = mustHave(mustBeActive(await desk.stateOf(options.tenant)), id);
-  if (!(await mayEnd(`delete the Application ${id} ${JSON.stringify(name)} and its keys`, options))) return;
-  await desk.write(options.tenant, deleteApplication(id), options.actor);
-  printOne({ application_id: id, status: 'deleted' }, options);
+const create = async (session: OperatorSession, options: CreateOptions): Promise<void> => {
+  const { tenant, name, type, permission = [] } = options;
+  const applicationId = options.id ?? randomUUID();
+  const { key, input } = newKey(tenant, options.expires);
+  const decide = createApplication({ applicationId, name, type, permissions: permission, key: input });
+  const written = mustBeActive(await session.write(tenant, decide, options.actor));
+  const { permissions } = mustHave(written, applicationId);
+  const view = { tenant_id: tenant, application_id: applicationId, name, type, permissions };
+  printOne({ ...view, key_id: input.keyId, expires_at: options.expires ?? null, key }, options);
 };
 
-const permissionOption = (): Option =>
-  new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
-
-export const applicationCommands = (): Command => {
-  const application = new Command('application').description(
-    'make, list, show, change and delete Applications',
-  );
-  application
-    .command('create')
+const createCommand = (): Command =>
+  new Command('create')
     .description('create an Application with its first key, which is shown once')
     .addOption(tenantOption())
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
@@ -121,34 +74,47 @@ export const applicationCommands = (): Command => {
     .addOption(new Option('--expires <time>', 'when its key expires (default: never)').argParser(moment))
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action(create);
-  application
-    .command('list')
+    .action((options: CreateOptions) => inSession((session) => create(session, options)));
+
+const list = async (session: OperatorSession, options: Common): Promise<void> => {
+  await session.upToDate();
+  await knownTenant(session, options.tenant);
+  const rows = await applicationsOf(session, options.tenant);
+  printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
+};
+
+const listCommand = (): Command =>
+  new Command('list')
     .description('list the Applications of a tenant')
     .addOption(tenantOption())
     .addOption(jsonOption())
-    .action((options: Common) =>
-      atDesk(async (desk) => {
-        await desk.upToDate();
-        await knownTenant(desk, options.tenant);
-        const rows = await applicationsOf(desk, options.tenant);
-        printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
-      }),
-    );
-  application
-    .command('show')
+    .action((options: Common) => inSession((session) => list(session, options)));
+
+const show = async (session: OperatorSession, id: string, options: Common): Promise<void> => {
+  await session.upToDate();
+  printOne(viewOf(await knownApplication(session, options.tenant, id)), options);
+};
+
+const showCommand = (): Command =>
+  new Command('show')
     .description('show one Application')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(jsonOption())
-    .action((id: string, options: Common) =>
-      atDesk(async (desk) => {
-        await desk.upToDate();
-        printOne(viewOf(await knownApplication(desk, options.tenant, id)), options);
-      }),
-    );
-  application
-    .command('rename')
+    .action((id: string, options: Common) => inSession((session) => show(session, id, options)));
+
+/** Changes an Application and shows it as decided: the read models may be behind. */
+const change = (id: string, options: Common, decide: Decide): Promise<void> =>
+  inSession(async (session) => {
+    const { tenant: tenantId, actor } = options;
+    const written = mustBeActive(await session.write(tenantId, decide, actor));
+    const { name, type, permissions } = mustHave(written, id);
+    const created_at = (await applicationIfThere(session, tenantId, id))?.created_at ?? null;
+    printOne({ application_id: id, name, type, status: 'active', created_at, permissions }, options);
+  });
+
+const renameCommand = (): Command =>
+  new Command('rename')
     .description('give an Application another name')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
@@ -156,27 +122,49 @@ export const applicationCommands = (): Command => {
     .addOption(actorOption())
     .addOption(jsonOption())
     .action((id: string, options: Common & { name: string }) =>
-      atDesk((desk) => change(desk, id, options, renameApplication(id, options.name))),
+      change(id, options, renameApplication(id, options.name)),
     );
-  application
-    .command('set-permissions')
-    .description('set the permissions of an Application; those not named are taken away')
+
+const setPermissionsCommand = (): Command =>
+  new Command('set-permissions')
+    .description('set the permissions of an Application; those not named are removed')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(permissionOption())
     .addOption(actorOption())
     .addOption(jsonOption())
     .action((id: string, options: Common & { permission?: readonly string[] }) =>
-      atDesk((desk) => change(desk, id, options, setPermissions(id, options.permission ?? []))),
+      change(id, options, setPermissions(id, options.permission ?? [])),
     );
-  application
-    .command('delete')
-    .description('delete an Application and with it its keys')
+
+interface DeleteOptions extends Common {
+  readonly yes?: boolean;
+}
+
+const remove = async (session: OperatorSession, id: string, options: DeleteOptions): Promise<void> => {
+  const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
+  const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
+  if (!(await confirmedDeletion(what, options))) return;
+  await session.write(options.tenant, deleteApplication(id), options.actor);
+  printOne({ application_id: id, status: 'deleted' }, options);
+};
+
+const deleteCommand = (): Command =>
+  new Command('delete')
+    .description('delete an Application and its keys')
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(yesOption())
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((id: string, options: Common & { yes?: boolean }) => atDesk((desk) => remove(desk, id, options)));
-  return application;
-};
+    .action((id: string, options: DeleteOptions) => inSession((session) => remove(session, id, options)));
+
+export const applicationCommands = (): Command =>
+  new Command('application')
+    .description('create, list, show, change and delete Applications')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(renameCommand())
+    .addCommand(setPermissionsCommand())
+    .addCommand(deleteCommand());

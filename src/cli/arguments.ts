@@ -36,10 +36,10 @@ export const collected = (text: string, before: readonly string[] = []): readonl
 ];
 
 export const jsonOption = (): Option => new Option('--json', 'print JSON on stdout');
-export const yesOption = (): Option => new Option('--yes', 'do not ask');
+export const yesOption = (): Option => new Option('--yes', 'do not ask for confirmation');
 export const tenantOption = (): Option =>
   new Option('--tenant <uuid>', 'the tenant').argParser(uuid).makeOptionMandatory();
 export const actorOption = (): Option =>
-  new Option('--actor <uuid>', 'who does it, for the audit log (default: OPERATOR_ID)').argParser(uuid);
+  new Option('--actor <uuid>', 'the actor in the audit log (default: OPERATOR_ID)').argParser(uuid);
 export const typeOption = (): Option =>
   new Option('--type <type>', 'the application type').choices(applicationTypes);

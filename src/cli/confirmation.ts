@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import { fault } from '../fault';
-import { say } from './output';
+import { notice } from './output';
 
 /** Asks on a terminal. Ctrl-C and the end of the input are a no. */
-export const confirmed = async (question: string): Promise<boolean> => {
+const ask = async (question: string): Promise<boolean> => {
   if (!process.stdin.isTTY) return false;
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
@@ -12,16 +12,24 @@ export const confirmed = async (question: string): Promise<boolean> => {
   return /^y(es)?$/i.test(answer.trim());
 };
 
-/** For what cannot be undone and ends more than it names. False: it was answered with no. */
-export const mayEnd = async (what: string, { yes }: { readonly yes?: boolean }): Promise<boolean> => {
+/** False: the answer was no, which is said, and the exit code is 1. */
+export const confirmed = async (question: string, otherwise: string): Promise<boolean> => {
+  if (await ask(question)) return true;
+  notice(otherwise);
+  process.exitCode = 1;
+  return false;
+};
+
+/** For what cannot be undone and deletes more than it names: without a terminal only `--yes` will do. */
+export const confirmedDeletion = async (
+  what: string,
+  { yes }: { readonly yes?: boolean },
+): Promise<boolean> => {
   if (yes === true) return true;
   if (!process.stdin.isTTY)
     throw fault(
       'not_confirmed',
-      `Without a terminal nobody can be asked whether to ${what}. Give --yes to do it without being asked.`,
+      `There is no terminal to confirm on that you want to ${what}. Give --yes to do it without confirmation.`,
     );
-  if (await confirmed(`Really ${what}? This cannot be undone.`)) return true;
-  say('Nothing was deleted.');
-  process.exitCode = 1;
-  return false;
+  return confirmed(`Really ${what}? This cannot be undone.`, 'Nothing was deleted.');
 };

@@ -4,13 +4,14 @@ import { hasLog } from '../../projections/logs';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { jsonOption } from './arguments';
-import { atDesk, behind, type Desk } from './desk';
-import { printJson, printOne, progressLine, say } from './output';
+import { BEHIND, inSession, type OperatorSession } from './operator-session';
+import { notice, printJson, printOne } from './output';
+import { progressLine } from './progress';
 
 /** More refused lines than this are only counted. */
 const MOST_SHOWN = 1_000;
 
-/** So much of a file is read and appended at a time. */
+/** How much of a file is read and appended at a time. */
 const CHUNK_BYTES = 131_072;
 
 interface Options {
@@ -21,7 +22,7 @@ interface Options {
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   EISDIR: 'is a folder',
-  EACCES: 'may not be read by you',
+  EACCES: 'may not be read by this user',
 };
 
 async function* contentOf(file: string): AsyncGenerator<Buffer> {
@@ -39,24 +40,24 @@ const progressOf = () => {
   const line = progressLine('Ingesting:');
   const began = Date.now();
   return {
-    tell: ({ accepted, alreadyThere, refused }: Ingested): void => {
+    show: ({ accepted, alreadyThere, refused }: Ingested): void => {
       const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
-      line.tell(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
+      line.show(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
     },
     end: line.end,
   };
 };
 
-const run = async (desk: Desk, file: string, options: Options): Promise<void> => {
-  const { log, ledger, streams, projecting } = desk.app;
+const run = async (session: OperatorSession, file: string, options: Options): Promise<void> => {
+  const { log, ledger, streams, projecting } = session.app;
   const errors: { line: number; reason: string }[] = [];
   const progress = progressOf();
   const onRefused = (line: number, reason: string): void => {
     if (errors.length >= MOST_SHOWN) return;
     errors.push({ line, reason });
-    say(`line ${line}: ${reason}`);
+    notice(`line ${line}: ${reason}`);
   };
-  await desk.upToDate();
+  await session.upToDate();
   if (options.dryRun !== true) await projecting.start();
   const parts = {
     log,
@@ -69,11 +70,11 @@ const run = async (desk: Desk, file: string, options: Options): Promise<void> =>
   const { shown, accepted, alreadyThere, refused } = await ingest(inputOf(file), parts, {
     dryRun: options.dryRun === true,
     onRefused,
-    onProgress: progress.tell,
+    onProgress: progress.show,
   });
   progress.end();
-  if (refused > MOST_SHOWN) say(`… and ${refused - MOST_SHOWN} more refused lines.`);
-  if (!shown) say(behind);
+  if (refused > MOST_SHOWN) notice(`… and ${refused - MOST_SHOWN} more refused lines.`);
+  if (!shown) notice(BEHIND);
   if (refused > 0) process.exitCode = 1;
   const done = { accepted, already_there: alreadyThere, refused };
   if (options.json === true) printJson({ ...done, errors });
@@ -82,16 +83,16 @@ const run = async (desk: Desk, file: string, options: Options): Promise<void> =>
 
 export const ingestCommand = (): Command =>
   new Command('ingest')
-    .description('take facts that other services report: NDJSON, one JSON object a line')
+    .description('ingest facts that other services report: NDJSON, one JSON object per line')
     .argument('[file]', 'the file, or - for stdin', '-')
-    .option('--dry-run', 'only say what would be refused')
+    .option('--dry-run', 'only report what would be refused')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
 A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entityId": "tok_1", "occurredAt": TIME}}
 Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
-Good lines are taken even if others are refused; then the exit code is 1. The same file may be run again: an id counts
-once, and is reported as already there.`,
+Valid lines are accepted even if others are refused; then the exit code is 1. The same file may be ingested again: an
+id counts once, and is reported as already there.`,
     )
-    .action((file: string, options: Options) => atDesk((desk) => run(desk, file, options)));
+    .action((file: string, options: Options) => inSession((session) => run(session, file, options)));

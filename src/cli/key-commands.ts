@@ -1,14 +1,12 @@
 import { Command, Option } from 'commander';
+import type { KeyDocument } from '../../projections/applications';
 import { newKey } from '../app/operator';
 import { addKey, revokeKey } from '../domain/applications';
 import { isExpired } from '../domain/authority';
-import type { KeyDocument } from '../../projections/applications';
-import { applicationsOf, knownApplication } from './application-commands';
 import { actorOption, jsonOption, moment, tenantOption, uuid } from './arguments';
-import { atDesk } from './desk';
-import { collectedFrom, documentsOf } from './documents';
+import { applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
+import { inSession, type OperatorSession } from './operator-session';
 import { printMany, printOne } from './output';
-import { knownTenant } from './tenant-commands';
 
 interface Common {
   readonly tenant: string;
@@ -16,87 +14,98 @@ interface Common {
   readonly json?: boolean;
 }
 
-/** What else makes a key useless: what it belongs to is deleted. */
-interface Belongings {
-  readonly tenantDeleted: boolean;
-  readonly deletedApplications: ReadonlySet<string>;
+interface CreateOptions extends Common {
+  readonly application: string;
+  readonly expires?: string;
 }
 
-const statusOf = (key: KeyDocument, { tenantDeleted, deletedApplications }: Belongings): string => {
-  if (key.revoked_at !== undefined) return 'revoked';
-  if (isExpired(key.expires_at, new Date().toISOString())) return 'expired';
-  if (tenantDeleted) return 'tenant_deleted';
-  return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
+const create = async (session: OperatorSession, options: CreateOptions): Promise<void> => {
+  const { key, input } = newKey(options.tenant, options.expires);
+  await session.write(options.tenant, addKey(options.application, input), options.actor);
+  const view = { application_id: options.application, key_id: input.keyId };
+  printOne({ ...view, expires_at: options.expires ?? null, key }, options);
 };
 
-const viewOf = (key: KeyDocument, belongings: Belongings, lastUse: string | undefined) => ({
-  key_id: key.id,
-  application_id: key.application_id,
-  status: statusOf(key, belongings),
-  created_at: key.created_at,
-  expires_at: key.expires_at ?? null,
-  revoked_at: key.revoked_at ?? null,
-  last_used_at: lastUse ?? null,
-});
-
-export const keyCommands = (): Command => {
-  const key = new Command('key').description('make, list and revoke the keys of Applications');
-  key
-    .command('create')
+const createCommand = (): Command =>
+  new Command('create')
     .description('add a key to an Application; it is shown once')
     .addOption(tenantOption())
     .requiredOption('--application <uuid>', 'the Application', uuid)
     .addOption(new Option('--expires <time>', 'when it expires (default: never)').argParser(moment))
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((options: Common & { application: string; expires?: string }) =>
-      atDesk(async (desk) => {
-        const { key: text, input } = newKey(options.tenant, options.expires);
-        await desk.write(options.tenant, addKey(options.application, input), options.actor);
-        const view = { application_id: options.application, key_id: input.keyId };
-        printOne({ ...view, expires_at: options.expires ?? null, key: text }, options);
-      }),
-    );
-  key
-    .command('list')
+    .action((options: CreateOptions) => inSession((session) => create(session, options)));
+
+/** Whether what a key belongs to is deleted, which makes the key useless. */
+interface Owners {
+  readonly tenantDeleted: boolean;
+  readonly deletedApplications: ReadonlySet<string>;
+}
+
+const statusOf = (key: KeyDocument, { tenantDeleted, deletedApplications }: Owners): string => {
+  if (key.revoked_at !== undefined) return 'revoked';
+  if (isExpired(key.expires_at, new Date().toISOString())) return 'expired';
+  if (tenantDeleted) return 'tenant_deleted';
+  return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
+};
+
+const viewOf = (key: KeyDocument, owners: Owners, lastUse: string | undefined) => ({
+  key_id: key.id,
+  application_id: key.application_id,
+  status: statusOf(key, owners),
+  created_at: key.created_at,
+  expires_at: key.expires_at ?? null,
+  revoked_at: key.revoked_at ?? null,
+  last_used_at: lastUse ?? null,
+});
+
+interface ListOptions extends Common {
+  readonly application?: string;
+}
+
+const list = async (session: OperatorSession, options: ListOptions): Promise<void> => {
+  await session.upToDate();
+  const { tenant: tenantId, application } = options;
+  const tenant = await knownTenant(session, tenantId);
+  if (application !== undefined) await knownApplication(session, tenantId, application);
+  const deleted = (await applicationsOf(session, tenantId)).filter((one) => one.deleted_at !== undefined);
+  const owners = {
+    tenantDeleted: tenant.deleted_at !== undefined,
+    deletedApplications: new Set(deleted.map((one) => one.id)),
+  };
+  const keys = (await keysOf(session, tenantId)).filter(
+    (one) => application === undefined || one.application_id === application,
+  );
+  const lastUses = await session.app.keyUses.lastUses(tenantId);
+  const rows = keys.map((one) => viewOf(one, owners, lastUses.get(one.id)));
+  printMany(rows, options, 'There are no keys.');
+};
+
+const listCommand = (): Command =>
+  new Command('list')
     .description('list the keys of a tenant; a key itself is never shown again')
     .addOption(tenantOption())
     .option('--application <uuid>', 'only those of this Application', uuid)
     .addOption(jsonOption())
-    .action((options: Common & { application?: string }) =>
-      atDesk(async (desk) => {
-        await desk.upToDate();
-        const { tenant: tenantId, application } = options;
-        const reader = desk.app.projecting.reader('applications');
-        const tenant = await knownTenant(desk, tenantId);
-        if (application !== undefined) await knownApplication(desk, tenantId, application);
-        const deleted = (await applicationsOf(desk, tenantId)).filter((one) => one.deleted_at !== undefined);
-        const belongings = {
-          tenantDeleted: tenant.deleted_at !== undefined,
-          deletedApplications: new Set(deleted.map((one) => one.id)),
-        };
-        const all = await collectedFrom(documentsOf<KeyDocument>(reader, 'keys', tenantId));
-        const keys = all.filter((one) => application === undefined || one.application_id === application);
-        const lastUses = await desk.app.keyUses.lastUses(tenantId);
-        printMany(
-          keys.map((one) => viewOf(one, belongings, lastUses.get(one.id))),
-          options,
-          'There are no keys.',
-        );
-      }),
-    );
-  key
-    .command('revoke')
+    .action((options: ListOptions) => inSession((session) => list(session, options)));
+
+const revoke = async (session: OperatorSession, keyId: string, options: Common): Promise<void> => {
+  await session.write(options.tenant, revokeKey(keyId), options.actor);
+  printOne({ key_id: keyId, status: 'revoked' }, options);
+};
+
+const revokeCommand = (): Command =>
+  new Command('revoke')
     .description('revoke a key: at once for writes, within a second for reads')
     .argument('<key-id>', 'the key', uuid)
     .addOption(tenantOption())
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((keyId: string, options: Common) =>
-      atDesk(async (desk) => {
-        await desk.write(options.tenant, revokeKey(keyId), options.actor);
-        printOne({ key_id: keyId, status: 'revoked' }, options);
-      }),
-    );
-  return key;
-};
+    .action((keyId: string, options: Common) => inSession((session) => revoke(session, keyId, options)));
+
+export const keyCommands = (): Command =>
+  new Command('key')
+    .description('create, list and revoke the keys of Applications')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(revokeCommand());

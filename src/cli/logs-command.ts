@@ -5,9 +5,9 @@ import { logView } from '../http/routes/logs';
 import { walkLogs, type LogFilter } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';
-import { atDesk } from './desk';
+import { knownTenant } from './lookups';
+import { inSession } from './operator-session';
 import { visible } from './output';
-import { knownTenant } from './tenant-commands';
 
 interface Options {
   readonly tenant: string;
@@ -52,10 +52,10 @@ const untilInterrupted = (): AbortSignal => {
 };
 
 const run = (options: Options): Promise<void> =>
-  atDesk(async (desk) => {
-    await desk.upToDate();
-    await knownTenant(desk, options.tenant);
-    const { projecting } = desk.app;
+  inSession(async (session) => {
+    await session.upToDate();
+    await knownTenant(session, options.tenant);
+    const { projecting } = session.app;
     const signal = untilInterrupted();
     if (options.follow === true) await projecting.start();
     let last: LogRow | undefined;
@@ -82,7 +82,7 @@ export const logsCommand = (): Command =>
     .option('--entity-id <id>', 'only logs of this entity')
     .addOption(new Option('--since <time>', 'only logs from this time on').argParser(border))
     .addOption(new Option('--until <time>', 'only logs before this time').argParser(border))
-    .option('--follow', 'go on printing what comes, until interrupted')
+    .option('--follow', 'keep printing new rows until interrupted')
     .addOption(jsonOption())
     .action((options: Options, command: Command) => {
       if (isEmptyRange(options)) command.error('error: --since must not be after --until');

@@ -1,44 +1,49 @@
 import { Command, CommanderError } from 'commander';
-import { programVersion } from '../version';
 import { makePrivateFiles } from '../app/data-folder';
-import { fault } from '../fault';
 import { suspendInOrder } from '../app/suspending';
-import { applicationCommands } from './application-commands';
-import { ingestCommand } from './ingest-command';
-import { keyCommands } from './key-commands';
-import { logCommands } from './log-commands';
-import { logsCommand } from './logs-command';
-import { projectionsCommands } from './projections-commands';
-import { configCommand, explainCommand, limitsCommand, permissionsCommand } from './reference-commands';
-import { reportIn, type Report } from './report';
-import { serveCommand } from './serve-command';
-import { statusCommand } from './status-command';
-import { tenantCommands } from './tenant-commands';
+import { fault } from '../fault';
+import { programVersion } from '../version';
+import { failureReport, type FailureReport } from './failure';
 
 /** 0: done. 1: refused or failed. 2: the command line is not valid. */
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-const program = (report: Report): Command =>
-  new Command('tenant-ledger')
+/** Each command is loaded when it is asked for: most of the time that a command takes would be loading the others. */
+const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
+  ['serve', async () => (await import('./serve-command.js')).serveCommand()],
+  ['tenant', async () => (await import('./tenant-commands.js')).tenantCommands()],
+  ['application', async () => (await import('./application-commands.js')).applicationCommands()],
+  ['key', async () => (await import('./key-commands.js')).keyCommands()],
+  ['logs', async () => (await import('./logs-command.js')).logsCommand()],
+  ['ingest', async () => (await import('./ingest-command.js')).ingestCommand()],
+  ['permissions', async () => (await import('./reference-commands.js')).permissionsCommand()],
+  ['limits', async () => (await import('./reference-commands.js')).limitsCommand()],
+  ['projections', async () => (await import('./projections-commands.js')).projectionsCommands()],
+  ['log', async () => (await import('./log-commands.js')).logCommands()],
+  ['status', async () => (await import('./status-command.js')).statusCommand()],
+  ['explain', async () => (await import('./reference-commands.js')).explainCommand()],
+  ['config', async () => (await import('./reference-commands.js')).configCommand()],
+]);
+
+/** The command that is named, none for the version, else all of them: for the help, and to suggest what was meant. */
+const loadFor = async (args: readonly string[]): Promise<readonly Command[]> => {
+  if (args[0] === '--version' || args[0] === '-V') return [];
+  const name = args.find((arg) => !arg.startsWith('-') && arg !== 'help') ?? '';
+  const named = commands.get(name);
+  return Promise.all(named === undefined ? Array.from(commands.values(), (load) => load()) : [named()]);
+};
+
+const programFor = async (args: readonly string[], report: FailureReport): Promise<Command> => {
+  const program = new Command('tenant-ledger')
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
     .configureOutput({ writeErr: report.usage })
     .showSuggestionAfterError()
-    .showHelpAfterError('(add --help for help)')
-    .addCommand(serveCommand())
-    .addCommand(tenantCommands())
-    .addCommand(applicationCommands())
-    .addCommand(keyCommands())
-    .addCommand(logsCommand())
-    .addCommand(ingestCommand())
-    .addCommand(permissionsCommand())
-    .addCommand(limitsCommand())
-    .addCommand(projectionsCommands())
-    .addCommand(logCommands())
-    .addCommand(statusCommand())
-    .addCommand(explainCommand())
-    .addCommand(configCommand());
+    .showHelpAfterError('(add --help for help)');
+  for (const command of await loadFor(args)) program.addCommand(command);
+  return program;
+};
 
 /** Every command throws instead of ending the process, so that there is one place that ends it. */
 const throwing = (command: Command): Command => {
@@ -52,8 +57,8 @@ const exitCodeOf = (error: unknown): number => {
   return FAILED;
 };
 
-/** Whoever read our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
-const outliveTheReader = (report: Report): void => {
+/** Whoever reads our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
+const outliveTheReader = (report: FailureReport): void => {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     process.stdout.on('error', () => undefined);
     if (error.code === 'EPIPE') return;
@@ -63,12 +68,13 @@ const outliveTheReader = (report: Report): void => {
 };
 
 export const main = async (argv: readonly string[]): Promise<void> => {
-  const report = reportIn(argv.includes('--json') ? 'json' : 'text');
+  const report = failureReport(argv.includes('--json') ? 'json' : 'text');
   makePrivateFiles();
   outliveTheReader(report);
   suspendInOrder();
   try {
-    await throwing(program(report)).parseAsync(argv);
+    const program = await programFor(argv.slice(2), report);
+    await throwing(program).parseAsync(argv);
   } catch (error) {
     const code = exitCodeOf(error);
     if (code === 0) return;

@@ -4,7 +4,8 @@ import { masked } from '../domain/key-like';
 export const printJson = (value: unknown): void =>
   void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
-export const say = (sentence: string): void => void process.stderr.write(`${masked(sentence)}\n`);
+/** One or more lines for the person at the terminal. */
+export const notice = (text: string): void => void process.stderr.write(`${masked(text)}\n`);
 
 type Cell = string | number | boolean | null | undefined;
 type Row = Readonly<Record<string, Cell | readonly string[]>>;
@@ -21,11 +22,10 @@ const textOf = (value: Row[string]): string => {
   return visible(Array.isArray(value) ? value.join(' ') : String(value));
 };
 
-/** A list as columns, or what to say when there is nothing. */
-export const printTable = (rows: readonly Row[], whenEmpty: string): void => {
-  const [first] = rows;
-  if (first === undefined) return say(whenEmpty);
-  const names = Object.keys(first);
+/** Rows as columns; nothing at all without rows. */
+export const printTable = (rows: readonly Row[]): void => {
+  const names = Object.keys(rows[0] ?? {});
+  if (names.length === 0) return;
   const lines = [names, ...rows.map((row) => names.map((name) => textOf(row[name])))];
   const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   for (const line of lines) {
@@ -43,28 +43,19 @@ export const printRecord = (record: Row): void => {
     process.stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
 };
 
-/** `1 Application`, `2 Applications`. */
-export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
+interface Format {
+  readonly json?: boolean;
+}
 
-/** What nearly every command does at its end. */
-export const printOne = (record: Row, { json }: { json?: boolean }): void =>
+export const printOne = (record: Row, { json }: Format): void =>
   json === true ? printJson(record) : printRecord(record);
 
-export const printMany = (rows: readonly Row[], { json }: { json?: boolean }, whenEmpty: string): void =>
-  json === true ? printJson(rows) : printTable(rows, whenEmpty);
-
-/** A counter that overwrites itself on a terminal and is silent elsewhere. */
-export const progressLine = (what: string) => {
-  const shown = process.stderr.isTTY;
-  let last = 0;
-  return {
-    tell: (text: string): void => {
-      if (!shown || Date.now() - last < 100) return;
-      last = Date.now();
-      process.stderr.write(`\r\u001b[K${what} ${text}`);
-    },
-    end: (): void => {
-      if (shown && last > 0) process.stderr.write('\r\u001b[K');
-    },
-  };
+/** A list, or what to say when it is empty. */
+export const printMany = (rows: readonly Row[], { json }: Format, whenEmpty = ''): void => {
+  if (json === true) return printJson(rows);
+  if (rows.length === 0 && whenEmpty !== '') notice(whenEmpty);
+  printTable(rows);
 };
+
+/** `1 Application`, `2 Applications`. */
+export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;

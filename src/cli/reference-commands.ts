@@ -13,9 +13,10 @@ import { fault } from '../fault';
 import { limitsView, readPolicies } from '../limits/policies';
 import { isProblemCode, problems } from '../problems';
 import { jsonOption, typeOption } from './arguments';
-import { printJson, printMany, printOne, printRecord, say } from './output';
+import { notice, printJson, printMany, printOne, printRecord } from './output';
 
-/** What can be looked up without any data: permissions, limits, errors, settings. */
+/** Commands that need no data: permissions, limits, errors, settings. */
+
 export const permissionsCommand = (): Command =>
   new Command('permissions')
     .description('list the permissions and the application types that may hold them')
@@ -28,7 +29,7 @@ export const permissionsCommand = (): Command =>
         application_types: applicationTypes,
         description,
       }));
-      printMany(views, options, '');
+      printMany(views, options);
     });
 
 export const limitsCommand = (): Command =>
@@ -38,8 +39,8 @@ export const limitsCommand = (): Command =>
     .action((options: { json?: boolean }) => {
       const view = limitsView(readPolicies(readConfiguration(process.env).RATE_LIMITS) ?? []);
       if (options.json === true) return printJson(view);
-      if (view.rate_limits.length === 0) say('All rate limits are off.');
-      else printMany(view.rate_limits, options, '');
+      if (view.rate_limits.length === 0) notice('All rate limits are off.');
+      else printMany(view.rate_limits, options);
       process.stdout.write('\nReactors:\n');
       printRecord(view.reactor);
     });
@@ -59,7 +60,7 @@ export const explainCommand = (): Command =>
       printOne({ code, status: status ?? null, title, meaning }, options);
     });
 
-/** Of the event store its servers are shown. */
+/** Of the address of an event store only the servers are shown. */
 const shownValue = (name: SettingName, values: Configuration): string | number | boolean => {
   if (!isSecret(name) || values[name] === '') return values[name];
   return name === 'EVENTSTORE_URL' ? storeOf(values) : '(set)';
@@ -77,5 +78,5 @@ export const configCommand = (): Command =>
         source: (process.env[name] ?? '') === '' ? 'default' : 'environment',
         meaning: settings[name].meaning,
       }));
-      printMany(rows, options, '');
+      printMany(rows, options);
     });

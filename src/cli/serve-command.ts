@@ -1,5 +1,44 @@
 import { Command } from 'commander';
-import { settingNames, settings } from '../configuration';
+import type { Logger } from 'pino';
+import { makeServer } from '../app/server';
+import { readConfiguration, settingNames, settings } from '../configuration';
+import { makeLogger } from '../logger';
+import { welcome } from './welcome';
+
+/** A second signal does not wait. */
+const IMPATIENT_EXIT = 130;
+
+const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
+  let isStopping = false;
+  const onSignal = (signal: string): void => {
+    if (isStopping) process.exit(IMPATIENT_EXIT);
+    isStopping = true;
+    logger.info({ signal }, 'stopping: finishing what is under way; a second signal ends at once');
+    stop().then(
+      () => {
+        logger.info('stopped');
+        process.exit(0);
+      },
+      (error: unknown) => {
+        logger.error({ err: error }, 'could not stop in order');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+};
+
+const serve = async (): Promise<void> => {
+  const configuration = readConfiguration(process.env);
+  const logger = await makeLogger(configuration.LOG_LEVEL);
+  const server = makeServer(configuration, logger);
+  stopOnSignals(logger, server.stop);
+  const started = await server.start();
+  if (started === undefined) return;
+  const { app, url, key } = started;
+  process.stdout.write(await welcome(app, configuration, url, key));
+};
 
 const settingsHelp = (): string => {
   const width = Math.max(...settingNames.map((name) => name.length)) + 2;
@@ -10,9 +49,8 @@ const settingsHelp = (): string => {
   return `\nEnvironment:\n${rows.join('\n')}\n`;
 };
 
-/** What serving needs is loaded when it is asked for: every other command starts twice as fast. */
 export const serveCommand = (): Command =>
   new Command('serve')
     .description('serve the API and the operations listener until SIGTERM or SIGINT')
     .addHelpText('after', settingsHelp())
-    .action(async () => (await import('./serve.js')).serve());
+    .action(serve);

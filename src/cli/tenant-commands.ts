@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
+import type { TenantDocument } from '../../projections/tenants';
 import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
-import { fault } from '../fault';
-import { findTenant, type TenantDocument } from '../../projections/tenants';
 import { actorOption, jsonOption, uuid, wholeNumber, yesOption } from './arguments';
-import { mayEnd } from './confirmation';
-import { atDesk, type Desk } from './desk';
-import { collectedFrom, documentsOf } from './documents';
+import { confirmedDeletion } from './confirmation';
+import { allTenants, knownTenant } from './lookups';
+import { inSession, type OperatorSession } from './operator-session';
 import { counted, printMany, printOne, visible } from './output';
 
 const viewOf = (tenant: TenantDocument) => ({
@@ -21,16 +20,6 @@ const viewOf = (tenant: TenantDocument) => ({
   modified_at: tenant.modified_at ?? null,
   deleted_at: tenant.deleted_at ?? null,
 });
-
-export const allTenants = ({ app }: Pick<Desk, 'app'>): AsyncIterable<TenantDocument> =>
-  documentsOf<TenantDocument>(app.projecting.reader('tenants'), 'tenants');
-
-/** The tenant as the read models know it, deleted or not. */
-export const knownTenant = async ({ app }: Pick<Desk, 'app'>, tenantId: string): Promise<TenantDocument> => {
-  const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
-  if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
-  return tenant;
-};
 
 /** What fits on a line: the rest is in --json and `tenant show`. */
 const LONGEST_NAME = 28;
@@ -58,50 +47,43 @@ const viewOfState = (tenant: ActiveTenant) => ({
   deleted_at: null,
 });
 
-interface CreateOptions {
+interface Format {
+  readonly json?: boolean;
+}
+
+interface Common extends Format {
+  readonly actor?: string;
+}
+
+interface CreateOptions extends Common {
   readonly name: string;
   readonly id?: string;
   readonly owner?: string;
   readonly includedTokens: number;
-  readonly actor?: string;
-  readonly json?: boolean;
 }
-
-const MAKES_DATA = { makesData: true };
 
 const create = (options: CreateOptions): Promise<void> =>
-  atDesk(async (desk) => {
-    const tenantId = options.id ?? randomUUID();
-    const { name, owner = desk.configuration.OPERATOR_ID, includedTokens } = options;
-    const wish = { name, ownerId: owner, includedMonthlyActiveTokens: includedTokens };
-    await desk.write(tenantId, createTenant(wish), options.actor);
-    const view = {
-      tenant_id: tenantId,
-      name,
-      owner_id: owner,
-      included_monthly_active_tokens: includedTokens,
-    };
-    printOne(view, options);
-  }, MAKES_DATA);
+  inSession(
+    async (session) => {
+      const tenantId = options.id ?? randomUUID();
+      const { name, owner = session.configuration.OPERATOR_ID, includedTokens } = options;
+      const input = { name, ownerId: owner, includedMonthlyActiveTokens: includedTokens };
+      await session.write(tenantId, createTenant(input), options.actor);
+      printOne(
+        {
+          tenant_id: tenantId,
+          name,
+          owner_id: owner,
+          included_monthly_active_tokens: includedTokens,
+        },
+        options,
+      );
+    },
+    { createsData: true },
+  );
 
-interface DeleteOptions {
-  readonly yes?: boolean;
-  readonly actor?: string;
-  readonly json?: boolean;
-}
-
-const remove = async (desk: Desk, tenantId: string, options: DeleteOptions): Promise<void> => {
-  const { name, applications } = mustBeActive(await desk.stateOf(tenantId));
-  const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
-  if (!(await mayEnd(what, options))) return;
-  await desk.write(tenantId, deleteTenant(), options.actor);
-  printOne({ tenant_id: tenantId, status: 'deleted' }, options);
-};
-
-export const tenantCommands = (): Command => {
-  const tenant = new Command('tenant').description('make, list, show, change and delete tenants');
-  tenant
-    .command('create')
+const createCommand = (): Command =>
+  new Command('create')
     .description('create a tenant')
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
     .addOption(new Option('--id <uuid>', 'its id (default: a random one)').argParser(uuid))
@@ -110,52 +92,84 @@ export const tenantCommands = (): Command => {
     .addOption(actorOption())
     .addOption(jsonOption())
     .action(create);
-  tenant
-    .command('list')
+
+const list = async (session: OperatorSession, options: Format): Promise<void> => {
+  await session.upToDate();
+  const rows = [];
+  for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
+  printMany(
+    options.json === true ? rows : rows.map(rowOf),
+    options,
+    'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
+  );
+};
+
+const listCommand = (): Command =>
+  new Command('list')
     .description('list all tenants, deleted ones too')
     .addOption(jsonOption())
-    .action((options: { json?: boolean }) =>
-      atDesk(async (desk) => {
-        await desk.upToDate();
-        const rows = (await collectedFrom(allTenants(desk))).map(viewOf);
-        printMany(
-          options.json === true ? rows : rows.map(rowOf),
-          options,
-          'There are no tenants. Make one with: tenant-ledger tenant create --name NAME',
-        );
-      }),
-    );
-  tenant
-    .command('show')
+    .action((options: Format) => inSession((session) => list(session, options)));
+
+const show = async (session: OperatorSession, tenantId: string, options: Format): Promise<void> => {
+  await session.upToDate();
+  printOne(viewOf(await knownTenant(session, tenantId)), options);
+};
+
+const showCommand = (): Command =>
+  new Command('show')
     .description('show one tenant')
     .argument('<tenant-id>', 'the tenant', uuid)
     .addOption(jsonOption())
-    .action((tenantId: string, options: { json?: boolean }) =>
-      atDesk(async (desk) => {
-        await desk.upToDate();
-        printOne(viewOf(await knownTenant(desk, tenantId)), options);
-      }),
-    );
-  tenant
-    .command('set-plan')
+    .action((tenantId: string, options: Format) => inSession((session) => show(session, tenantId, options)));
+
+interface PlanOptions extends Common {
+  readonly includedTokens: number;
+}
+
+const setPlan = async (session: OperatorSession, tenantId: string, options: PlanOptions): Promise<void> => {
+  const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
+  printOne(viewOfState(mustBeActive(changed)), options);
+};
+
+const setPlanCommand = (): Command =>
+  new Command('set-plan')
     .description('change the number of monthly active tokens that the plan includes')
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((tenantId: string, options: { includedTokens: number; actor?: string; json?: boolean }) =>
-      atDesk(async (desk) => {
-        const changed = await desk.write(tenantId, changePlan(options.includedTokens), options.actor);
-        printOne(viewOfState(mustBeActive(changed)), options);
-      }),
+    .action((tenantId: string, options: PlanOptions) =>
+      inSession((session) => setPlan(session, tenantId, options)),
     );
-  tenant
-    .command('delete')
-    .description('delete a tenant and with it every key; its history stays')
+
+interface DeleteOptions extends Common {
+  readonly yes?: boolean;
+}
+
+const remove = async (session: OperatorSession, tenantId: string, options: DeleteOptions): Promise<void> => {
+  const { name, applications } = mustBeActive(await session.stateOf(tenantId));
+  const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+  if (!(await confirmedDeletion(what, options))) return;
+  await session.write(tenantId, deleteTenant(), options.actor);
+  printOne({ tenant_id: tenantId, status: 'deleted' }, options);
+};
+
+const deleteCommand = (): Command =>
+  new Command('delete')
+    .description('delete a tenant and every key of it; its history stays')
     .argument('<tenant-id>', 'the tenant', uuid)
     .addOption(yesOption())
     .addOption(actorOption())
     .addOption(jsonOption())
-    .action((tenantId: string, options: DeleteOptions) => atDesk((desk) => remove(desk, tenantId, options)));
-  return tenant;
-};
+    .action((tenantId: string, options: DeleteOptions) =>
+      inSession((session) => remove(session, tenantId, options)),
+    );
+
+export const tenantCommands = (): Command =>
+  new Command('tenant')
+    .description('create, list, show, change and delete tenants')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(setPlanCommand())
+    .addCommand(deleteCommand());

@@ -1,9 +1,86 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { TenantDocument } from '../../projections/tenants';
 import type { App } from '../app/app';
-import type { Configuration } from '../configuration';
+import { withoutSecrets } from '../app/log-address';
+import { settings, type Configuration } from '../configuration';
 import { headerNames } from '../http/answer/header-names';
-import { howToMakeAKey } from './hints';
+import { allTenants, applicationsOf } from './lookups';
+import { visible } from './output';
 
-const curlLines = (url: string, header: string, key: string): string => {
+/** The image holds no sources: whoever reads this is outside of the container. */
+const isInImage = (): boolean => !existsSync(join(__dirname, '..', '..', '..', 'src'));
+
+const quoted = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Settings without which a command would work on other data, or with another actor. */
+const settingsOf = (configuration: Configuration): string => {
+  const needed = {
+    DATA_DIR: configuration.DATA_DIR === settings.DATA_DIR.fallback ? '' : resolve(configuration.DATA_DIR),
+    EVENTSTORE_URL: withoutSecrets(configuration.EVENTSTORE_URL),
+    STREAM_PREFIX: configuration.STREAM_PREFIX,
+    OPERATOR_ID: configuration.OPERATOR_ID === settings.OPERATOR_ID.fallback ? '' : configuration.OPERATOR_ID,
+  };
+  return Object.entries(needed)
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${quoted(value)} `)
+    .join('');
+};
+
+/** A command that works where the server was started. */
+const commandLine = (configuration: Configuration, rest: string): string =>
+  isInImage()
+    ? `  docker compose exec service tenant-ledger ${rest}`
+    : `  ${settingsOf(configuration)}npx tenant-ledger ${rest}`;
+
+/** Enough to read and change the tenant, and to read its logs and its usage. */
+const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read', 'report:read'];
+
+const createApplication = (tenantId: string): string =>
+  `application create --tenant ${tenantId} --name Management --type management ${PERMISSIONS.map((one) => `--permission ${one}`).join(' ')}`;
+
+/** The only tenant that is not deleted; `none`, or `many` of them. */
+const onlyTenant = async (app: App): Promise<TenantDocument | 'none' | 'many'> => {
+  let only: TenantDocument | undefined;
+  for await (const tenant of allTenants({ app })) {
+    if (tenant.deleted_at !== undefined) continue;
+    if (only !== undefined) return 'many';
+    only = tenant;
+  }
+  return only ?? 'none';
+};
+
+/** A sentence and the commands to run, for whoever has no key. */
+const howToMakeAKey = async (app: App): Promise<readonly [string, ...string[]]> => {
+  const tenant = await onlyTenant(app);
+  if (tenant === 'none')
+    return [
+      'There is no tenant. Create one, and an Application with an API key, which is shown once:',
+      'tenant create --name "My tenant"',
+      createApplication('TENANT_ID'),
+    ];
+  if (tenant === 'many')
+    return [
+      'Create another key for an Application of one of the tenants:',
+      'tenant list',
+      'application list --tenant TENANT_ID',
+      'key create --tenant TENANT_ID --application APPLICATION_ID',
+    ];
+  const applications = await applicationsOf({ app }, tenant.id);
+  const found = applications.find((one) => one.type === 'management' && one.deleted_at === undefined);
+  return found === undefined
+    ? [
+        `Create an Application with an API key, which is shown once, for the tenant "${tenant.name}":`,
+        createApplication(tenant.id),
+      ]
+    : [
+        `Create another key for the Application "${found.name}" of the tenant "${tenant.name}":`,
+        `key create --tenant ${tenant.id} --application ${found.id}`,
+      ];
+};
+
+const curlLines = (url: string, header: string, key: string): readonly string[] => {
   const withKey = `-H '${header}: ${key}'`;
   const rename = `-X PUT ${url}/tenants/self ${withKey} -H 'Content-Type: application/json' -d '{"name":"My first tenant"}'`;
   return [
@@ -14,7 +91,7 @@ const curlLines = (url: string, header: string, key: string): string => {
     `  curl -s ${url}/tenants/self ${withKey}`,
     `  curl -s '${url}/logs?size=5' ${withKey}`,
     `  curl -s ${url}/tenants/self/reports/usage ${withKey}`,
-  ].join('\n');
+  ];
 };
 
 /** What a start prints on stdout: how to use the server. `key`: that of the tenant that this start has made. */
@@ -24,10 +101,13 @@ export const welcome = async (
   url: string,
   key: string | undefined,
 ): Promise<string> => {
-  const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);
-  const lines =
-    key === undefined
-      ? [await howToMakeAKey(app, configuration)]
-      : [`API key (shown once, keep it): ${key}`, '', curlLines(url, header, key)];
-  return `\ntenant-ledger serves ${url}\n\n${lines.join('\n')}\n\n`;
+  const lines = [`\ntenant-ledger serves ${url}`, ''];
+  if (key === undefined) {
+    const [sentence, ...commands] = await howToMakeAKey(app);
+    lines.push(visible(sentence), '', ...commands.map((rest) => commandLine(configuration, rest)));
+  } else {
+    const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);
+    lines.push(`API key (shown once, keep it): ${key}`, '', ...curlLines(url, header, key));
+  }
+  return `${lines.join('\n')}\n\n`;
 };

@@ -67,7 +67,9 @@ describe('tenant-ledger log verify', () => {
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       return stderr;
     };
-    expect(await refused('--against', file)).toContain('is no output of tenant-ledger log verify --json');
+    expect(await refused('--against', file)).toContain(
+      'is not the output of tenant-ledger log verify --json',
+    );
     expect(await refused('--against', `${file}x`)).toContain('[file_unreadable]');
     expect(await refused('--prefix', 'q-')).toContain('have the prefix "p-", but --prefix, ');
     expect(await refused(freshFolder())).toMatch(/^tenant-ledger: There is no event log in the folder /);

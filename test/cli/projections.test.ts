@@ -242,15 +242,14 @@ describe('projections, beside a running server', () => {
     const took: number[] = [];
     const generations = new Set<string>();
     const follow = async (line: string): Promise<void> => {
-      const running = operator.run(line);
-      let switched = 0;
       const pointed = await appAt(service.folder);
       const believed = JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2));
+      const running = operator.run(line);
       await until(
         async () => JSON.stringify(await pointed.replay.readModels.pointer('tenants', 2)) !== believed,
         20_000,
       );
-      switched = performance.now();
+      const switched = performance.now();
       const pointer = await pointed.replay.readModels.pointer('tenants', 2);
       const wanted = `tenants_v2_${pointer?.live}`;
       await until(async () => (await readBy(service, 'tenants')) === wanted, 5_000);

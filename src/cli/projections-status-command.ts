@@ -1,3 +1,4 @@
+import { Command } from 'commander';
 import { projections } from '../../projections/projections';
 import { pause } from '../clock';
 import type { Position } from '../event-log/event-log';
@@ -7,7 +8,8 @@ import { rebuildLease } from '../projecting/lease';
 import { parkedTenants } from '../projecting/parking';
 import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
 import { lagBehind } from '../app/status';
-import type { Desk } from './desk';
+import { jsonOption } from './arguments';
+import { inSession, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
 
 /** The rate is what was projected in this time. */
@@ -38,8 +40,8 @@ const unlessRemoved = <T>(looking: Promise<T>): Promise<T | undefined> =>
     throw error;
   });
 
-const generationRows = async (desk: Desk) => {
-  const { log, readModels } = desk.app.replay;
+const generationRows = async ({ app }: OperatorSession) => {
+  const { log, readModels } = app.replay;
   const isMine = (id: GenerationId): boolean =>
     projections.some(({ name, version }) => name === id.projection && version === id.version);
   const positionsBefore = new Map<Peek, Position | undefined>();
@@ -69,7 +71,7 @@ const generationRows = async (desk: Desk) => {
   return rows.filter((row) => row !== undefined);
 };
 
-const rebuilds = async ({ app }: Desk) => {
+const rebuilds = async ({ app }: OperatorSession) => {
   const { readModels } = app.replay;
   const rows = [];
   for (const { name } of projections) {
@@ -85,22 +87,27 @@ const rebuilds = async ({ app }: Desk) => {
   return rows;
 };
 
-export const projectionsStatus = async (desk: Desk, options: { json?: boolean }): Promise<void> => {
+const run = async (session: OperatorSession, options: { json?: boolean }): Promise<void> => {
   const status = {
-    head: (await desk.app.log.head())?.position ?? null,
-    projector: (await desk.app.projecting.holder()) ?? null,
-    generations: await generationRows(desk),
-    rebuilds: await rebuilds(desk),
+    head: (await session.app.log.head())?.position ?? null,
+    projector: (await session.app.projecting.holder()) ?? null,
+    generations: await generationRows(session),
+    rebuilds: await rebuilds(session),
   };
   if (status.generations.some(({ role, parked }) => role === 'live' && parked > 0)) process.exitCode = 1;
   if (options.json === true) return printJson(status);
   printRecord({ head: status.head, projector: status.projector });
   process.stdout.write('\n');
-  printTable(
-    status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })),
-    '',
-  );
+  printTable(status.generations.map((row) => ({ ...row, lag_seconds: row.lag_seconds.toFixed(1) })));
   if (status.rebuilds.length === 0) return;
   process.stdout.write('\nRebuilding:\n');
-  printTable(status.rebuilds, '');
+  printTable(status.rebuilds);
 };
+
+export const statusCommand = (): Command =>
+  new Command('status')
+    .description(
+      'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked',
+    )
+    .addOption(jsonOption())
+    .action((options: { json?: boolean }) => inSession((session) => run(session, options)));

@@ -2,24 +2,24 @@ import { CommanderError } from 'commander';
 import { masked } from '../domain/key-like';
 import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
-import { say, visible } from './output';
+import { notice, visible } from './output';
 
-/** How a command says on stderr what went wrong. */
-export interface Report {
-  /** What the parser of the arguments writes, in pieces. */
+/** How a command reports on stderr what went wrong. */
+export interface FailureReport {
+  /** What the parser of the command line writes, in pieces. */
   usage(text: string): void;
   failure(error: unknown): void;
 }
 
-const asText: Report = {
+const asText: FailureReport = {
   usage: (text) => void process.stderr.write(masked(text)),
   failure: (error) => {
-    // The parser has said it already.
+    // The parser has reported it already.
     if (error instanceof CommanderError) return;
     const code = codeOf(error);
     const sentence = messageOf(error).split('\n').map(visible).join('\n');
-    say(`tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
-    if (code === undefined) say((error as Error).stack ?? '');
+    notice(`tenant-ledger: ${sentence}${code === undefined || !isProblemCode(code) ? '' : ` [${code}]`}`);
+    if (code === undefined) notice((error as Error).stack ?? '');
   },
 };
 
@@ -36,11 +36,12 @@ const messageInJson = (error: unknown): string => {
   return error.message.replace(/^error: /, '');
 };
 
-/** One object and nothing else that would have to be told from it. */
-const asJson: Report = {
+/** One object and nothing else that a program would have to skip. */
+const asJson: FailureReport = {
   usage: () => undefined,
   failure: (error) =>
-    say(JSON.stringify({ error: { code: codeInJson(error), message: messageInJson(error) } })),
+    notice(JSON.stringify({ error: { code: codeInJson(error), message: messageInJson(error) } })),
 };
 
-export const reportIn = (form: 'text' | 'json'): Report => (form === 'json' ? asJson : asText);
+export const failureReport = (format: 'text' | 'json'): FailureReport =>
+  format === 'json' ? asJson : asText;

@@ -5,8 +5,9 @@ import { readConfiguration } from '../configuration';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
 import { fault, messageOf } from '../fault';
 import { jsonOption } from './arguments';
-import { ADDRESSES, openPlace, prefixOption, stepText, type Place } from './log-places';
-import { printJson, printRecord, printTable, progressLine, say } from './output';
+import { ADDRESSES, openArgument, prefixOption, type ArgumentLog } from './log-arguments';
+import { notice, printJson, printRecord, printTable } from './output';
+import { progressLine, stepText } from './progress';
 
 interface Options {
   readonly prefix?: string;
@@ -19,7 +20,7 @@ const isHistory = (value: unknown): value is EarlierHistory => {
   return Number.isSafeInteger(events) && typeof digest === 'string' && /^[0-9a-f]{64}$/.test(digest);
 };
 
-/** Looked at before anything else: who mistypes a name does not wait for the walk. */
+/** Read before anything else: a mistyped name must not cost the time of reading the log. */
 const earlierIn = (file: string): EarlierHistory => {
   let found: unknown;
   try {
@@ -30,7 +31,7 @@ const earlierIn = (file: string): EarlierHistory => {
   if (isHistory(found)) return found;
   throw fault(
     'file_unreadable',
-    `The file ${file} is no output of tenant-ledger log verify --json: it has no events and digest.`,
+    `The file ${file} is not the output of tenant-ledger log verify --json: it has no events and digest.`,
   );
 };
 
@@ -44,7 +45,7 @@ const outcomes = {
 };
 
 const report = (
-  { address }: Place,
+  { address }: ArgumentLog,
   { identity, events, streams, foreign, lastPosition, digest, found, earlier }: VerifiedLog,
 ) => ({
   log: withoutSecrets(address),
@@ -58,46 +59,47 @@ const report = (
   ...(earlier === undefined ? {} : { earlier_history: earlier }),
 });
 
-const print = (place: Place, verified: VerifiedLog, earlier: EarlierHistory | undefined, json = false) => {
-  const all = report(place, verified);
+const print = (
+  log: ArgumentLog,
+  verified: VerifiedLog,
+  earlier: EarlierHistory | undefined,
+  json = false,
+) => {
+  const all = report(log, verified);
   const { findings, found } = verified;
   if (json) return printJson({ ...all, findings });
   printRecord(all);
-  if (found > 0)
-    printTable(
-      findings.map((finding) => ({ ...finding })),
-      '',
-    );
-  if (found > findings.length) say(`${found - findings.length} more findings are not listed.`);
+  if (found > 0) printTable(findings.map((finding) => ({ ...finding })));
+  if (found > findings.length) notice(`${found - findings.length} more findings are not listed.`);
   if (earlier !== undefined && verified.earlier !== undefined)
-    say(outcomes[verified.earlier](earlier, verified));
+    notice(outcomes[verified.earlier](earlier, verified));
 };
 
 const verify = async (address: string, options: Options): Promise<void> => {
   const earlier = options.against === undefined ? undefined : earlierIn(options.against);
   const named = { role: 'source', address, prefix: options.prefix, option: '--prefix' } as const;
-  const place = await openPlace(readConfiguration(process.env), named);
+  const log = await openArgument(readConfiguration(process.env), named);
   const line = progressLine('Verifying:');
   const text = stepText();
-  const onProgress = (done: number, total: number): void => line.tell(text({ step: 'reading', done, total }));
+  const onProgress = (done: number, total: number): void => line.show(text({ step: 'reading', done, total }));
   try {
-    const verified = await verifyLog(place, { earlier, onProgress }).finally(line.end);
-    print(place, verified, earlier, options.json);
+    const verified = await verifyLog(log, { earlier, onProgress }).finally(line.end);
+    print(log, verified, earlier, options.json);
     const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
     if (!isSound) process.exitCode = 1;
   } finally {
-    await place.log.close();
+    await log.log.close();
   }
 };
 
 export const verifyCommand = (): Command =>
   new Command('verify')
-    .description('read a whole event log, and say what in it is not as it should be')
+    .description('read a whole event log and report what is wrong with it')
     .argument('[address]', 'the log', 'configured')
     .addOption(prefixOption('--prefix'))
     .option(
       '--against <file>',
-      'an earlier output (--json): is that history still the beginning of this log?',
+      'an earlier output (--json): check that its history is still the beginning of this log',
     )
     .addOption(jsonOption())
     .addHelpText(
@@ -107,6 +109,6 @@ ${ADDRESSES}
 Checked: the revisions of each stream go up from 0 without a gap, positions rise, every event of ours can be read, no
 event id comes twice within a tenant. Printed: the log's identity, the number of events and a SHA-256 digest over all of
 them, the same that log copy prints. Keep the output: --against finds what was changed in place or cut since then, also
-in a copy of the log. Anything found is exit code 1. Nothing is written.`,
+in a copy of the log. Exit code 1 if anything is found. Nothing is written.`,
     )
     .action(verify);

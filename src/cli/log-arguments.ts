@@ -1,0 +1,61 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { openLog } from '../app/adapters';
+import { settings, type Configuration } from '../configuration';
+import type { Side } from '../event-log/own-events';
+import { streamNames } from '../event-log/streams';
+import { codeOf, fault, type Fault } from '../fault';
+import { warn } from './operator-session';
+
+/** Event logs as arguments of a command: an address and the stream prefix there. */
+
+export const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
+configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR).`;
+
+const prefix = (text: string): string => {
+  if (settings.STREAM_PREFIX.read(text) === undefined)
+    throw new InvalidArgumentError('It has at most 64 letters, digits, dots, underscores and hyphens.');
+  return text;
+};
+
+export const prefixOption = (name: string): Option =>
+  new Option(`${name} <prefix>`, 'the stream prefix there (default: STREAM_PREFIX)').argParser(prefix);
+
+/** The arguments of a command are seen by others on the machine: a password is better kept in the environment. */
+const addressIn = ({ EVENTSTORE_URL, DATA_DIR }: Configuration, text: string): string =>
+  text === 'configured' ? EVENTSTORE_URL || DATA_DIR : text;
+
+/** The fault of a log with another prefix, with the option that names the prefix here. */
+const namingOption =
+  (option: string, given: string) =>
+  (error: unknown): never => {
+    if (codeOf(error) !== 'log_of_another_prefix') throw error;
+    const { found, path } = (error as Fault).more as { found: string; path: string };
+    throw fault(
+      'log_of_another_prefix',
+      `The streams of the event log ${path} have the prefix "${found}", but ${option}, or without it STREAM_PREFIX, is "${given}". Give ${option} "${found}".`,
+    );
+  };
+
+export interface LogArgument {
+  readonly role: 'source' | 'target';
+  readonly address: string;
+  readonly prefix: string | undefined;
+  /** The option by which the prefix is given. */
+  readonly option: string;
+}
+
+export interface ArgumentLog extends Side {
+  readonly address: string;
+}
+
+export const openArgument = async (
+  configuration: Configuration,
+  argument: LogArgument,
+): Promise<ArgumentLog> => {
+  const streams = streamNames(argument.prefix ?? configuration.STREAM_PREFIX);
+  const address = addressIn(configuration, argument.address);
+  const log = await openLog(address, streams, argument.role, warn).catch(
+    namingOption(argument.option, streams.prefix),
+  );
+  return { address, streams, log };
+};

@@ -1,0 +1,106 @@
+import { Command, Option } from 'commander';
+import { withoutSecrets } from '../app/log-address';
+import { readConfiguration } from '../configuration';
+import { copyLog, type CopyStep } from '../event-log/copy';
+import { jsonOption, wholeNumber } from './arguments';
+import { ADDRESSES, openArgument, prefixOption, type ArgumentLog } from './log-arguments';
+import { notice, printOne } from './output';
+import { progressLine, stepText } from './progress';
+
+interface Options {
+  readonly from: string;
+  readonly to: string;
+  readonly fromPrefix?: string;
+  readonly toPrefix?: string;
+  readonly followUntilQuiet?: number | true;
+  readonly json?: boolean;
+}
+
+/** Long enough to notice a log that is being written, short enough to wait for. */
+const QUIET_MS = 1_000;
+const FOLLOWED_QUIET_SECONDS = 5;
+
+const quietFor = (seconds: Options['followUntilQuiet']): { quietMs: number; follow: boolean } => {
+  if (seconds === undefined) return { quietMs: QUIET_MS, follow: false };
+  return { quietMs: 1_000 * (seconds === true ? FOLLOWED_QUIET_SECONDS : seconds), follow: true };
+};
+
+/** Both logs of a copy, closed again whatever happens. */
+const withBoth = async (
+  options: Options,
+  work: (from: ArgumentLog, to: ArgumentLog) => Promise<void>,
+): Promise<void> => {
+  const configuration = readConfiguration(process.env);
+  const from = await openArgument(configuration, {
+    role: 'source',
+    address: options.from,
+    prefix: options.fromPrefix,
+    option: '--from-prefix',
+  });
+  try {
+    const to = await openArgument(configuration, {
+      role: 'target',
+      address: options.to,
+      prefix: options.toPrefix,
+      option: '--to-prefix',
+    });
+    try {
+      await work(from, to);
+    } finally {
+      await to.log.close();
+    }
+  } finally {
+    await from.log.close();
+  }
+};
+
+const copy = (options: Options): Promise<void> =>
+  withBoth(options, async (from, to) => {
+    const line = progressLine('Copying:');
+    const text = stepText();
+    const began = Date.now();
+    const onProgress = (step: CopyStep): void => line.show(text(step));
+    const done = await copyLog(from, to, { ...quietFor(options.followUntilQuiet), onProgress }).finally(
+      line.end,
+    );
+    const { events, copied, foreign, digest } = done;
+    if (foreign.source > 0)
+      notice(
+        `${foreign.source} events of the source are in streams that do not belong to this service: not copied.`,
+      );
+    const report = {
+      from: withoutSecrets(from.address),
+      to: withoutSecrets(to.address),
+      events,
+      copied,
+      source_digest: digest.source,
+      target_digest: digest.target,
+      foreign_in_source: foreign.source,
+      foreign_in_target: foreign.target,
+      seconds: Math.round((Date.now() - began) / 100) / 10,
+    };
+    printOne(report, options);
+  });
+
+export const copyCommand = (): Command =>
+  new Command('copy')
+    .description('copy an event log into another one, and verify it')
+    .requiredOption('--from <address>', 'the log that is copied')
+    .requiredOption('--to <address>', 'the log that it is copied to: empty, or an unfinished copy')
+    .addOption(prefixOption('--from-prefix'))
+    .addOption(prefixOption('--to-prefix'))
+    .addOption(
+      new Option(
+        '--follow-until-quiet [seconds]',
+        `keep copying while the source grows, until it has been quiet for this long (default: ${FOLLOWED_QUIET_SECONDS})`,
+      ).argParser(wholeNumber),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+${ADDRESSES}
+Order, revisions, ids, data, metadata and recorded times are kept; the target has an identity of its own. The command
+can be killed and run again at any time. At the end both logs are compared event by event; exit code 1 if they differ.`,
+    )
+    .action(copy);

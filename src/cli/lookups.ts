@@ -1,0 +1,71 @@
+import { findApplication, type ApplicationDocument, type KeyDocument } from '../../projections/applications';
+import { findTenant, type TenantDocument } from '../../projections/tenants';
+import type { App } from '../app/app';
+import { fault } from '../fault';
+import type { Scanned, Scanner } from '../read-models/read-models';
+
+/** What commands look up in the read models. */
+
+interface WithApp {
+  readonly app: Pick<App, 'projecting'>;
+}
+
+const PAGE = 500;
+
+/** Every document of a collection, of one tenant or of all, by tenant and key. However many there are: page by page. */
+async function* documentsOf<T>(reader: Scanner, collection: string, tenantId?: string): AsyncGenerator<T> {
+  let after: { tenantId: string; key?: string } | undefined =
+    tenantId === undefined ? undefined : { tenantId };
+  for (;;) {
+    const page: readonly Scanned[] = await reader.scan(collection, PAGE, after);
+    for (const row of page) {
+      if (tenantId !== undefined && row.tenantId !== tenantId) return;
+      yield row.document as T;
+    }
+    const last = page.at(-1);
+    if (last === undefined) return;
+    after = { tenantId: last.tenantId, key: last.key };
+  }
+}
+
+const collected = async <T>(documents: AsyncIterable<T>): Promise<readonly T[]> => {
+  const all: T[] = [];
+  for await (const document of documents) all.push(document);
+  return all;
+};
+
+export const allTenants = ({ app }: WithApp): AsyncIterable<TenantDocument> =>
+  documentsOf<TenantDocument>(app.projecting.reader('tenants'), 'tenants');
+
+/** The tenant as the read models know it, deleted or not. */
+export const knownTenant = async ({ app }: WithApp, tenantId: string): Promise<TenantDocument> => {
+  const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
+  if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
+  return tenant;
+};
+
+export const applicationsOf = ({ app }: WithApp, tenantId: string): Promise<readonly ApplicationDocument[]> =>
+  collected(documentsOf(app.projecting.reader('applications'), 'applications', tenantId));
+
+export const applicationIfThere = (
+  { app }: WithApp,
+  tenantId: string,
+  id: string,
+): Promise<ApplicationDocument | undefined> =>
+  findApplication(app.projecting.reader('applications'), tenantId, id);
+
+/** The Application as the read models know it, deleted or not. */
+export const knownApplication = async (
+  session: WithApp,
+  tenantId: string,
+  id: string,
+): Promise<ApplicationDocument> => {
+  await knownTenant(session, tenantId);
+  const application = await applicationIfThere(session, tenantId, id);
+  if (application === undefined)
+    throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
+  return application;
+};
+
+export const keysOf = ({ app }: WithApp, tenantId: string): Promise<readonly KeyDocument[]> =>
+  collected(documentsOf(app.projecting.reader('applications'), 'keys', tenantId));

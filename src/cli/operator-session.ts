@@ -1,0 +1,81 @@
+import { openApp, type App } from '../app/app';
+import { mustHoldData } from '../app/data-folder';
+import { operatorCaller } from '../app/operator';
+import { monotonicMs } from '../clock';
+import { readConfiguration, type Configuration } from '../configuration';
+import type { Decide, Tenant } from '../domain/tenant';
+import type { Position } from '../event-log/event-log';
+import { messageOf } from '../fault';
+import { notice } from './output';
+import { progressLine } from './progress';
+
+/** The app for one command, on the same data as the server, whether that is running or not. */
+export interface OperatorSession {
+  readonly app: App;
+  readonly configuration: Configuration;
+  /** Decides and writes as the operator, then waits until the read models show it. */
+  write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
+  /** The tenant as its own stream has it now. */
+  stateOf(tenantId: string): Promise<Tenant>;
+  /** Makes sure that what is read next is up to date. */
+  upToDate(): Promise<void>;
+}
+
+const WRITE_MS = 5_000;
+const SHOWN_MS = 2_000;
+
+export const BEHIND = 'The read models do not show it yet; the process that projects them is behind.';
+
+/** A warning of the app. Without an error it is good news. */
+export const warn = (what: string, error?: unknown): void =>
+  notice(error === undefined ? what : `${what} ${messageOf(error)}`);
+
+/** Waits until the read models show this position, or for a while. */
+const show = async ({ projecting }: App, position: Position): Promise<void> => {
+  const line = progressLine('Projecting:');
+  const onProgress = (done: Position): void => line.show(`${done} of ${position}`);
+  const reached = await projecting.catchUp(position, SHOWN_MS, onProgress).finally(line.end);
+  if (!reached) notice(BEHIND);
+};
+
+const sessionOf = (app: App, configuration: Configuration): OperatorSession => ({
+  app,
+  configuration,
+  write: async (tenantId, decide, actor = configuration.OPERATOR_ID) => {
+    const { tenant, position } = await app.ledger.execute({
+      tenantId,
+      caller: operatorCaller(actor),
+      decide,
+      at: new Date().toISOString(),
+      deadline: monotonicMs() + WRITE_MS,
+    });
+    // What is written is written: a new key must be printed, whatever becomes of the read models.
+    await show(app, position).catch((error: unknown) =>
+      warn('The change is made, but the read models do not show it yet.', error),
+    );
+    return tenant;
+  },
+  stateOf: (tenantId) => app.ledger.askAtHead(tenantId, (tenant) => tenant, monotonicMs() + WRITE_MS),
+  upToDate: async () => {
+    const head = await app.log.head();
+    if (head !== undefined) await show(app, head.position);
+  },
+});
+
+/**
+ * Opens the app for one command and closes it again, whatever happens. Only a command that begins something new creates
+ * the data that it does not find.
+ */
+export const inSession = async <T>(
+  work: (session: OperatorSession) => Promise<T>,
+  { createsData = false } = {},
+): Promise<T> => {
+  const configuration = readConfiguration(process.env);
+  if (!createsData) mustHoldData(configuration);
+  const app = await openApp(configuration, warn);
+  try {
+    return await work(sessionOf(app, configuration));
+  } finally {
+    await app.close();
+  }
+};

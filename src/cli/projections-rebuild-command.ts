@@ -1,0 +1,112 @@
+import { Command } from 'commander';
+import type { Projector } from '../../projections/projector';
+import { rebuildInWorkers } from '../app/replay-workers';
+import { readConfiguration, type Configuration } from '../configuration';
+import { codeOf, messageOf } from '../fault';
+import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
+import { planRebuild } from '../projecting/rebuild-plan';
+import { together } from '../together';
+import { jsonOption } from './arguments';
+import { lowerPriority } from './lower-priority';
+import { inSession, warn } from './operator-session';
+import { notice, printMany } from './output';
+import { progressLine, shareOf } from './progress';
+import { chosenProjectors } from './projections-arguments';
+
+interface Options {
+  readonly all?: boolean;
+  readonly ifEqual?: boolean;
+  readonly acceptParked?: boolean;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+type Filling = Extract<RebuildStep, { step: 'filling' }>;
+
+const paceOf = ({ done, total }: Filling, seconds: number): string => {
+  const rate = done / Math.max(0.001, seconds);
+  const left = Math.ceil((total - done) / Math.max(1, rate));
+  return ` (${done} of ${total} events, ${Math.round(rate)}/s, ${left} s left)`;
+};
+
+/** One line for all of them: each one's step, and the pace of the slowest that is still being filled. */
+const progressIn = (line: ReturnType<typeof progressLine>) => {
+  const began = Date.now();
+  const steps = new Map<string, RebuildStep>();
+  return (name: string, step: RebuildStep): void => {
+    steps.set(name, step);
+    const all = [...steps].map(([one, at]) => `${one} ${at.step === 'filling' ? shareOf(at) : at.step}`);
+    const [slowest] = [...steps.values()]
+      .filter((one) => one.step === 'filling')
+      .toSorted((a, b) => a.done - b.done);
+    const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
+    line.show(`${all.join(', ')}${pace}`);
+  };
+};
+
+const rowOf = ({ comparison, ...row }: Rebuilt) => ({
+  ...row,
+  documents_compared: comparison?.documents ?? null,
+  differences: comparison?.differences ?? null,
+});
+
+const plan = (projectors: readonly Projector[], options: Options): Promise<void> =>
+  inSession(async ({ app }) => {
+    const plans = await together(projectors.map((projector) => planRebuild(app.replay, projector)));
+    printMany(
+      plans.map((one) => ({ ...one })),
+      options,
+    );
+  });
+
+/** Read models that do not fit a log that was set back are what a rebuild is for. */
+const checkedConfiguration = (): Promise<Configuration> =>
+  inSession(async ({ configuration }) => configuration).catch((error: unknown) => {
+    if (codeOf(error) !== 'log_set_back') throw error;
+    notice(messageOf(error));
+    return readConfiguration(process.env);
+  });
+
+/** The first failure is thrown; the others are reported before it. */
+const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
+  const failures = outcomes.filter((one) => one.status === 'rejected').map(({ reason }) => reason as Error);
+  for (const failure of failures.slice(1)) notice(failure.message);
+  if (failures[0] !== undefined) throw failures[0];
+};
+
+/** The workers open for themselves what they need: a session that stays open meanwhile would only take memory. */
+const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
+  const configuration = await checkedConfiguration();
+  lowerPriority();
+  const line = progressLine('Rebuilding');
+  const { ifEqual = false, acceptParked = false } = options;
+  const outcomes = await rebuildInWorkers(
+    configuration,
+    projectors,
+    { ifEqual, acceptParked },
+    { onError: warn, onStep: progressIn(line) },
+  );
+  line.end();
+  printMany(
+    outcomes.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
+    options,
+    'Nothing was rebuilt.',
+  );
+  throwFailures(outcomes);
+};
+
+export const rebuildCommand = (): Command =>
+  new Command('rebuild')
+    .description('build a new generation beside the live one, compare them, and switch to it')
+    .argument('[names...]', 'the projections')
+    .option('--all', 'all of them')
+    .option('--if-equal', 'switch only if the rebuilt one equals the live one')
+    .option('--accept-parked', 'switch although it parks a tenant that the live one does not park')
+    .option('--dry-run', 'only report what would be done')
+    .addOption(jsonOption())
+    .action((names: string[], options: Options, self: Command) => {
+      if (names.length === 0 && options.all !== true)
+        self.error('error: name the projections to rebuild, or give --all');
+      const projectors = chosenProjectors(names);
+      return options.dryRun === true ? plan(projectors, options) : rebuild(projectors, options);
+    });

@@ -1,0 +1,80 @@
+import { Command } from 'commander';
+import { verifyInWorkers } from '../app/replay-workers';
+import type { Difference } from '../projecting/compare';
+import type { Verified } from '../projecting/verify';
+import { jsonOption, uuid } from './arguments';
+import { lowerPriority } from './lower-priority';
+import { inSession, warn } from './operator-session';
+import { notice, printJson, printMany } from './output';
+import { progressLine } from './progress';
+import { chosenProjectors } from './projections-arguments';
+
+interface Options {
+  readonly tenant?: string;
+  readonly json?: boolean;
+}
+
+/** More differences than this are only counted in the JSON report. */
+const MOST_SHOWN = 10_000;
+
+/** A parked tenant is a read model that does not show everything. */
+const isSound = ({ differences, parked, gaps }: Verified): boolean =>
+  differences === 0 && parked.length === 0 && gaps.length === 0;
+
+/** Gathers differences for the JSON report, or prints each one as it is found. */
+const differencesFor = ({ json }: Options) => {
+  const all: unknown[] = [];
+  const onDifference = (
+    projection: string,
+    { tenantId, collection, key, kind, live, replayed }: Difference,
+  ): void => {
+    const found = { projection, kind, tenant_id: tenantId, collection, key };
+    if (all.length < MOST_SHOWN) all.push({ ...found, live: live ?? null, replayed: replayed ?? null });
+    if (json !== true)
+      notice(
+        `${JSON.stringify(found)}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`,
+      );
+  };
+  return { all, onDifference };
+};
+
+const print = (reports: readonly Verified[], options: Options): void => {
+  for (const { projection, gaps } of reports)
+    for (const { tenant_id, event_id, reason } of gaps)
+      notice(`${projection}: tenant ${tenant_id}, event ${event_id}. ${reason}`);
+  if (reports.some(({ parked }) => parked.length > 0))
+    notice('Tenants are parked: tenant-ledger projections parked says at which events, and why.');
+  printMany(
+    reports.map((report) => ({ ...report, gaps: report.gaps.map(({ tenant_id }) => tenant_id) })),
+    options,
+  );
+};
+
+const verify = async (names: readonly string[], options: Options): Promise<void> => {
+  const projectors = chosenProjectors(names);
+  const configuration = await inSession(async (session) => {
+    await session.upToDate();
+    return session.configuration;
+  });
+  lowerPriority();
+  const line = progressLine('Verifying');
+  const { all: differences, onDifference } = differencesFor(options);
+  const reports = await verifyInWorkers(configuration, projectors, options.tenant, {
+    onError: warn,
+    onProgress: line.show,
+    onDifference,
+  }).finally(line.end);
+  if (!reports.every(isSound)) process.exitCode = 1;
+  if (options.json === true) printJson({ projections: reports, differences });
+  else print(reports, options);
+};
+
+export const verifyCommand = (): Command =>
+  new Command('verify')
+    .description(
+      'replay into a scratch store and compare with the live read models; exit code 1 if they differ, events are missing or a tenant is parked',
+    )
+    .argument('[names...]', 'the projections (default: all)')
+    .option('--tenant <uuid>', 'only this tenant', uuid)
+    .addOption(jsonOption())
+    .action(verify);
