@@ -53,7 +53,7 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
   if (work.do === 'verify') return verifyTogether(parts, work.tenantId);
   return rebuildTogether(parts, projectors, ({ name }) => ({
     ...work.options,
-    tell: (step) => report({ type: 'step', projection: name, step }),
+    onStep: (step) => report({ type: 'step', projection: name, step }),
   }));
 };
 

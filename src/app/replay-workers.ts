@@ -13,7 +13,7 @@ export type ReplayWork =
   | {
       readonly do: 'rebuild';
       readonly projections: readonly string[];
-      readonly options: Omit<RebuildOptions, 'tell'>;
+      readonly options: Omit<RebuildOptions, 'onStep'>;
     }
   | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId?: string };
 
@@ -123,7 +123,7 @@ const inWorkers = async <T>(
 export const rebuildInWorkers = (
   configuration: Configuration,
   projectors: readonly Projector[],
-  options: Omit<RebuildOptions, 'tell'>,
+  options: Omit<RebuildOptions, 'onStep'>,
   listeners: Pick<Listeners, 'onError' | 'onStep'>,
 ): Promise<PromiseSettledResult<Rebuilt>[]> =>
   inWorkers(

@@ -4,7 +4,7 @@ import { rebuildInWorkers } from '../app/replay-workers';
 import { readConfiguration, type Configuration } from '../configuration';
 import { codeOf, messageOf } from '../fault';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
-import { planRebuild } from '../projecting/rebuild-plan';
+import { planRebuild } from '../projecting/rebuild';
 import { together } from '../together';
 import { jsonOption } from './arguments';
 import { lowerPriority } from './lower-priority';
@@ -21,23 +21,23 @@ interface Options {
   readonly json?: boolean;
 }
 
-type Filling = Extract<RebuildStep, { step: 'filling' }>;
+type Building = Extract<RebuildStep, { step: 'building' }>;
 
-const paceOf = ({ done, total }: Filling, seconds: number): string => {
+const paceOf = ({ done, total }: Building, seconds: number): string => {
   const rate = done / Math.max(0.001, seconds);
   const left = Math.ceil((total - done) / Math.max(1, rate));
   return ` (${done} of ${total} events, ${Math.round(rate)}/s, ${left} s left)`;
 };
 
-/** One line for all of them: each one's step, and the pace of the slowest that is still being filled. */
+/** One line for all of them: each one's step, and the pace of the slowest that is still being built. */
 const progressIn = (line: ReturnType<typeof progressLine>) => {
   const began = Date.now();
   const steps = new Map<string, RebuildStep>();
   return (name: string, step: RebuildStep): void => {
     steps.set(name, step);
-    const all = [...steps].map(([one, at]) => `${one} ${at.step === 'filling' ? shareOf(at) : at.step}`);
+    const all = [...steps].map(([one, at]) => `${one} ${at.step === 'building' ? shareOf(at) : at.step}`);
     const [slowest] = [...steps.values()]
-      .filter((one) => one.step === 'filling')
+      .filter((one) => one.step === 'building')
       .toSorted((a, b) => a.done - b.done);
     const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
     line.show(`${all.join(', ')}${pace}`);

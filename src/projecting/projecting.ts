@@ -13,7 +13,7 @@ import { oneAtATime } from './one-at-a-time';
 import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type AskedFor } from './projection-runs';
-import { openTracks, type Tracks } from './tracks';
+import { openActiveGenerations, type ActiveGenerations } from './active-generations';
 
 export interface Projecting {
   /** The generations that answer questions now. */
@@ -67,7 +67,7 @@ const LOOK_MS = 100;
 
 /** What the steps below share. */
 interface Engine extends ProjectingParts {
-  readonly tracks: Tracks;
+  readonly active: ActiveGenerations;
   readonly steps: Progress;
   readonly leases: ProjectingLeases;
   readonly reports: ReturnType<typeof parkedReports>;
@@ -99,16 +99,16 @@ const runOf = async (engine: Engine, { projector, generation }: LiveGeneration):
 };
 
 /** Follows the pointers for a while, or until there is something else to project. */
-const followPointers = async ({ tracks, ending, onTrouble }: Engine, forMs: number): Promise<void> => {
+const followPointers = async ({ active, ending, onTrouble }: Engine, forMs: number): Promise<void> => {
   const names = (): string =>
-    tracks
+    active
       .projected()
       .map(({ generation }) => generationName(generation.id))
       .join();
   const before = names();
   for (let left = forMs; left > 0 && names() === before && !ending.aborted; left -= LOOK_MS) {
     await pause(Math.min(LOOK_MS, left), ending);
-    await tracks
+    await active
       .refresh()
       .catch((error) => onTrouble('The pointers of the read models cannot be followed.', error));
   }
@@ -116,7 +116,7 @@ const followPointers = async ({ tracks, ending, onTrouble }: Engine, forMs: numb
 
 /** As long as this process may project anything: every generation of that has its run. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
-  const { log, streams, readModels, leases, tracks, reports, ending, onTrouble } = engine;
+  const { log, streams, readModels, leases, active, reports, ending, onTrouble } = engine;
   const events = consumer(log, streams, (error) =>
     onTrouble('The event log cannot be followed and is tried again.', error),
   );
@@ -126,9 +126,9 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
     let known = await readModels.retryRequests();
     for (let held = await leases.hold(); held.size > 0 && !ending.aborted;) {
       const requests = await readModels.retryRequests().catch(() => known);
-      await runs.keep(among(tracks.projected(), held), requestedSince(known, requests));
+      await runs.keep(among(active.projected(), held), requestedSince(known, requests));
       known = requests;
-      await reports.look(among(tracks.live(), held));
+      await reports.look(among(active.live(), held));
       await followPointers(engine, RENEW_MS);
       held = await leases.hold();
     }
@@ -164,12 +164,12 @@ const projectUpTo = async (
   held: ReadonlySet<string>,
   onMoved: (done: Position) => void,
 ): Promise<void> => {
-  const { log, streams, leases, tracks } = engine;
+  const { log, streams, leases, active } = engine;
   const renewing = setInterval(() => void leases.hold(), RENEW_MS);
   try {
     const events = consumer(log, streams).upTo(position);
-    const shown = tracks.shown();
-    const due = tracks.projected().filter(({ generation }) => shown.includes(generation));
+    const shown = active.shown();
+    const due = active.projected().filter(({ generation }) => shown.includes(generation));
     const projecting = among(due, held).map(async (one) => {
       const run = await runOf(engine, one);
       const moved = (done: Position): void => {
@@ -204,10 +204,10 @@ const catchUp = async (
 };
 
 const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 'asked'> => {
-  const { leases, tracks, readModels, projectors } = engine;
+  const { leases, active, readModels, projectors } = engine;
   const held = await leases.hold();
   try {
-    for (const one of among(tracks.projected(), held))
+    for (const one of among(active.projected(), held))
       await retryDue(await runOf(engine, one), isAskedFor(tenantId));
   } finally {
     await leases.release();
@@ -219,28 +219,28 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
 
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
   const { log, readModels, projectors, onTrouble, workers } = parts;
-  const tracks = await openTracks(projectors, readModels, log);
+  const active = await openActiveGenerations(projectors, readModels, log);
   const ending = new AbortController();
   const engine: Engine = {
     ...parts,
-    tracks,
-    steps: progress(tracks),
+    active,
+    steps: progress(active),
     leases: projectingLeases(readModels, projectors, onTrouble, parts.holder),
     reports: parkedReports(parts.onParked ?? (() => undefined)),
     ending: ending.signal,
   };
   /** Mostly no tenant is, and one look says so to all who ask at the same time. */
   const isAnyoneParked = oneAtATime(async () => {
-    const parked = await Promise.all(tracks.shown().map((generation) => firstParked(generation, 1)));
+    const parked = await Promise.all(active.shown().map((generation) => firstParked(generation, 1)));
     return parked.some((some) => some.length > 0);
   });
   let running: Promise<unknown> = Promise.resolve();
   return {
     get live() {
-      return tracks.live();
+      return active.live();
     },
     reader: (projection) => {
-      const found = tracks.live().find(({ projector }) => projector.name === projection);
+      const found = active.live().find(({ projector }) => projector.name === projection);
       if (found === undefined)
         throw fault('read_models_unavailable', `There is no projection ${projection}.`);
       return found.generation.reader;
@@ -250,12 +250,12 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running.catch((error: unknown) => onTrouble('Projecting ended.', error));
     },
     // Whoever follows the pointers all the time reports that they cannot be; questions go on with what they have.
-    upToDate: () => tracks.upToDate()?.catch(() => undefined),
+    upToDate: () => active.upToDate()?.catch(() => undefined),
     reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId) => {
       if (!(await isAnyoneParked())) return false;
-      const found = await Promise.all(tracks.shown().map((one) => findParked(one.reader, tenantId)));
+      const found = await Promise.all(active.shown().map((one) => findParked(one.reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => engine.leases.holder(),

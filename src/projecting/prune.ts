@@ -7,7 +7,7 @@ import {
   type RemovalRefused,
 } from '../read-models/read-models';
 import { projectingLease, rebuildLease } from './lease';
-import { STILL_PROJECTED_MS } from './tracks';
+import { STILL_PROJECTED_MS } from './active-generations';
 
 /**
  * What keeps a generation of a projection that this program knows. Of an older version everything goes that no older

@@ -1,21 +1,19 @@
-import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads';
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { monotonicMs, pause } from '../clock';
 
 /**
  * A process that is stopped (Ctrl-Z) while it holds the write lock of a file would stop everybody else who writes. So all
- * threads of a process share three numbers, and whoever stops the process waits until nothing is being written.
+ * threads of a process share two numbers, and whoever stops the process waits until nothing is being written.
  */
 const NAME = 'tenant-ledger suspension';
 const SUSPENDING = 0;
 /** Calls to writers that are not answered yet. */
 const CALLS = 1;
-/** Transactions that stay open between calls. */
-const TRANSACTIONS = 2;
 
 /** Every thread is started with what is set here. */
 const sharedNumbers = (): Int32Array<SharedArrayBuffer> => {
   const known = getEnvironmentData(NAME) as unknown as SharedArrayBuffer | undefined;
-  const buffer = known ?? new SharedArrayBuffer(12);
+  const buffer = known ?? new SharedArrayBuffer(8);
   if (known === undefined) setEnvironmentData(NAME, buffer);
   return new Int32Array(buffer);
 };
@@ -24,10 +22,7 @@ const numbers = sharedNumbers();
 
 const LOOK_AGAIN_MS = 5;
 
-export const isSuspending = (): boolean => Atomics.load(numbers, SUSPENDING) === 1;
-
-/** While a transaction is open, writing goes on: only so can it end. From then on no other one is begun. */
-const isHeldBack = (): boolean => isSuspending() && Atomics.load(numbers, TRANSACTIONS) === 0;
+const isHeldBack = (): boolean => Atomics.load(numbers, SUSPENDING) === 1;
 
 /** Counts a call to a writer, to be ended with `endWrite`. False: not now, the process is about to stop. */
 export const beginWrite = (): boolean => {
@@ -53,28 +48,11 @@ export const whenWritable = (): Promise<void> => (resuming ??= resumed());
 /** Somebody waits already: whoever comes now goes behind them. */
 export const someoneWaits = (): boolean => resuming !== undefined;
 
-let openHere = 0;
-
-/** A thread that dies takes its transactions with it. */
-if (!isMainThread) process.on('exit', () => void Atomics.sub(numbers, TRANSACTIONS, openHere));
-
-/** For one connection: tell it after every call whether its transaction is still open. */
-export const transactionCount = (): ((isOpen: boolean) => void) => {
-  let counted = false;
-  return (isOpen) => {
-    if (isOpen === counted) return;
-    counted = isOpen;
-    openHere += isOpen ? 1 : -1;
-    Atomics.add(numbers, TRANSACTIONS, isOpen ? 1 : -1);
-  };
-};
-
 /** Begins no other write, and waits until those under way are done. False: they were not within that time. */
 export const holdWrites = async (withinMs: number): Promise<boolean> => {
   Atomics.store(numbers, SUSPENDING, 1);
   const end = monotonicMs() + withinMs;
-  // In this order: once no transaction is open, no call is begun any more.
-  while (Atomics.load(numbers, TRANSACTIONS) > 0 || Atomics.load(numbers, CALLS) > 0) {
+  while (Atomics.load(numbers, CALLS) > 0) {
     if (monotonicMs() > end) return false;
     await pause(LOOK_AGAIN_MS);
   }

@@ -145,7 +145,7 @@ describe('prune', () => {
     const unused = (await unusedIn(world)).filter(({ generation }) => generation === 3);
     const taken = signal();
     const rebuilding = world.rebuild(lines, {
-      tell: ({ step }) => {
+      onStep: ({ step }) => {
         if (step === 'indexing') taken.give();
       },
     });

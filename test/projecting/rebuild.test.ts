@@ -22,7 +22,7 @@ import {
 } from './replay';
 import { created, documentsOf, openProcess, openReadModels, streams, takenByNobody, updated } from './world';
 
-const quiet = { ifEqual: false, acceptParked: false, tell: () => undefined };
+const quiet = { ifEqual: false, acceptParked: false, onStep: () => undefined };
 const all = (generation: Generation) => documentsOf(generation, lineCollections);
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 
@@ -47,7 +47,7 @@ describe('a rebuild', () => {
     await someTenants(world);
     const { generation: before } = await world.catchUp();
     const steps: string[] = [];
-    const rebuilt = await world.rebuild(lines, { tell: ({ step }) => void steps.push(step) });
+    const rebuilt = await world.rebuild(lines, { onStep: ({ step }) => void steps.push(step) });
     expect(rebuilt).toEqual({
       projection: 'lines',
       generation: 'lines_v1_2',
@@ -55,7 +55,7 @@ describe('a rebuild', () => {
       comparison: { documents: 12, differences: 0 },
       parked: 0,
     });
-    expect([...new Set(steps)]).toEqual(['filling', 'indexing', 'comparing', 'switching']);
+    expect([...new Set(steps)]).toEqual(['building', 'indexing', 'comparing', 'switching']);
     expect(await world.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
     expect(await all((await world.live()).generation)).toEqual(plainLines(world.history));
     expect(await all(before)).toEqual(plainLines(world.history));

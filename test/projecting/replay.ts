@@ -65,7 +65,7 @@ export const replaying = async (
       rebuild(parts, projector, {
         ifEqual: false,
         acceptParked: false,
-        tell: () => undefined,
+        onStep: () => undefined,
         ...options,
       }),
   };

@@ -3,7 +3,7 @@ import type { Projector } from '../../projections/projector';
 import type { App } from '../../src/app/app';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
-import { STILL_PROJECTED_MS } from '../../src/projecting/tracks';
+import { STILL_PROJECTED_MS } from '../../src/projecting/active-generations';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { openAppIn } from '../support/log-under-test';
@@ -75,7 +75,7 @@ describe('two servers on one folder, while the read models are switched', () => 
   });
 
   const rebuilt = (projector: Projector) =>
-    rebuild(app.replay, projector, { ifEqual: true, acceptParked: false, tell: () => undefined });
+    rebuild(app.replay, projector, { ifEqual: true, acceptParked: false, onStep: () => undefined });
 
   it(
     'show every acknowledged write at once, whichever of them is asked',

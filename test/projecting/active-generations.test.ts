@@ -4,7 +4,11 @@ import type { LiveGeneration } from '../../src/projecting/live-generations';
 import type { Projecting } from '../../src/projecting/projecting';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rollback } from '../../src/projecting/rebuild';
-import { openTracks, STILL_READ_MS, type Tracks } from '../../src/projecting/tracks';
+import {
+  openActiveGenerations,
+  STILL_READ_MS,
+  type ActiveGenerations,
+} from '../../src/projecting/active-generations';
 import { generationName } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { lineCollections, plainLines } from './lines';
@@ -22,59 +26,59 @@ const namesOf = (
   all: readonly { readonly generation: { readonly id: Parameters<typeof generationName>[0] } }[],
 ) => all.map(({ generation }) => generationName(generation.id)).toSorted();
 
-describe('the tracks', () => {
+describe('the active generations', () => {
   it('notice a switch and a rollback by another process, and project both generations', async () => {
     const world = await replaying();
     await someTenants(world);
     await world.catchUp();
-    const tracks = await openTracks([lines], await openReadModels(world.folder), world.log);
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
-    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1']);
+    const active = await openActiveGenerations([lines], await openReadModels(world.folder), world.log);
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(active.projected())).toEqual(['lines_v1_1']);
     await world.rebuild();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
-    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+    expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
     await rollback(world.readModels, lines);
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
-    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
   });
 
   it('stay with the generation before until the next one shows as much', async () => {
     const world = await replaying();
     const [tenantId = ''] = await someTenants(world);
     await world.catchUp();
-    const tracks = await openTracks([lines], world.readModels, world.log);
+    const active = await openActiveGenerations([lines], world.readModels, world.log);
     await world.rebuild();
     const id = { projection: 'lines', version: 1, generation: 1 };
     const former = await world.readModels.open(id, lines.collections, await world.log.identity());
     await world.tell(tenantId, updated('c'));
-    const [track] = tracks.live();
-    expect(track?.generation.id.generation).toBe(1);
+    const [first] = active.live();
+    expect(first?.generation.id.generation).toBe(1);
     const { n } = await former.control();
     const head = (await world.log.head())!;
     await former.commit(n, { position: head.position, eventId: head.eventId }, []);
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
-    expect(namesOf(tracks.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
-    expect(tracks.shown().map((one) => one.id.generation)).toEqual([1, 2]);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
+    expect(active.shown().map((one) => one.id.generation)).toEqual([1, 2]);
     await world.catchUp();
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
   });
 
   it('project everything that a write waits for, also after two switches at once', async () => {
     const world = await replaying();
     await someTenants(world);
     await world.catchUp();
-    const tracks = await openTracks([lines], await openReadModels(world.folder), world.log);
+    const active = await openActiveGenerations([lines], await openReadModels(world.folder), world.log);
     await world.rebuild();
     await world.rebuild();
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_3']);
-    const projected = namesOf(tracks.projected());
-    for (const one of tracks.shown()) expect(projected).toContain(generationName(one.id));
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_3']);
+    const projected = namesOf(active.projected());
+    for (const one of active.shown()) expect(projected).toContain(generationName(one.id));
     expect(projected).toContain('lines_v1_2');
   });
 });
@@ -105,9 +109,9 @@ describe('a switch', () => {
     return { world, project, point, write };
   };
   const elsewhere = async (world: Replaying) =>
-    openTracks([lines], await openReadModels(world.folder), world.log);
-  const appliedIn = async (tracks: Tracks): Promise<string> =>
-    (await tracks.live()[0]?.generation.control())?.applied ?? '';
+    openActiveGenerations([lines], await openReadModels(world.folder), world.log);
+  const appliedIn = async (active: ActiveGenerations): Promise<string> =>
+    (await active.live()[0]?.generation.control())?.applied ?? '';
   const passed = (ms: number): Promise<void> => {
     const end = monotonicMs() + ms;
     return until(() => monotonicMs() > end);
@@ -148,61 +152,61 @@ describe('a switch', () => {
 
   it('is looked for before a question by who has not looked for a while, and only then', async () => {
     const { world, point } = await withTwo();
-    const tracks = await elsewhere(world);
-    expect(tracks.upToDate()).toBeUndefined();
+    const active = await elsewhere(world);
+    expect(active.upToDate()).toBeUndefined();
     await point(1, 2);
     await passed(1_100);
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
-    await tracks.upToDate();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
-    expect(tracks.upToDate()).toBeUndefined();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+    await active.upToDate();
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+    expect(active.upToDate()).toBeUndefined();
   });
 
   it('is followed question by question until the new one shows as much', async () => {
     const { world, project, point, write } = await withTwo();
-    const tracks = await elsewhere(world);
+    const active = await elsewhere(world);
     await write();
     await project(2);
     await point(1, 2);
-    await tracks.refresh();
-    await tracks.upToDate();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
+    await active.refresh();
+    await active.upToDate();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
     await project(1);
-    await tracks.upToDate();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    await active.upToDate();
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
   });
 
   it('and another one before the first is followed: the one that is ahead is read', async () => {
     const { world, project, point, write } = await withTwo();
     await world.rebuild();
-    const tracks = await elsewhere(world);
+    const active = await elsewhere(world);
     await write();
     await project(3);
     await point(2, 3);
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_3']);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_3']);
     const position = await write();
     await project(2);
     await point(1, 2);
-    await tracks.refresh();
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_2']);
-    expect(await appliedIn(tracks)).toBe(position);
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+    expect(await appliedIn(active)).toBe(position);
   });
 
   it('while a process slept, and another one: it reads what shows all that the log had then', async () => {
     const { world, project, point, write } = await withTwo();
     await world.rebuild();
-    const tracks = await elsewhere(world);
+    const active = await elsewhere(world);
     await point(2, 3);
     const position = await write();
     await project(2);
     await point(1, 2);
     await passed(1_100);
-    const shown = tracks.upToDate()?.then(() => appliedIn(tracks));
+    const shown = active.upToDate()?.then(() => appliedIn(active));
     await turn();
     await project(1);
     expect(await shown).toBe(position);
-    expect(namesOf(tracks.live())).toEqual(['lines_v1_1']);
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
   });
 });
 
