@@ -5,6 +5,13 @@ import { logFault, type Appended } from './event-log';
 /** The share of the time that the first attempt may use. */
 const FIRST_SHARE = 0.6;
 
+/** What the second attempt says for certain: nothing of the first is in the log, or it is gone with its stream or log. */
+const CERTAIN: ReadonlySet<string | undefined> = new Set([
+  'stream_changed',
+  'history_missing',
+  'log_set_back',
+]);
+
 /**
  * Appends, and settles an attempt that got no answer by making the same attempt again: the same ids at the same
  * revision are recognised, so the second answer tells what became of the first. `attempt` rejects with `no_answer`
@@ -23,7 +30,7 @@ export const settled = async (
   try {
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
-    if (codeOf(error) === 'stream_changed') throw error;
+    if (CERTAIN.has(codeOf(error))) throw error;
     throw logFault('outcome_unknown', `The event log did not say whether it wrote. ${messageOf(error)}`);
   }
 };

@@ -49,6 +49,14 @@ describe('an append that got no answer', () => {
     });
   });
 
+  it.each(['history_missing', 'log_set_back'] as const)(
+    'is settled by the same attempt again: %s, and whatever was written is gone with it',
+    async (code) => {
+      const { attempt } = attempts(noAnswer(), logFault(code, 'Gone.'));
+      expect(await refusedWith(settled(attempt, 1_000))).toBe(code);
+    },
+  );
+
   it.each([
     ['no answer either', noAnswer()],
     ['log_unavailable', logFault('log_unavailable', 'No.')],
