@@ -14,6 +14,8 @@ export interface Freshness {
    * - `away`: the log does not answer within a moment; with a deadline (on the monotonic clock), not before that.
    */
   shows(reader: Reader, since: number, deadline?: number): Promise<Shown>;
+  /** Does the reader show everything that was in the log when that last answered? */
+  showsLastHead(reader: Reader): Promise<boolean>;
   /** When the log last answered. */
   answeredAt(): number;
   close(): Promise<void>;
@@ -92,6 +94,7 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
       if (!(await askedSince(since, deadline ?? soon()))) return 'away';
       return (await prove(reader, since)) ? 'shown' : 'behind';
     },
+    showsLastHead: async (reader) => goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,
     answeredAt: () => answeredAt,
     close: async () => clearInterval(looking),
   };

@@ -9,9 +9,8 @@ import type { KeyCheck, PresentedKey } from '../ledger/identify';
 import { findParked } from '../projecting/parking';
 import { lastRevision } from '../projecting/stream-revisions';
 import type { Reader } from '../read-models/read-models';
-import { freshness } from './freshness';
-import { rememberedKeys } from './remembered-keys';
-import { streamTails } from './stream-tails';
+import { freshness, type Freshness } from './freshness';
+import { streamTails, type StreamTails } from './stream-tails';
 
 export interface KeyCheckParts {
   readonly log: Pick<EventLog, 'head' | 'readStream'>;
@@ -25,9 +24,27 @@ export interface KeyCheckParts {
 /** An answer from the read model counts for so long after the head of the log was asked for. */
 const PROOF_MS = 400;
 
+/** More keys are not remembered: then the memory begins anew. */
+const MOST_REMEMBERED = 2_000;
+
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
 const notCaughtUp = () => fault('read_models_unavailable', 'The read models have not caught up yet.');
+
+/** Keys as a reader shows them, by digest, valid as long as it has not changed. */
+interface RememberedKeys {
+  readonly reader: Reader;
+  readonly token: number;
+  readonly keys: Map<string, KeyRecord>;
+}
+
+interface Sources extends KeyCheckParts {
+  readonly fresh: Freshness;
+  readonly tails: StreamTails;
+  remembered?: RememberedKeys;
+  /** The read model has once shown everything that was in the log. */
+  wasShown: boolean;
+}
 
 interface Found {
   readonly record: KeyRecord;
@@ -35,92 +52,123 @@ interface Found {
   readonly isProven: boolean;
 }
 
+/** The store is asked at every call whether anything has changed: no answer is older than this. */
+const rememberedKeys = (sources: Sources, reader: Reader): Map<string, KeyRecord> => {
+  const token = reader.changeToken?.();
+  if (token === undefined) return new Map();
+  const last = sources.remembered;
+  const isValid = last?.reader === reader && last.token === token && last.keys.size < MOST_REMEMBERED;
+  if (last !== undefined && isValid) return last.keys;
+  const keys = new Map<string, KeyRecord>();
+  sources.remembered = { reader, token, keys };
+  return keys;
+};
+
+/** What was read of the stream before, as long as it is more than the read model shows. */
+const changesRead = async (
+  { tails }: Sources,
+  reader: Reader,
+  tenantId: string,
+): Promise<AccessChanges | undefined> => {
+  const tail = tails.known(tenantId);
+  if (tail === undefined) return undefined;
+  if (tail.upTo > (await lastRevision(reader, tenantId, 'tenant'))) return tail.changes;
+  tails.forget(tail, tenantId);
+  return undefined;
+};
+
+/** Undefined: the tenant is parked in the read model. */
+const fromReadModel = async (
+  sources: Sources,
+  reader: Reader,
+  { tenantId, digest }: PresentedKey,
+): Promise<KeyRecord | undefined> => {
+  const keys = rememberedKeys(sources, reader);
+  const known = sources.tails.known(tenantId) === undefined ? keys.get(digest) : undefined;
+  if (known !== undefined) return known;
+  if ((await findParked(reader, tenantId)) !== undefined) return undefined;
+  const changes = await changesRead(sources, reader, tenantId);
+  const record = await findKeyRecord(reader, tenantId, digest, changes);
+  if (record.key !== undefined && changes === undefined) keys.set(digest, record);
+  return record;
+};
+
+/** The revision is read first: what the documents show beyond it, the stream since then says as well. */
+const fromStream = async (
+  { tails }: Sources,
+  reader: Reader,
+  { tenantId, digest, deadline }: PresentedKey,
+  since: number,
+): Promise<KeyRecord> => {
+  const revision = await lastRevision(reader, tenantId, 'tenant');
+  const tail = await beforeDeadline(tails.read(tenantId, revision, since), deadline, slow);
+  return findKeyRecord(reader, tenantId, digest, tail.changes);
+};
+
+/** A refusal counts if nothing can change it any more, or if the read model lacks nothing that the log is known to hold. */
+const withoutLog = async (
+  sources: Sources,
+  reader: Reader,
+  { tenantId, digest, at }: PresentedKey,
+): Promise<Found> => {
+  if (threadMs() - sources.fresh.answeredAt() > sources.withoutLogMs) throw away();
+  const changes = await changesRead(sources, reader, tenantId);
+  const record = await findKeyRecord(reader, tenantId, digest, changes);
+  const standing = standingOf(record, at);
+  if (standing.status !== 'good' && !isFinal(standing) && !(await sources.fresh.showsLastHead(reader)))
+    throw away();
+  return { record, isProven: false };
+};
+
+const find = async (
+  sources: Sources,
+  key: PresentedKey,
+  since: number,
+  deadline?: number,
+): Promise<Found> => {
+  const reader = sources.applications();
+  const shown = await sources.fresh.shows(reader, since, deadline);
+  if (shown === 'away') return withoutLog(sources, reader, key);
+  sources.wasShown ||= shown === 'shown';
+  const record = shown === 'shown' ? await fromReadModel(sources, reader, key) : undefined;
+  return { record: record ?? (await fromStream(sources, reader, key, since)), isProven: true };
+};
+
+/** A read model that has not caught up since the start lacks too much: to fold the tenant is cheaper. */
+const findToWrite: typeof find = async (sources, key, since, deadline) => {
+  const { fresh, wasShown, applications } = sources;
+  if (!wasShown && (await fresh.shows(applications(), since, deadline)) === 'behind') throw notCaughtUp();
+  return find(sources, key, since, deadline);
+};
+
+const atHead = async (sources: Sources, key: PresentedKey): Promise<KeyStanding> => {
+  const { record, isProven } = await findToWrite(sources, key, threadMs(), key.deadline);
+  const standing = standingOf(record, key.at);
+  if (isProven || isFinal(standing)) return standing;
+  throw away();
+};
+
 /**
  * From the read model `applications` if that is proven to show what the log held a moment ago, else from the read model
  * and the tenant's own stream since.
  */
 export const keyCheck = (parts: KeyCheckParts): KeyCheck & { close(): Promise<void> } => {
-  const { log, streams, applications } = parts;
+  const { log, streams } = parts;
   const fresh = freshness(log);
-  const tails = streamTails(log, streams);
-  const remembered = rememberedKeys();
-  let wasShown = false;
-
-  /** The revision is read first: what the documents show beyond it, the stream since then says as well. */
-  const fromStream = async (
-    reader: Reader,
-    { tenantId, digest, deadline }: PresentedKey,
-    since: number,
-  ): Promise<KeyRecord> => {
-    const revision = await lastRevision(reader, tenantId, 'tenant');
-    const tail = await beforeDeadline(tails.read(tenantId, revision, since), deadline, slow);
-    return findKeyRecord(reader, tenantId, digest, tail.changes);
-  };
-
-  /** What was read of the stream before, as long as it is more than the read model shows. */
-  const changesRead = async (reader: Reader, tenantId: string): Promise<AccessChanges | undefined> => {
-    const tail = tails.known(tenantId);
-    if (tail === undefined) return undefined;
-    if (tail.upTo > (await lastRevision(reader, tenantId, 'tenant'))) return tail.changes;
-    tails.forget(tail, tenantId);
-    return undefined;
-  };
-
-  const withoutLog = async (reader: Reader, { tenantId, digest }: PresentedKey): Promise<Found> => {
-    if (threadMs() - fresh.answeredAt() > parts.withoutLogMs) throw away();
-    const changes = await changesRead(reader, tenantId);
-    return { record: await findKeyRecord(reader, tenantId, digest, changes), isProven: false };
-  };
-
-  const fromReadModel = async (
-    reader: Reader,
-    { tenantId, digest }: PresentedKey,
-  ): Promise<KeyRecord | undefined> => {
-    const keys = remembered.of(reader);
-    const known = tails.known(tenantId) === undefined ? keys.get(digest) : undefined;
-    if (known !== undefined) return known;
-    if ((await findParked(reader, tenantId)) !== undefined) return undefined;
-    const changes = await changesRead(reader, tenantId);
-    const record = await findKeyRecord(reader, tenantId, digest, changes);
-    if (record.key !== undefined && changes === undefined) keys.set(digest, record);
-    return record;
-  };
-
-  const find = async (key: PresentedKey, since: number, deadline?: number): Promise<Found> => {
-    const reader = applications();
-    const shown = await fresh.shows(reader, since, deadline);
-    if (shown === 'away') return withoutLog(reader, key);
-    wasShown ||= shown === 'shown';
-    const record = shown === 'shown' ? await fromReadModel(reader, key) : undefined;
-    return { record: record ?? (await fromStream(reader, key, since)), isProven: true };
-  };
-
-  /** A read model that has not caught up since the start lacks too much: to fold the tenant is cheaper. */
-  const findToWrite = async (key: PresentedKey, since: number, deadline?: number): Promise<Found> => {
-    if (!wasShown && (await fresh.shows(applications(), since, deadline)) === 'behind') throw notCaughtUp();
-    return find(key, since, deadline);
-  };
-
-  const isGood = ({ record }: Found, at: string): boolean => standingOf(record, at).status === 'good';
-
-  const atHead = async (key: PresentedKey): Promise<KeyStanding> => {
-    const { record, isProven } = await findToWrite(key, threadMs(), key.deadline);
-    const standing = standingOf(record, key.at);
-    if (isProven || isFinal(standing)) return standing;
-    throw away();
-  };
-
+  const sources: Sources = { ...parts, fresh, tails: streamTails(log, streams), wasShown: false };
   return {
-    atHead,
     forReading: async (key) => {
-      const found = await find(key, threadMs() - PROOF_MS);
-      if (isGood(found, key.at) || !found.isProven) return standingOf(found.record, key.at);
-      return standingOf((await find(key, threadMs())).record, key.at);
+      const { record, isProven } = await find(sources, key, threadMs() - PROOF_MS);
+      const standing = standingOf(record, key.at);
+      if (standing.status === 'good' || !isProven) return standing;
+      return standingOf((await find(sources, key, threadMs())).record, key.at);
     },
     forWriting: async (key) => {
-      const found = await findToWrite(key, threadMs() - PROOF_MS);
-      return isGood(found, key.at) ? standingOf(found.record, key.at) : atHead(key);
+      const { record } = await findToWrite(sources, key, threadMs() - PROOF_MS);
+      const standing = standingOf(record, key.at);
+      return standing.status === 'good' ? standing : atHead(sources, key);
     },
+    atHead: (key) => atHead(sources, key),
     close: fresh.close,
   };
 };

@@ -406,6 +406,24 @@ describe('while the log does not answer', () => {
     expect((await one.reading(one.key)).status).toBe('revoked');
   });
 
+  it('nothing is refused that the read model lacked when the log last answered', async () => {
+    const one = await away();
+    const neighbour = await one.customer();
+    await one.project();
+    expect((await one.reading(neighbour)).status).toBe('good');
+    const second = newKey();
+    await one.write(one.elsewhere, one.key.tenantId, addKey(one.key.applicationId, second));
+    // The log has said since how far it is, and the read model is not there.
+    await one.check.atHead(checked(neighbour));
+    one.be('failing');
+    await proofIsOver({ ...one, key: neighbour });
+    expect(await refusedWith(one.reading({ ...one.key, ...second }))).toBe('log_unavailable');
+    expect((await one.reading(neighbour)).status).toBe('good');
+    await one.project();
+    expect((await one.reading({ ...one.key, ...second })).status).toBe('good');
+    expect((await one.reading(other(one.key))).status).toBe('unknown');
+  });
+
   it('and is back, nothing is missing', async () => {
     const one = await away(0);
     one.be('failing');
