@@ -8,7 +8,7 @@ import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HeaderNames } from './answer/header-names';
 import type { RouteParts } from './routes/route';
 
-/** As it is told in a body. */
+/** As it stands in a body. */
 export interface StartProgress {
   readonly events_done: number;
   readonly events_total: number;
@@ -39,7 +39,7 @@ export interface ApiParts extends RouteParts {
   readonly keyUses: KeyUses;
 }
 
-/** What the steps of one request tell each other. */
+/** What the steps of one request know of it. */
 export interface ApiState {
   traceId: string;
   /** When the request began to arrive, on the monotonic clock. */
@@ -53,10 +53,9 @@ export interface ApiState {
   clientAddress: string;
   /** The target of the request has no path; it stands as `/` from here on. */
   pathless?: true;
-  /** The tenant that the key names, whether the key is good or not. */
-  tenantId?: string;
-  /** The key that was presented, and who presents it. */
-  key?: PresentedKey & Identity;
+  /** The key that came with the request, valid or not, and who it stands for. */
+  presented?: PresentedKey;
+  identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
   /** Why a key was refused, or what went wrong: for the log only. */

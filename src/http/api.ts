@@ -1,17 +1,16 @@
 import Koa from 'koa';
 import { codeOf } from '../fault';
 import { accessLog } from './answer/access-log';
-import type { ApiParts, ApiState } from './api-context';
-import { arrival, requireTarget } from './request/arrival';
-import { authentication } from './request/authentication';
+import { answerProblem } from './answer/problem-answer';
+import type { ApiContext, ApiParts, ApiState } from './api-context';
+import { arrive, requireTarget } from './request/arrival';
+import { authenticate, finalError } from './request/authentication';
 import { clientAddress } from './request/client-address';
-import { errorFrame } from './answer/error-frame';
-import { limiting } from './request/limiting';
+import { countRequest } from './request/limiting';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { openApiPage } from './openapi/page';
-import { problemPages } from './answer/problem-pages';
+import { openPages } from './routes/open-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -33,22 +32,36 @@ const GONE = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Every request goes through these steps from top to bottom. */
 export const api = (parts: ApiParts): Koa<ApiState> => {
+  const logAnswer = accessLog(parts);
+  const findClient = clientAddress(parts);
+  const showOpenPage = openPages({ ...parts, routes });
+  const noteUse = ({ state: { identity, at } }: ApiContext): void => {
+    if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
+  };
+
   const app = new Koa<ApiState>();
-  app.use(arrival(parts));
-  app.use(accessLog(parts));
-  app.use(errorFrame(parts));
-  app.use(clientAddress(parts));
-  app.use(limiting(parts));
-  app.use(requireTarget);
-  app.use(problemPages);
-  app.use(openApiPage({ ...parts, routes }));
-  app.use(async (_, next) => {
-    parts.mustBeWhole();
-    await next();
+
+  app.use(async (ctx, next) => {
+    arrive(ctx, parts);
+    logAnswer(ctx);
+    try {
+      findClient(ctx);
+      await countRequest(ctx, parts);
+      requireTarget(ctx);
+      if (showOpenPage(ctx)) return;
+      parts.mustBeWhole();
+      await authenticate(ctx, parts);
+      await next();
+      noteUse(ctx);
+    } catch (thrown) {
+      const error = await finalError(ctx, thrown, parts);
+      if (codeOf(error) !== 'key_refused') noteUse(ctx);
+      answerProblem(ctx, error, parts);
+    }
   });
-  app.use(authentication(parts));
   app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler
   app.use(unrouted);
+
   app.on('error', (error) => {
     const level = GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
     parts.logger[level]({ err: error }, 'an answer could not be sent');

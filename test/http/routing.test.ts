@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ApiParts, ApiState } from '../../src/http/api-context';
 import { headerNames } from '../../src/http/answer/header-names';
-import { errorFrame } from '../../src/http/answer/error-frame';
+import { answerProblem } from '../../src/http/answer/problem-answer';
 import { ok, route } from '../../src/http/routes/route';
 import { routing, unrouted } from '../../src/http/routes/routing';
 import { text } from '../../src/http/routes/schema';
@@ -36,12 +36,12 @@ describe('a route with names in its path', () => {
     const app = new Koa<ApiState>();
     app.use(async (ctx, next) => {
       const application = { id: 'a', type: 'private', permissions: [] } as const;
-      ctx.state.key = { tenantId: 't', digest: 'd', at: '', deadline: 0, keyId: 'k', application };
+      ctx.state.presented = { tenantId: 't', digest: 'd', at: '', deadline: 0 };
+      ctx.state.identity = { tenantId: 't', keyId: 'k', application };
       ctx.state.path = ctx.path;
-      await next();
+      await next().catch((error: unknown) => answerProblem(ctx, error, parts));
       seen.push(ctx.state.route);
     });
-    app.use(errorFrame(parts));
     app.use(routing([getThing, deleteThing], parts));
     app.use(unrouted);
     const handle = app.callback();

@@ -1,13 +1,13 @@
 import { monotonicMs } from '../../clock';
 import { REQUEST, REQUEST_FAILED } from '../../logger';
-import type { ApiContext, ApiParts, Step } from '../api-context';
+import type { ApiContext, ApiParts } from '../api-context';
 
 const UNAVAILABLE = 503;
 
 /** One line per request, after its answer is sent or its connection lost. Never a key, never a body. */
-export const accessLog = ({ logger }: ApiParts): Step => {
+export const accessLog = ({ logger }: ApiParts): ((ctx: ApiContext) => void) => {
   const log = (ctx: ApiContext): void => {
-    const { traceId, arrivedMs, clientAddress, route, key, reason, error } = ctx.state;
+    const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
     const status = ctx.res.statusCode;
     const line = {
       trace_id: traceId,
@@ -16,8 +16,8 @@ export const accessLog = ({ logger }: ApiParts): Step => {
       status,
       ms: monotonicMs() - arrivedMs,
       client_address: clientAddress,
-      application_id: key?.application.id ?? null,
-      key_id: key?.keyId ?? null,
+      application_id: identity?.application.id ?? null,
+      key_id: identity?.keyId ?? null,
       // What is undefined is left out.
       reason,
       aborted: ctx.res.writableFinished ? undefined : true,
@@ -28,9 +28,8 @@ export const accessLog = ({ logger }: ApiParts): Step => {
     else logger.info(line, REQUEST);
   };
 
-  return async (ctx, next) => {
+  return (ctx) => {
     if (ctx.res.closed) log(ctx);
     else ctx.res.on('close', () => log(ctx)); // it comes once
-    await next();
   };
 };

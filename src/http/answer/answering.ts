@@ -11,16 +11,17 @@ import type { Answer, Asked, Route } from '../routes/route';
 const noParameters = queryCheck({});
 
 const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
-  const { key, at, traceId, deadline } = ctx.state;
-  if (key === undefined) throw new Error('A route was reached without a key.');
-  const { tenantId, digest, application } = key;
+  const { presented, identity, at, traceId, deadline } = ctx.state;
+  if (presented === undefined || identity === undefined)
+    throw new Error('A route was reached without a key.');
+  const { tenantId, application } = identity;
   const writes = route.method !== 'get';
   const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
   const precondition = writes ? ifMatch(headerOf(ctx, 'if-match')) : undefined;
   return {
     tenantId,
     application,
-    caller: { kind: 'key', digest, applicationId: application.id, at },
+    caller: { kind: 'key', digest: presented.digest, applicationId: application.id, at },
     permission: route.permission,
     params: ctx['params'] as Asked<unknown>['params'],
     query: (route.query ?? noParameters)(ctx.querystring),
@@ -44,14 +45,14 @@ const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): 
   const left = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
   const shown = await parts
     .reached(position, left)
-    .then(async (reached) => reached && !(await parts.isParked(ctx.state.key?.tenantId ?? '')))
+    .then(async (reached) => reached && !(await parts.isParked(ctx.state.identity?.tenantId ?? '')))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
 const showGap = async (ctx: ApiContext, projection: string, { reader, headers }: ApiParts): Promise<void> => {
-  const parked = await findParked(reader(projection), ctx.state.tenantId ?? '');
+  const parked = await findParked(reader(projection), ctx.state.identity?.tenantId ?? '');
   if (parked !== undefined) ctx.set(headers.completeUntil, parked.recorded_at);
 };
 

@@ -3,7 +3,7 @@ import { isoNow, monotonicMs } from '../../clock';
 import { looksLikeKey } from '../../domain/key-like';
 import { fault } from '../../fault';
 import { securityHeaders } from '../answer/security-headers';
-import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 
 /** An answer is promised within 2 s of the request's arrival; the rest is for the way there and back. */
 const ANSWER_WITHIN_MS = 1_900;
@@ -30,35 +30,31 @@ const pathOf = (ctx: ApiContext): string | undefined => {
 };
 
 /** First of all: when the request came, its trace id, and the headers that every answer has. */
-export const arrival =
-  ({ headers, isOpen }: ApiParts): Step =>
-  async (ctx, next) => {
-    const { state } = ctx;
-    const sent = headerOf(ctx, headers.traceId);
-    state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
-    state.arrivedMs = monotonicMs();
-    arrived(ctx);
-    const path = pathOf(ctx);
-    if (path === undefined) {
-      ctx.req.url = '/';
-      state.pathless = true;
-    }
-    state.path = path ?? '/';
-    ctx.set(securityHeaders);
-    ctx.set(headers.traceId, state.traceId);
-    if (!isOpen()) ctx.set('Connection', 'close');
-    await next();
-  };
+export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => {
+  const { state } = ctx;
+  const sent = headerOf(ctx, headers.traceId);
+  state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
+  state.arrivedMs = monotonicMs();
+  arrived(ctx);
+  const path = pathOf(ctx);
+  if (path === undefined) {
+    ctx.req.url = '/';
+    state.pathless = true;
+  }
+  state.path = path ?? '/';
+  ctx.set(securityHeaders);
+  ctx.set(headers.traceId, state.traceId);
+  if (!isOpen()) ctx.set('Connection', 'close');
+};
 
 /** Node keeps the first of several. */
 const hostCount = ({ req: { rawHeaders } }: ApiContext): number =>
   rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 
 /** Node's own answer to a missing Host header has no body, so the check is ours. Two of them are an attempt to confuse. */
-export const requireTarget: Step = async (ctx, next) => {
+export const requireTarget = (ctx: ApiContext): void => {
   if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   const hosts = hostCount(ctx);
   if (hosts > 1 || (ctx.req.httpVersion === '1.1' && hosts === 0))
     throw fault('malformed_request', 'An HTTP/1.1 request needs one Host header.');
-  await next();
 };

@@ -1,40 +1,38 @@
 import { keyRefused } from '../../domain/authority';
 import { isRefusal } from '../../domain/refusal';
+import { codeOf, fault } from '../../fault';
 import { digestOf, tenantOfKey } from '../../ledger/api-key';
 import type { PresentedKey } from '../../ledger/identify';
-import { codeOf, fault } from '../../fault';
 import { isHttpProblemCode, problems } from '../../problems';
-import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { sentIdempotencyKey } from './idempotency';
 
-const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+const isRead = ({ method }: ApiContext): boolean =>
+  method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
-interface Named {
-  readonly tenantId: string;
-  readonly digest: string;
-}
-
-const presented = (ctx: ApiContext, { headers }: ApiParts, { tenantId, digest }: Named): PresentedKey => {
+const presentedBy = (ctx: ApiContext, { headers }: ApiParts): PresentedKey => {
   const { at, deadline, path } = ctx.state;
-  const key = sentIdempotencyKey(ctx, headers);
-  const request = key === undefined ? undefined : { key, scope: `${ctx.method} ${path}` };
-  return { tenantId, digest, at, deadline, request };
+  const key = headerOf(ctx, headers.apiKey);
+  if (key === undefined) throw keyRefused('missing');
+  const tenantId = tenantOfKey(key);
+  if (tenantId === undefined) throw keyRefused('malformed');
+  const repeated = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
+  const request = repeated === undefined ? undefined : { key: repeated, scope: `${ctx.method} ${path}` };
+  return { tenantId, digest: digestOf(key), at, deadline, request };
 };
 
-const read = async (
-  ctx: ApiContext,
-  parts: ApiParts,
-  named: Named,
-  next: () => Promise<unknown>,
-): Promise<void> => {
+/** 401 comes before everything that could tell a stranger what is here. */
+export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
+  const presented = presentedBy(ctx, parts);
+  ctx.state.presented = presented;
+  if (!isRead(ctx)) {
+    ctx.state.identity = await parts.ledger.identify(presented, 'write');
+    return;
+  }
   if (!parts.isReady())
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
-  const key = presented(ctx, parts, named);
-  const identity = await parts.ledger.identify(key, 'read');
-  ctx.state.key = { ...key, ...identity };
-  parts.keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
+  ctx.state.identity = await parts.ledger.identify(presented, 'read');
   await parts.upToDate();
-  await next();
 };
 
 /** What `execute` refuses rests on the head of the stream already. */
@@ -43,35 +41,18 @@ const isRefusedEarly = (error: unknown): boolean => {
   return !isRefusal(error) && isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
 };
 
-/** A write that is refused before any decision: a key that was revoked elsewhere hears 401 and nothing else. */
-const write = async (
-  ctx: ApiContext,
-  parts: ApiParts,
-  named: Named,
-  next: () => Promise<unknown>,
-): Promise<void> => {
-  const { ledger, keyUses } = parts;
-  const key = presented(ctx, parts, named);
-  const identity = await ledger.identify(key, 'write');
-  ctx.state.key = { ...key, ...identity };
+/**
+ * The error that a request is answered with. A write that is refused before any decision: a key that was revoked
+ * elsewhere hears 401 and nothing else.
+ */
+export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: ApiParts): Promise<unknown> => {
+  const { presented, identity } = ctx.state;
+  if (presented === undefined || identity === undefined || isRead(ctx) || !isRefusedEarly(error))
+    return error;
   try {
-    await next();
-  } catch (error) {
-    if (isRefusedEarly(error)) await ledger.identifyAtHead(key);
-    if (codeOf(error) !== 'key_refused') keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
-    throw error;
+    await ledger.identifyAtHead(presented);
+    return error;
+  } catch (refused) {
+    return refused;
   }
-  keyUses.used(identity.tenantId, identity.keyId, ctx.state.at);
 };
-
-/** 401 comes before everything that could tell a stranger what is here. */
-export const authentication =
-  (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    const key = headerOf(ctx, parts.headers.apiKey);
-    if (key === undefined) throw keyRefused('missing');
-    const tenantId = tenantOfKey(key);
-    if (tenantId === undefined) throw keyRefused('malformed');
-    ctx.state.tenantId = tenantId;
-    await (READING.has(ctx.method) ? read : write)(ctx, parts, { tenantId, digest: digestOf(key) }, next);
-  };

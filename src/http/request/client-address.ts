@@ -1,6 +1,6 @@
 import { parseAddress } from '../../limits/address';
 import { originOf } from '../../limits/trusted-proxies';
-import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 
 /** `Forwarded` is not read: of two headers that tell the same thing one could contradict the other. */
 const FORWARDED_FOR = 'x-forwarded-for';
@@ -12,7 +12,7 @@ const isForwarded = (ctx: ApiContext): boolean =>
   ctx.req.headers[FORWARDED_FOR] !== undefined || ctx.req.headers['forwarded'] !== undefined;
 
 /** Whose request it is, for the limits: the address of the connection, or what trusted proxies say of it. */
-export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
+export const clientAddress = ({ trustedProxies, logger }: ApiParts): ((ctx: ApiContext) => void) => {
   let warned = false;
 
   const warn = (peer: string): void => {
@@ -24,7 +24,7 @@ export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
     );
   };
 
-  return async (ctx, next) => {
+  return (ctx) => {
     const peer = parseAddress(ctx.req.socket.remoteAddress ?? '');
     if (peer === undefined) ctx.state.clientAddress = GONE;
     else {
@@ -32,6 +32,5 @@ export const clientAddress = ({ trustedProxies, logger }: ApiParts): Step => {
       if (!trusted && isForwarded(ctx)) warn(peer.text);
       ctx.state.clientAddress = address.counted;
     }
-    await next();
   };
 };

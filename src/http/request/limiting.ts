@@ -1,6 +1,6 @@
 import { fault, type Fault } from '../../fault';
 import type { Refused } from '../../limits/rate-limits';
-import type { ApiContext, ApiParts, Step } from '../api-context';
+import type { ApiContext, ApiParts } from '../api-context';
 
 const limited = ({ policy, retryAfter }: Refused): Fault =>
   fault(
@@ -22,14 +22,11 @@ const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): v
   );
 
 /** Counts every request that is one. Every answer says what was counted, also those that are refused further in. */
-export const limiting =
-  (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    const { path, clientAddress } = ctx.state;
-    const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);
-    if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
-    if (stateField !== undefined) ctx.set('RateLimit', stateField);
-    if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
-    if (refused !== undefined) throw limited(refused);
-    await next();
-  };
+export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
+  const { path, clientAddress } = ctx.state;
+  const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);
+  if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
+  if (stateField !== undefined) ctx.set('RateLimit', stateField);
+  if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
+  if (refused !== undefined) throw limited(refused);
+};

@@ -145,7 +145,9 @@ export const queryCheck = <P extends Parameters>(parameters: P): QueryCheck<Give
     all.map(([name, { schema, textSchema = schema }]) => [name, textSchema]),
   );
   const validate = ajv.compile({ type: 'object', properties });
+  const nothing = Object.fromEntries(all.map(([name, { fallback }]) => [name, fallback])) as Given<P>;
   const check = (querystring: string): Given<P> => {
+    if (querystring === '') return nothing;
     const query = parametersIn(querystring);
     const given = all.filter(
       ([name, { mayBeEmpty }]) => query.has(name) && !(mayBeEmpty && query.get(name) === ''),

@@ -10,12 +10,13 @@ import type { Route } from './route';
 const permission =
   ({ method, path, permission: needed }: Route, { ledger }: ApiParts): Step =>
   async (ctx, next) => {
-    const { key } = ctx.state;
+    const { presented, identity } = ctx.state;
     ctx.state.route = path;
-    if (key === undefined) throw new Error('A route was reached without a key.');
+    if (presented === undefined || identity === undefined)
+      throw new Error('A route was reached without a key.');
     if (needed !== undefined) {
-      const isEnough = method === 'get' || holds(key.application, needed);
-      const { application } = isEnough ? key : await ledger.identifyAtHead(key);
+      const isEnough = method === 'get' || holds(identity.application, needed);
+      const { application } = isEnough ? identity : await ledger.identifyAtHead(presented);
       mustHold(application, needed);
     }
     await next();

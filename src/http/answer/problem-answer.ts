@@ -1,9 +1,10 @@
+import type { AccessFault } from '../../domain/access';
+import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
 import { codeOf, messageOf } from '../../fault';
 import { isHttpProblemCode, problems, type HttpProblemCode } from '../../problems';
-import type { ApiContext, ApiParts, Step } from '../api-context';
+import type { ApiContext, ApiParts } from '../api-context';
 import { etagOf } from '../request/conditions';
-import { noteRefusedAccess } from '../request/refused-access';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
@@ -42,7 +43,31 @@ const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts):
   return tellsCaller(code) ? messageOf(error) : undefined;
 };
 
-const answer = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
+/** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
+const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
+  const { presented, identity, at, clientAddress: address } = ctx.state;
+  if (presented === undefined) return;
+  const more = (error as { more?: Readonly<Record<string, unknown>> }).more ?? {};
+  const common = { tenantId: presented.tenantId, address, at };
+  if (codeOf(error) === 'permission_missing' && identity !== undefined) {
+    const { keyId, application } = identity;
+    const permission = String(more['required_permission']);
+    access.refused({
+      ...common,
+      keyId,
+      applicationId: application.id,
+      fault: 'permission_missing',
+      permission,
+    });
+  } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
+    const of = more['of'] as KnownKey;
+    access.refused({ ...common, ...of, fault: more['reason'] as AccessFault });
+  }
+};
+
+/** Whatever was thrown becomes a problem body here. */
+export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
+  noteRefusedAccess(ctx, error, parts);
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
   note(ctx, code, error);
@@ -66,15 +91,3 @@ const answer = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
   ctx.body = masked(JSON.stringify(body));
   ctx.type = PROBLEM_TYPE;
 };
-
-/** Whatever is thrown further in becomes a problem body here. */
-export const errorFrame =
-  (parts: ApiParts): Step =>
-  async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      noteRefusedAccess(ctx, error, parts);
-      answer(ctx, error, parts);
-    }
-  };
