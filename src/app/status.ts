@@ -95,7 +95,7 @@ const textOrNull = (value: unknown): string | null => (typeof value === 'string'
 /** Asks about one tenant after the other whether its stream can be read: a refusal is then among `unreadable`. */
 export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
 
-export const lookAtAll: LookAt = async (ledger, tenants) => {
+const lookAtAll: LookAt = async (ledger, tenants) => {
   const known = new Set(ledger.unreadable().map(({ more }) => more['tenantId']));
   for (const tenantId of tenants)
     if (!known.has(tenantId))

@@ -1,5 +1,5 @@
 /** What other services did and report: Token, Card, Bank, Reactor and Proxy, each created, read, used, updated, deleted. */
-export const factEntities = ['Token', 'Card', 'Bank', 'Reactor', 'Proxy'] as const;
+const factEntities = ['Token', 'Card', 'Bank', 'Reactor', 'Proxy'] as const;
 export const factOperations = ['Created', 'Read', 'Used', 'Updated', 'Deleted'] as const;
 
 export type FactEntity = (typeof factEntities)[number];

@@ -48,9 +48,6 @@ export const permissions: readonly Permission[] = [
   row('report:read', 'Read reports', 'management'),
 ];
 
-export const isApplicationType = (text: string): text is ApplicationType =>
-  (applicationTypes as readonly string[]).includes(text);
-
 export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
   permissions.filter((permission) => permission.applicationTypes.includes(type));
 

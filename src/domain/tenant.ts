@@ -46,7 +46,7 @@ export type Decide = (now: Tenant) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
 
-export const defaultSettings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
+const defaultSettings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
 
 /** The first line of nearly every decision: the tenant must be there. */
 export const mustBeActive = (now: Tenant): ActiveTenant => {

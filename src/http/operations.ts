@@ -2,7 +2,6 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { beforeDeadline, isoNow, monotonicMs } from '../clock';
 import { messageOf, type Fault } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
-import type { LedgerStatus } from '../app/status';
 import { securityHeaders } from './answer/security-headers';
 
 /** The operations listener: for whoever runs the service, on a port of its own. */
@@ -10,7 +9,8 @@ export interface OperationsParts {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
   /** What a start waits for before there is any status. */
   readonly waitingFor: () => string | undefined;
-  readonly status: () => Promise<LedgerStatus>;
+  /** How far everything is, as it is shown. */
+  readonly status: () => Promise<object>;
   /** Why nothing is read or written any more, if so. */
   readonly setBack: () => Fault | undefined;
   /** Of this process alone. */
@@ -38,11 +38,11 @@ const late = (): Error => new Error(`The event log has not answered within ${ANS
 
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
-  let asking: Promise<LedgerStatus> | undefined;
-  let known: { readonly at: string; readonly status: LedgerStatus } | undefined;
+  let asking: Promise<object> | undefined;
+  let known: { readonly at: string; readonly status: object } | undefined;
 
   /** However many ask a store that does not answer, it is asked once. */
-  const ask = async (): Promise<LedgerStatus> => {
+  const ask = async (): Promise<object> => {
     asking ??= status().finally(() => (asking = undefined));
     const found = await beforeDeadline(asking, monotonicMs() + ANSWER_MS, late);
     known = { at: isoNow(), status: found };

@@ -21,7 +21,7 @@ export const FOLD_VERSION = 2;
 export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
 
 /** A stream that cannot be read must not be decided on: it may hold a revocation. */
-export const unreadable = (tenantId: string, event: LoggedEvent, reason: string) =>
+const unreadable = (tenantId: string, event: LoggedEvent, reason: string) =>
   fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
     tenantId,
     eventId: event.id,

@@ -23,7 +23,7 @@ export interface RememberedReply extends Reply {
 export const replyKey = (applicationId: string, { scope, key }: Pick<Idempotency, 'scope' | 'key'>): string =>
   `${applicationId} ${scope} ${key}`;
 
-export const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean =>
+const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean =>
   number > newest - MOST_REPLIES;
 
 /**
@@ -39,7 +39,7 @@ export interface ReplyMark {
   readonly lastKey: string;
 }
 
-export const NO_MARK: ReplyMark = { revision: -1, eventId: '', number: 0, lastKey: '' };
+const NO_MARK: ReplyMark = { revision: -1, eventId: '', number: 0, lastKey: '' };
 
 /** A mark that is kept. All that is kept of a stream from one beginning shares an epoch. */
 export interface KeptMark extends ReplyMark {

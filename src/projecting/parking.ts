@@ -214,7 +214,7 @@ export interface ParkedReport {
   readonly isCut: boolean;
 }
 
-export const MOST_REPORTED = 1_000;
+const MOST_REPORTED = 1_000;
 
 const reportOn = async ({ projector, generation }: LiveGeneration): Promise<ParkedReport> => {
   const parked = await firstParked(generation, MOST_REPORTED);

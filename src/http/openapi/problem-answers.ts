@@ -58,7 +58,7 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
 };
 
 /** The headers that an error of this status always has. */
-export const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
+const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
   405: ['Allow'],
   409: ['Retry-After'],

@@ -26,7 +26,7 @@ export interface SqliteOptions {
 }
 
 /** Every generation has these besides its projector's own. */
-export const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
+const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
 
 /** How the writing side is asked: what it cannot do becomes a fault that callers know. */
 const sender = (folder: string, writer: Thread) => {

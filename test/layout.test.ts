@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+const ROOT = join(__dirname, '..', '..');
+
+const PROGRAM = ['src', 'projections'];
+
+const filesIn = (folder: string): readonly string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => `${folder}/${file}`);
+
+const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+const VALUE = /^export (?:const|function\*?|async function\*?|class) (\w+)/gm;
+const TYPE = /^export (?:interface|type) (\w+)/gm;
+/** Static imports and re-exports, and the dynamic ones: `(await import('./x.js')).y`, `require('./x') as typeof import('./x')`. */
+const IMPORT = /(?:^import|^export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm;
+const DYNAMIC = /\(await import\('(\.[^']*)\.js'\)\)\.(\w+)/g;
+const REQUIRED = /const \{ (\w+) \} =\s+require\('(\.[^']*)'\)/g;
+
+/** `a`, `type a`, `a as b` */
+const namesIn = (list: string): readonly string[] =>
+  list
+    .split(',')
+    .map((item) =>
+      item
+        .trim()
+        .replace(/^type /, '')
+        .replace(/ as \w+$/, ''),
+    )
+    .filter((name) => name !== '');
+
+/** `file name` of everything that a file imports from files of ours. */
+const importsOf = (file: string): readonly string[] => {
+  const text = textOf(file);
+  const at = (from: string, name: string): string => `${normalize(join(dirname(file), from))}.ts ${name}`;
+  return [
+    ...[...text.matchAll(IMPORT)].flatMap(([, names = '', from = '']) =>
+      namesIn(names).map((name) => at(from, name)),
+    ),
+    ...[...text.matchAll(DYNAMIC)].map(([, from = '', name = '']) => at(from, name)),
+    ...[...text.matchAll(REQUIRED)].map(([, name = '', from = '']) => at(from, name)),
+  ];
+};
+
+const exportedBy = (pattern: RegExp): readonly { readonly file: string; readonly name: string }[] =>
+  PROGRAM.flatMap(filesIn).flatMap((file) =>
+    Array.from(textOf(file).matchAll(pattern), ([, name = '']) => ({ file, name })),
+  );
+
+const importedBy = (folders: readonly string[]): ReadonlySet<string> =>
+  new Set(folders.flatMap(filesIn).flatMap(importsOf));
+
+const values = exportedBy(VALUE).map(({ file, name }) => `${file} ${name}`);
+const types = exportedBy(TYPE);
+
+/** The entry, and what only tests import: a bound or a step that they look at from inside. */
+const ALLOWED: ReadonlySet<string> = new Set<string>([
+  'src/logger.ts withoutDetails',
+  'src/app/replay-workers.ts spread',
+  'src/cli/main.ts main',
+  'src/domain/upcast.ts missingLifts',
+  'src/event-log/verify-log.ts idFilter',
+  'src/http/api.ts routes',
+  'src/ingest/lines.ts LONGEST_LINE',
+  'src/projecting/active-generations.ts STILL_READ_MS',
+  'src/projecting/consumer.ts BATCH_EVENTS',
+  'src/projecting/parking.ts retryParked',
+  'src/projecting/rebuild.ts rebuild',
+]);
+
+describe('an export of the program', () => {
+  it('is found at all', () => {
+    expect(values.length).toBeGreaterThan(300);
+    expect(types.length).toBeGreaterThan(100);
+    expect(importedBy(PROGRAM).size).toBeGreaterThan(300);
+  });
+
+  it('is imported by another file of the program', () => {
+    const used = importedBy(PROGRAM);
+    expect(values.filter((one) => !used.has(one) && !ALLOWED.has(one))).toEqual([]);
+  });
+
+  it('is imported by another file, or part of another export, if it is a type', () => {
+    const used = importedBy([...PROGRAM, 'test', 'bench']);
+    const isMentioned = (file: string, name: string): boolean =>
+      [...textOf(file).matchAll(new RegExp(`\\b${name}\\b`, 'g'))].length > 1;
+    const dead = types.filter(({ file, name }) => !used.has(`${file} ${name}`) && !isMentioned(file, name));
+    expect(dead).toEqual([]);
+  });
+
+  it('stays in the list of exceptions only as long as tests import it', () => {
+    const used = importedBy(PROGRAM);
+    const usedByTests = importedBy(['test', 'bench']);
+    expect([...ALLOWED].filter((one) => used.has(one) || !usedByTests.has(one))).toEqual([]);
+  });
+});
