@@ -23,8 +23,8 @@ export const beforeDeadline = <T>(promise: Promise<T>, deadline: number, late: (
   return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
 };
 
-/** Lets everything else that waits in this thread go first. */
-export const letOthersGo = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Yields to the event loop: everything else that waits in this thread goes first. */
+export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -1,13 +1,13 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { monotonicMs } from './clock';
 
-/** Writes lines without ever waiting for whoever reads them. */
+/** Writes lines without ever blocking on whoever reads them. */
 export interface LineWriter {
   /** One or more whole lines. They are written now, or later in order, or counted as lost. */
   write(lines: string): void;
 }
 
-/** So much is kept while nobody reads. */
+/** The most that is kept while nobody reads. */
 const MOST_BYTES = 1_048_576;
 const RETRY_MS = 20;
 /** How long the end of the process waits for a reader that takes nothing. */
@@ -15,11 +15,11 @@ const LAST_WAIT_MS = 500;
 const LAST_STEP_MS = 5;
 
 /**
- * A descriptor of our own for the same pipe, so that not waiting is set for us alone, and nobody else can unset it. A
- * file never makes its writer wait; a socket cannot be opened again, but Node has set it not to wait when `process.stderr`
- * was looked at.
+ * A descriptor of our own for the same pipe, so that only ours is non-blocking, and nobody else can change that. A file
+ * never blocks its writer; a socket cannot be opened again, but Node makes it non-blocking when `process.stderr` is first
+ * used.
  */
-const withoutWaiting = (fd: number): number => {
+const nonBlocking = (fd: number): number => {
   if (!fstatSync(fd).isFIFO()) return fd;
   try {
     return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK);
@@ -36,73 +36,78 @@ const countLines = (lines: Buffer): number => {
 
 const sleep = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
+/** Writes what it can, and gives the rest. A full pipe and a reader that has gone are the same: it may come back. */
+const tryToWrite = (fd: number, lines: Buffer): Buffer => {
+  let rest = lines;
+  try {
+    while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest));
+  } catch {
+    // Tried again later.
+  }
+  return rest;
+};
+
+/** What could not be written yet, in order. */
+const backlogFor = (fd: number) => {
+  const waiting: Buffer[] = [];
+  let bytes = 0;
+  return {
+    bytes: (): number => bytes,
+    add: (lines: Buffer): void => {
+      if (lines.length === 0) return;
+      waiting.push(lines);
+      bytes += lines.length;
+    },
+    /** As much as the reader takes. */
+    write: (): void => {
+      for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+        const rest = tryToWrite(fd, first);
+        bytes -= first.length - rest.length;
+        if (rest.length > 0) {
+          waiting[0] = rest;
+          return;
+        }
+        waiting.shift();
+      }
+    },
+  };
+};
+
 /**
  * `lostLine` makes the line that stands in the place of those that were lost. What could not be written when the process
  * ends is tried for a moment more.
  */
 export const lineWriter = (fd: number, lostLine: (count: number) => string): LineWriter => {
-  const target = withoutWaiting(fd);
-  const backlog: Buffer[] = [];
-  let backlogBytes = 0;
+  const target = nonBlocking(fd);
+  const backlog = backlogFor(target);
   let lost = 0;
   let retry: NodeJS.Timeout | undefined;
 
-  const keep = (lines: Buffer): void => {
-    backlog.push(lines);
-    backlogBytes += lines.length;
-  };
+  const isBehind = (): boolean => backlog.bytes() > 0 || lost > 0;
 
-  /** Writes what it can, and gives the rest. A full pipe and a reader that has gone are the same: it may come back. */
-  const tryToWrite = (lines: Buffer): Buffer => {
-    let rest = lines;
-    try {
-      while (rest.length > 0) rest = rest.subarray(writeSync(target, rest));
-    } catch {
-      // Tried again later.
-    }
-    return rest;
-  };
-
-  const writeBacklog = (): void => {
-    for (let first = backlog[0]; first !== undefined; first = backlog[0]) {
-      const rest = tryToWrite(first);
-      backlogBytes -= first.length - rest.length;
-      if (rest.length > 0) {
-        backlog[0] = rest;
-        return;
-      }
-      backlog.shift();
-    }
-  };
-
-  /** With room for more than the next line: a slow reader is not told of every single loss. */
-  const reportLost = (): void => {
-    if (lost === 0 || backlogBytes > MOST_BYTES / 2) return;
-    keep(Buffer.from(lostLine(lost)));
+  /** Lost lines are reported only with room for more than that: a slow reader is not told of every single one. */
+  const tryBacklog = (): void => {
+    backlog.write();
+    if (lost === 0 || backlog.bytes() > MOST_BYTES / 2) return;
+    backlog.add(Buffer.from(lostLine(lost)));
     lost = 0;
-    writeBacklog();
-  };
-
-  const isBehind = (): boolean => backlog.length > 0 || lost > 0;
-
-  const tryAgain = (): void => {
-    retry = undefined;
-    writeBacklog();
-    reportLost();
-    if (isBehind()) tryLater();
+    backlog.write();
   };
 
   const tryLater = (): void => {
-    retry ??= setTimeout(tryAgain, RETRY_MS).unref();
+    retry ??= setTimeout(() => {
+      retry = undefined;
+      tryBacklog();
+      if (isBehind()) tryLater();
+    }, RETRY_MS).unref();
   };
 
   process.on('exit', () => {
     let since = monotonicMs();
     while (isBehind() && monotonicMs() - since < LAST_WAIT_MS) {
-      const before = backlogBytes;
-      writeBacklog();
-      reportLost();
-      if (backlogBytes !== before) since = monotonicMs();
+      const before = backlog.bytes();
+      tryBacklog();
+      if (backlog.bytes() !== before) since = monotonicMs();
       else sleep(LAST_STEP_MS);
     }
   });
@@ -110,12 +115,8 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
   return {
     write: (lines) => {
       const bytes = Buffer.from(lines);
-      if (lost > 0 || backlogBytes + bytes.length > MOST_BYTES) lost += countLines(bytes);
-      else if (backlog.length > 0) keep(bytes);
-      else {
-        const rest = tryToWrite(bytes);
-        if (rest.length > 0) keep(rest);
-      }
+      if (lost > 0 || backlog.bytes() + bytes.length > MOST_BYTES) lost += countLines(bytes);
+      else backlog.add(backlog.bytes() > 0 ? bytes : tryToWrite(target, bytes));
       if (isBehind()) tryLater();
     },
   };

@@ -1,7 +1,7 @@
 import Ajv, { type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
-import { letOthersGo } from '../clock';
+import { yieldToEventLoop } from '../clock';
 import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,
@@ -100,7 +100,7 @@ export const compileTenantSchemas = async (): Promise<void> => {
     .flatMap((type) => eventSchemas[type]);
   for (const schema of [metadataSchema, ...schemas]) {
     faultBy(schema, {});
-    await letOthersGo();
+    await yieldToEventLoop();
   }
 };
 

@@ -1,4 +1,4 @@
-import { beforeDeadline, letOthersGo, threadMs } from '../clock';
+import { beforeDeadline, yieldToEventLoop, threadMs } from '../clock';
 import { logFault, type EventLog, type LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, messageOf, type Fault } from '../fault';
@@ -43,7 +43,7 @@ const pacer = () => {
   return async (): Promise<void> => {
     count += 1;
     if (count % LOOK_EVERY !== 0 || threadMs() - began < HOLD_MS) return;
-    await letOthersGo();
+    await yieldToEventLoop();
     began = threadMs();
   };
 };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { letOthersGo } from '../clock';
+import { yieldToEventLoop } from '../clock';
 import { openForReading, type Database } from '../sqlite/database';
 import { startThread } from '../sqlite/thread';
 import { FOLD_VERSION, type Fold } from './fold';
@@ -121,7 +121,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
     for (let part = 0; part < head.parts; part += 1) {
       const row = reading(({ part: find }) => find.get(stream, head.save, part)) as PartRow | undefined;
       if (row === undefined || !assembly.add(row.content)) return undefined;
-      await letOthersGo();
+      await yieldToEventLoop();
     }
     return assembly.fold();
   };
@@ -162,7 +162,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
     close: async () => {
       while (saving.size > 0) {
         await Promise.allSettled(saving);
-        await letOthersGo();
+        await yieldToEventLoop();
       }
       await thread.close();
       db?.close();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Document, Projector } from '../../projections/projector';
-import { letOthersGo, monotonicMs, pause } from '../clock';
+import { yieldToEventLoop, monotonicMs, pause } from '../clock';
 import type { Position } from '../event-log/event-log';
 import { fault } from '../fault';
 import { differences } from '../read-models/differences';
@@ -109,7 +109,7 @@ export const compare = async (
       }
       documents += step.documents;
       onProgress?.(documents);
-      await letOthersGo();
+      await yieldToEventLoop();
     }
   return { documents, differences: found };
 };

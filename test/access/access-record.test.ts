@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { accessRecord, type AccessRecordParts, type Refused } from '../../src/access/access-record';
 import type { AccessEvent } from '../../src/domain/access';
-import { letOthersGo } from '../../src/clock';
+import { yieldToEventLoop } from '../../src/clock';
 import { encode } from '../../src/event-log/codec';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
@@ -75,7 +75,7 @@ describe('the record of refused access', () => {
     const one = refused();
     record.refused(one);
     record.refused(one);
-    await letOthersGo();
+    await yieldToEventLoop();
     expect(facts()).toEqual([]);
     await until(() => facts().length === 1);
     record.refused(one);

@@ -5,7 +5,7 @@ import type {
   StreamingRead,
 } from '@eventstore/db-client';
 import type { Readable } from 'node:stream';
-import { letOthersGo } from '../../clock';
+import { yieldToEventLoop } from '../../clock';
 import { signal } from '../../signal';
 import type { LoggedEvent } from '../event-log';
 import { noAnswer } from './answers';
@@ -96,7 +96,7 @@ export const sourceOf = (given: Reading): Source => {
         await changed.wait({ withinMs: silentMs });
         if (signs === before) return 'silent';
         // What arrives together becomes one batch.
-        await letOthersGo();
+        await yieldToEventLoop();
       }
     },
     stop: (error) => {

@@ -1,4 +1,4 @@
-import { letOthersGo } from '../../clock';
+import { yieldToEventLoop } from '../../clock';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import type { Tail } from './tail';
@@ -120,7 +120,7 @@ const pages = async function* (
     const seen = follow ? news.seen() : 0;
     const { batch, full } = read(next);
     if (batch.length > 0) yield batch;
-    if (full) await letOthersGo();
+    if (full) await yieldToEventLoop();
     else if (follow) await news.newsSince(seen, signal);
     else return;
   }

@@ -1,4 +1,4 @@
-import { letOthersGo } from '../../../src/clock';
+import { yieldToEventLoop } from '../../../src/clock';
 import { eventsOf, someEvents } from '../../support/events';
 import { following, grow, type GivenLog } from './given-log';
 
@@ -39,7 +39,7 @@ export const continuityContract = (given: GivenLog): void => {
           const last = tail.seen.at(-1);
           const read = last === undefined ? undefined : { eventId: last.id, position: last.position };
           for (const known of [read, await given.log.head()]) found.add(await given.log.continuity(known));
-          await letOthersGo();
+          await yieldToEventLoop();
         }
       })();
       await Promise.all(writing);
