@@ -43,27 +43,33 @@ const emptyTail = (after: number, at: number): Tail => ({
   size: 0,
 });
 
+/** The tails that are kept, the least recently read first. */
+interface KeptTails {
+  readonly tails: Map<string, Tail>;
+  cost: number;
+}
+
+const drop = (kept: KeptTails, tenantId: string): void => {
+  const dropped = kept.tails.get(tenantId);
+  if (dropped !== undefined) kept.cost -= costOf(dropped);
+  kept.tails.delete(tenantId);
+};
+
+const keep = (kept: KeptTails, tenantId: string, tail: Tail): Tail => {
+  drop(kept, tenantId);
+  kept.tails.set(tenantId, tail);
+  kept.cost += costOf(tail);
+  for (const oldest of kept.tails.keys()) {
+    if (kept.cost <= MOST_EVENTS || oldest === tenantId) break;
+    drop(kept, oldest);
+  }
+  return tail;
+};
+
 export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams): StreamTails => {
-  const tails = new Map<string, Tail>();
+  const kept: KeptTails = { tails: new Map(), cost: 0 };
+  const { tails } = kept;
   const reading = new Map<string, SharedRuns<Tail>>();
-  let cost = 0;
-
-  const drop = (tenantId: string): void => {
-    const dropped = tails.get(tenantId);
-    if (dropped !== undefined) cost -= costOf(dropped);
-    tails.delete(tenantId);
-  };
-
-  const keep = (tenantId: string, tail: Tail): Tail => {
-    drop(tenantId);
-    tails.set(tenantId, tail);
-    cost += costOf(tail);
-    for (const oldest of tails.keys()) {
-      if (cost <= MOST_EVENTS || oldest === tenantId) break;
-      drop(oldest);
-    }
-    return tail;
-  };
 
   /** Goes on from what was read before; only what came since is read. */
   const readOn = async (tenantId: string, after: number, at: number): Promise<Tail> => {
@@ -74,8 +80,8 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
     for await (const batch of log.readStream(streams.tenant(tenantId), tail.upTo))
       for (const logged of batch)
         events.push(tenantEventOf(logged, tail.upTo + events.length, tenantId, streams));
-    if (events.length === 0) return keep(tenantId, tail);
-    return keep(tenantId, {
+    if (events.length === 0) return keep(kept, tenantId, tail);
+    return keep(kept, tenantId, {
       ...tail,
       upTo: tail.upTo + events.length,
       size: tail.size + events.length,
@@ -86,7 +92,7 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
   return {
     known: (tenantId) => tails.get(tenantId),
     forget: (tail, tenantId) => {
-      if (tails.get(tenantId) === tail) drop(tenantId);
+      if (tails.get(tenantId) === tail) drop(kept, tenantId);
     },
     read: async (tenantId, after, since) => {
       const known = tails.get(tenantId);

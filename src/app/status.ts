@@ -98,8 +98,7 @@ export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Pr
 const lookAtAll: LookAt = async (ledger, tenants) => {
   const known = new Set(ledger.unreadable().map(({ more }) => more['tenantId']));
   for (const tenantId of tenants)
-    if (!known.has(tenantId))
-      await ledger.ask(tenantId, () => undefined, monotonicMs() + LOOK_MS).catch(() => undefined);
+    if (!known.has(tenantId)) await ledger.stateOf(tenantId, monotonicMs() + LOOK_MS).catch(() => undefined);
 };
 
 /** The same, but nobody waits for long: what takes longer goes on, and shows the next time. */

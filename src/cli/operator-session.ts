@@ -55,7 +55,7 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
     );
     return tenant;
   },
-  stateOf: (tenantId) => app.ledger.askAtHead(tenantId, (tenant) => tenant, monotonicMs() + WRITE_MS),
+  stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
   upToDate: async () => {
     const head = await app.log.head();
     if (head !== undefined) await show(app, head.position);

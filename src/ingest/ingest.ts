@@ -53,7 +53,7 @@ interface Taken {
 
 /** What keeps a tenant from taking facts, or undefined. It may be deleted while a long file is read. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const status = await ledger.askAtHead(tenantId, (tenant) => tenant.status, monotonicMs() + ASK_MS);
+  const { status } = await ledger.stateOf(tenantId, monotonicMs() + ASK_MS);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };

@@ -21,7 +21,7 @@ export const FOLD_VERSION = 2;
 export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
 
 /** A stream that cannot be read must not be decided on: it may hold a revocation. */
-const unreadable = (tenantId: string, event: LoggedEvent, reason: string) =>
+const unreadable = (tenantId: string, event: Pick<LoggedEvent, 'id' | 'position'>, reason: string) =>
   fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
     tenantId,
     eventId: event.id,
@@ -54,7 +54,8 @@ export const tenantEventOf = (
 /** A fold that goes on, event by event. */
 export interface FoldingStream {
   revision(): number;
-  take(logged: LoggedEvent, event: Recorded<TenantEvent>): void;
+  /** The next one. One that cannot follow is `tenant_unreadable`. */
+  take(event: Recorded<TenantEvent>): void;
   fold(): Fold;
 }
 
@@ -63,13 +64,13 @@ export const foldingStream = (start: Fold, tenantId: string): FoldingStream => {
   let { revision, eventId } = start;
   return {
     revision: () => revision,
-    take: (logged, event) => {
+    take: (event) => {
       try {
         folding.take(event);
       } catch (error) {
-        throw unreadable(tenantId, logged, messageOf(error));
+        throw unreadable(tenantId, event, messageOf(error));
       }
-      ({ revision, id: eventId } = logged);
+      ({ revision, id: eventId } = event);
     },
     fold: () => ({ revision, eventId, tenant: folding.tenant() }),
   };

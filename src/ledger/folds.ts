@@ -1,5 +1,6 @@
-import { beforeDeadline, yieldToEventLoop, threadMs } from '../clock';
-import { logFault, type EventLog, type LoggedEvent } from '../event-log/event-log';
+import { beforeDeadline, threadMs, yieldToEventLoop } from '../clock';
+import type { Recorded, TenantEvent } from '../domain/events';
+import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, messageOf, type Fault } from '../fault';
 import { bytesOf, emptyFold, foldingStream, historyLost, tenantEventOf, type Fold } from './fold';
@@ -22,7 +23,7 @@ export interface Folds {
   /** Read up to the head of the stream. A long read that misses its deadline goes on for those who come later. */
   atHead(tenantId: string, deadline: number): Promise<KnownTenant>;
   /** Takes in what this process has just appended to the given fold. Gives the fold right after that, whatever came since. */
-  advance(tenantId: string, known: KnownTenant, appended: readonly LoggedEvent[]): Fold;
+  advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[]): Fold;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
   unreadable(): readonly Fault[];
 }
@@ -76,7 +77,7 @@ const readOnFrom = async (
       seen += here.length;
       const event = tenantEventOf(logged, revision, tenantId, streams);
       ({ revision } = logged);
-      if (revision > folding.revision()) folding.take(logged, event);
+      if (revision > folding.revision()) folding.take(event);
       replies.take(event);
       await othersGo();
     }
@@ -234,9 +235,8 @@ export const cachedFolds = (
     atHead: (tenantId, deadline) => beforeDeadline(catchUp(tenantId), deadline, slow),
     advance: (tenantId, { fold, replies }, appended) => {
       const folding = foldingStream(fold, tenantId);
-      for (const logged of appended) {
-        const event = tenantEventOf(logged, folding.revision(), tenantId, streams);
-        folding.take(logged, event);
+      for (const event of appended) {
+        folding.take(event);
         replies.take(event);
       }
       const advanced = folding.fold();

@@ -1,17 +1,11 @@
 import { monotonicMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import type { Actor, Idempotency, TenantEvent } from '../domain/events';
+import type { Actor, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
-import {
-  logFault,
-  type EventLog,
-  type LoggedEvent,
-  type NewEvent,
-  type Position,
-} from '../event-log/event-log';
+import { logFault, type EventLog, type Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, fault, type Fault } from '../fault';
 import { tenantEventOf, type Fold } from './fold';
@@ -47,10 +41,9 @@ export interface Executed {
 export interface Ledger extends Identifying {
   /** Key, expiry and permission are checked here, at the revision that is appended at, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
-  /** Asks a tenant's own stream. A question that refuses is asked again of the stream's head first. */
-  ask<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
-  /** The same, asked of the stream's head only: what others have written since counts. */
-  askAtHead<T>(tenantId: string, question: (tenant: Tenant) => T, deadline: number): Promise<T>;
+  /** A tenant as its own stream has it now, up to the head. */
+  stateOf(tenantId: string, deadline: number): Promise<Tenant>;
+  /** The tenants whose streams could not be read, with the reason, as last seen. */
   unreadable(): readonly Fault[];
 }
 
@@ -105,12 +98,6 @@ const planned = (known: KnownTenant, command: Command): Plan => {
   throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
-const newEvents = (plan: Plan & { kind: 'append' }, command: Command): readonly NewEvent[] => {
-  const { at, traceId, idempotency } = command;
-  const { actor, keyId } = plan;
-  return plan.events.map((event) => encode(event, { actor, at, keyId, traceId, idempotency }));
-};
-
 export interface LedgerParts {
   readonly log: EventLog;
   readonly folds: Folds;
@@ -118,98 +105,104 @@ export interface LedgerParts {
   readonly keys: KeyCheck;
 }
 
-export const ledger = ({ log, folds, streams, keys }: LedgerParts): Ledger => {
+const append = async (
+  { log, folds, streams }: LedgerParts,
+  command: Command,
+  known: KnownTenant,
+  { events, actor, keyId }: Plan & { kind: 'append' },
+): Promise<Executed> => {
+  const { tenantId, deadline, at, traceId, idempotency } = command;
+  const { revision } = known.fold;
+  const left = deadline - ANSWER_MS - monotonicMs();
+  if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
+  const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, idempotency }));
+  const expected = revision < 0 ? 'no_stream' : revision;
+  const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
+  const { position } = await appending.catch(async (error: unknown) => {
+    if (codeOf(error) === 'history_missing') await folds.atHead(tenantId, deadline); // keeps the reason
+    throw error;
+  });
+  const circumstances = { tenantId, position, at, recordedAt: at, actor, keyId, traceId, idempotency };
+  const recorded = events.map(
+    (event, i): Recorded<TenantEvent> =>
+      ({
+        ...event,
+        ...circumstances,
+        id: encoded[i]?.id,
+        revision: revision + 1 + i,
+      }) as Recorded<TenantEvent>,
+  );
+  return { tenant: folds.advance(tenantId, known, recorded).tenant, position };
+};
+
+/** The answer of long ago, made from its own event again. */
+const repeat = async (
+  { log, streams }: LedgerParts,
+  tenantId: string,
+  { tenant }: Fold,
+  { revision }: Reply,
+): Promise<Executed> => {
+  for await (const [logged] of log.readStream(streams.tenant(tenantId), revision - 1)) {
+    if (logged === undefined) break;
+    const event = tenantEventOf(logged, revision - 1, tenantId, streams);
+    return { tenant: tenant.status === 'active' ? evolve(tenant, event) : tenant, position: logged.position };
+  }
+  throw logFault('log_unavailable', `Revision ${revision} of tenant ${tenantId} is not to be had.`);
+};
+
+/** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
+const planAtHead = async (
+  { folds }: LedgerParts,
+  command: Command,
+  isFresh: boolean,
+): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
+  const { tenantId, deadline } = command;
+  const atHead = async () => {
+    const known = await folds.atHead(tenantId, deadline);
+    return { known, plan: planned(known, command) };
+  };
+  if (isFresh) return atHead();
+  const known = await folds.known(tenantId, deadline);
+  try {
+    const plan = planned(known, command);
+    return plan.kind === 'append' ? { plan, known } : await atHead();
+  } catch (error) {
+    if (isRefusal(error)) return atHead();
+    throw error;
+  }
+};
+
+const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
+  const { plan, known } = await planAtHead(parts, command, isFresh);
+  return plan.kind === 'repeat'
+    ? repeat(parts, command.tenantId, known.fold, plan.reply)
+    : append(parts, command, known, plan);
+};
+
+export const ledger = (parts: LedgerParts): Ledger => {
+  const { folds, streams, keys } = parts;
   const inTurn = streamQueue();
-  const inFlight = new Set<string>();
-
-  const append = async (
-    command: Command,
-    known: KnownTenant,
-    events: readonly NewEvent[],
-  ): Promise<Executed> => {
-    const { fold } = known;
-    const stream = streams.tenant(command.tenantId);
-    const left = command.deadline - ANSWER_MS - monotonicMs();
-    if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
-    const expected = fold.revision < 0 ? 'no_stream' : fold.revision;
-    const { position } = await log.append(stream, events, expected, left).catch(async (error: unknown) => {
-      if (codeOf(error) === 'history_missing') await folds.atHead(command.tenantId, command.deadline); // keeps the reason
-      throw error;
-    });
-    const logged = events.map((event, i): LoggedEvent => ({
-      ...event,
-      stream,
-      revision: fold.revision + 1 + i,
-      position,
-      recordedAt: command.at,
-    }));
-    return { tenant: folds.advance(command.tenantId, known, logged).tenant, position };
-  };
-
-  /** The answer of long ago, made from its own event again. */
-  const repeat = async ({ tenantId }: Command, fold: Fold, reply: Reply): Promise<Executed> => {
-    for await (const [logged] of log.readStream(streams.tenant(tenantId), reply.revision - 1)) {
-      if (logged === undefined) break;
-      const event = tenantEventOf(logged, reply.revision - 1, tenantId, streams);
-      const tenant = fold.tenant.status === 'active' ? evolve(fold.tenant, event) : fold.tenant;
-      return { tenant, position: logged.position };
-    }
-    throw logFault('log_unavailable', `Revision ${reply.revision} of tenant ${tenantId} is not to be had.`);
-  };
-
-  /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
-  const planAtHead = async (
-    command: Command,
-    fresh: boolean,
-  ): Promise<{ plan: Plan; known: KnownTenant }> => {
-    const known = await (fresh
-      ? folds.atHead(command.tenantId, command.deadline)
-      : folds.known(command.tenantId, command.deadline));
-    try {
-      const plan = planned(known, command);
-      return fresh || plan.kind === 'append' ? { plan, known } : await planAtHead(command, true);
-    } catch (error) {
-      if (fresh || !isRefusal(error)) throw error;
-      return planAtHead(command, true);
-    }
-  };
-
-  const tryOnce = async (command: Command, fresh: boolean): Promise<Executed> => {
-    const { plan, known } = await planAtHead(command, fresh);
-    if (plan.kind === 'repeat') return repeat(command, known.fold, plan.reply);
-    return append(command, known, newEvents(plan, command));
-  };
+  const inProgress = new Set<string>();
 
   const alone = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
     const { caller, idempotency, tenantId } = command;
     if (idempotency === undefined || caller.kind === 'operator') return work();
     const key = `${tenantId} ${replyKey(caller.applicationId, idempotency)}`;
-    if (inFlight.has(key))
+    if (inProgress.has(key))
       throw fault('idempotency_in_progress', 'A request with this idempotency key is still in progress.');
-    inFlight.add(key);
-    return work().finally(() => inFlight.delete(key));
+    inProgress.add(key);
+    return work().finally(() => inProgress.delete(key));
   };
-
-  const askAtHead: Ledger['askAtHead'] = async (tenantId, question, deadline) =>
-    question((await folds.atHead(tenantId, deadline)).fold.tenant);
 
   return {
     ...identifying(folds, keys),
     execute: (command) =>
       alone(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
-          untilUnchanged((fresh) => tryOnce(command, fresh)),
+          untilUnchanged((isFresh) => tryOnce(parts, command, isFresh)),
         ),
       ),
-    ask: async (tenantId, question, deadline) => {
-      try {
-        return question((await folds.known(tenantId, deadline)).fold.tenant);
-      } catch (error) {
-        if (!isRefusal(error)) throw error;
-        return askAtHead(tenantId, question, deadline);
-      }
-    },
-    askAtHead,
+    stateOf: async (tenantId, deadline) => (await folds.atHead(tenantId, deadline)).fold.tenant,
     unreadable: () => folds.unreadable(),
   };
 };

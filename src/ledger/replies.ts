@@ -98,7 +98,7 @@ interface TailReply extends RememberedReply {
   readonly eventId: string;
 }
 
-export interface ReplyTailParts {
+interface ReplyTailParts {
   readonly kept: KeptReplies;
   readonly stream: string;
   /** What was found in `kept` and is true of this log. Undefined: what is kept is replaced. */
@@ -107,92 +107,91 @@ export interface ReplyTailParts {
   readonly onLost: () => void;
 }
 
-export const replyTail = ({ kept, stream, mark, onLost }: ReplyTailParts): ReplyTail => {
-  const replies = new Map<string, TailReply>();
-  let base: KeptMark = mark ?? { ...NO_MARK, epoch: '' };
-  let now: ReplyMark = base;
-  let flushing = false;
+interface TailState extends Omit<ReplyTailParts, 'mark'> {
+  /** In memory, oldest first. */
+  readonly replies: Map<string, TailReply>;
+  /** Up to where they are kept, and up to where they are in. */
+  base: KeptMark;
+  now: ReplyMark;
+  isFlushing: boolean;
+}
 
-  const remember = (event: Recorded<TenantEvent>): void => {
-    const { idempotency, actor, keyId, revision, id: eventId } = event;
-    const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
-    const isAnother = key !== '' && key !== now.lastKey;
-    now = { revision, eventId, number: now.number + (isAnother ? 1 : 0), lastKey: key };
-    if (!isAnother || idempotency === undefined) return;
-    const earlier = replies.get(key);
-    if (earlier !== undefined && isAmongNewest(earlier, now.number)) return;
+const remember = (state: TailState, event: Recorded<TenantEvent>): void => {
+  const { replies, now } = state;
+  const { idempotency, actor, keyId, revision, id: eventId } = event;
+  const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
+  const isAnother = key !== '' && key !== now.lastKey;
+  const number = now.number + (isAnother ? 1 : 0);
+  state.now = { revision, eventId, number, lastKey: key };
+  if (!isAnother || idempotency === undefined) return;
+  const earlier = replies.get(key);
+  if (earlier !== undefined && isAmongNewest(earlier, number)) return;
+  replies.delete(key);
+  const reply = { key, hash: idempotency.hash, revision, number, eventId };
+  replies.set(key, keyId === undefined ? reply : { ...reply, keyId });
+  for (const oldest of replies.keys()) {
+    if (replies.size <= MOST_REPLIES) return;
+    replies.delete(oldest);
+  }
+};
+
+const findKept = ({ kept, stream, base, onLost }: TailState, key: string): RememberedReply | undefined => {
+  if (base.revision < 0) return undefined;
+  const found = kept.find(stream, key);
+  if (found.mark?.epoch === base.epoch && found.mark.revision >= base.revision) return found.reply;
+  onLost();
+  throw logFault('stream_changed', 'The remembered requests are to be read again.');
+};
+
+/** The oldest ones in memory, and the mark that is true once they are kept. */
+const nextToKeep = ({ replies, now }: TailState): { to: ReplyMark; some: readonly TailReply[] } => {
+  const all = [...replies.values()];
+  const some = all.slice(0, FLUSH_REPLIES);
+  const last = some.at(-1);
+  if (last === undefined || some.length === all.length) return { to: now, some };
+  const { revision, eventId, number, key: lastKey } = last;
+  return { to: { revision, eventId, number, lastKey }, some };
+};
+
+/** False: something else is kept by now. */
+const keepSome = async (state: TailState): Promise<boolean> => {
+  const { kept, stream, base, replies } = state;
+  const { to, some } = nextToKeep(state);
+  const epoch = base.revision < 0 ? randomUUID() : base.epoch;
+  const added = await kept.add(stream, base, { ...to, epoch }, some);
+  if (added === undefined) return false;
+  state.base = added;
+  for (const { key, revision } of replies.values()) {
+    if (revision > added.revision) break;
     replies.delete(key);
-    const { hash } = idempotency;
-    const reply = { key, hash, revision, number: now.number, eventId };
-    replies.set(key, keyId === undefined ? reply : { ...reply, keyId });
-    for (const oldest of replies.keys()) {
-      if (replies.size <= MOST_REPLIES) return;
-      replies.delete(oldest);
-    }
-  };
+  }
+  return true;
+};
 
-  const lost = (): Error => {
-    onLost();
-    return logFault('stream_changed', 'The remembered requests are to be read again.');
-  };
+const keepAll = async (state: TailState): Promise<void> => {
+  for (const { revision } = state.now; state.base.revision < revision;)
+    if (!(await keepSome(state))) return state.onLost();
+};
 
-  const findKept = (key: string): RememberedReply | undefined => {
-    if (base.revision < 0) return undefined;
-    const found = kept.find(stream, key);
-    if (found.mark?.epoch !== base.epoch || found.mark.revision < base.revision) throw lost();
-    return found.reply;
-  };
-
-  /** The oldest ones in memory, and the mark that is true once they are kept. */
-  const nextToKeep = (): { to: ReplyMark; some: readonly TailReply[] } => {
-    const all = [...replies.values()];
-    const some = all.slice(0, FLUSH_REPLIES);
-    const last = some.at(-1);
-    if (last === undefined || some.length === all.length) return { to: now, some };
-    const { revision, eventId, number, key: lastKey } = last;
-    return { to: { revision, eventId, number, lastKey }, some };
-  };
-
-  const forget = (upTo: number): void => {
-    for (const { key, revision } of replies.values()) {
-      if (revision > upTo) return;
-      replies.delete(key);
-    }
-  };
-
-  const ownEpoch = (): string => (base.revision < 0 ? randomUUID() : base.epoch);
-
-  const keepSome = async (): Promise<boolean> => {
-    const { to, some } = nextToKeep();
-    const added = await kept.add(stream, base, { ...to, epoch: ownEpoch() }, some);
-    if (added === undefined) return false;
-    base = added;
-    forget(base.revision);
-    return true;
-  };
-
-  const isWorthIt = (): boolean => now.revision - base.revision >= FLUSH_EVENTS;
-
-  const keepAll = async (): Promise<void> => {
-    for (const { revision } = now; base.revision < revision;) if (!(await keepSome())) return onLost();
-  };
-
+export const replyTail = ({ mark, ...parts }: ReplyTailParts): ReplyTail => {
+  const base: KeptMark = mark ?? { ...NO_MARK, epoch: '' };
+  const state: TailState = { ...parts, replies: new Map(), base, now: base, isFlushing: false };
   return {
-    revision: () => now.revision,
+    revision: () => state.now.revision,
     take: (event) => {
-      if (event.revision > now.revision) remember(event);
+      if (event.revision > state.now.revision) remember(state, event);
     },
     find: (key) =>
-      [findKept(key), replies.get(key)].find(
-        (reply) => reply !== undefined && isAmongNewest(reply, now.number),
+      [findKept(state, key), state.replies.get(key)].find(
+        (reply) => reply !== undefined && isAmongNewest(reply, state.now.number),
       ),
     flush: () => {
-      if (flushing || !isWorthIt()) return;
-      flushing = true;
-      void keepAll()
+      if (state.isFlushing || state.now.revision - state.base.revision < FLUSH_EVENTS) return;
+      state.isFlushing = true;
+      void keepAll(state)
         .catch(() => undefined)
-        .finally(() => (flushing = false));
+        .finally(() => (state.isFlushing = false));
     },
-    bytes: () => replies.size * REPLY_BYTES,
+    bytes: () => state.replies.size * REPLY_BYTES,
   };
 };

@@ -7,7 +7,7 @@ describe('a brief look at tenants that may be unreadable', () => {
   const held = new Promise<void>((resolve) => (go = resolve));
   const ledger = {
     unreadable: () => [],
-    ask: async (tenantId: string) => {
+    stateOf: async (tenantId: string) => {
       asked.push(tenantId);
       await held;
     },

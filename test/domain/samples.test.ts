@@ -35,7 +35,7 @@ const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] =>
   const folding = foldingStream(emptyFold, TENANT);
   return life.map((type, revision) => {
     const logged = loggedSample(sampleOf(type, versionOf(type)), revision);
-    folding.take(logged, tenantEventOf(logged, revision - 1, TENANT, streams));
+    folding.take(tenantEventOf(logged, revision - 1, TENANT, streams));
     return [...partsOf(folding.fold())].map((part) => JSON.parse(part) as unknown);
   });
 };

@@ -35,7 +35,7 @@ const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<s
   let fold = emptyFold;
   for (const logged of events) {
     const folding = foldingStream(fold, tenantId);
-    folding.take(logged, tenantEventOf(logged, fold.revision, tenantId, streams));
+    folding.take(tenantEventOf(logged, fold.revision, tenantId, streams));
     fold = folding.fold();
   }
   return textOf(fold);
@@ -46,7 +46,7 @@ describe('a folded tenant', () => {
     const folder = freshFolder();
     const [one, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(one);
-    await other.ledger.ask(customer.tenantId, () => undefined, soon());
+    await other.ledger.stateOf(customer.tenantId, soon());
     for (let i = 0; i < 5; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
     await one.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
     const plain = await plainFold(one, customer);

@@ -56,7 +56,7 @@ describe('a request repeated with its idempotency key', () => {
   it('gets it from a restarted program and from another one', async () => {
     const { folder, one, customer, before } = await opened();
     const other = await openLedger(folder);
-    await other.ledger.ask(customer.tenantId, () => undefined, soon());
+    await other.ledger.stateOf(customer.tenantId, soon());
     const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(await other.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
     await one.close();
