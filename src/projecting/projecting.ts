@@ -6,10 +6,9 @@ import { fault } from '../fault';
 import { generationName, type Reader, type ReadModels, type RetryRequests } from '../read-models/read-models';
 import { together } from '../together';
 import { consumer } from './consumer';
-import { findParked, firstParked, parkedReports, retryDue, type ParkedReport } from './parking';
+import { findParked, parkedReports, retryDue, type ParkedReport } from './parking';
 import { projectingLeases, type ProjectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
-import { oneAtATime } from './one-at-a-time';
 import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
 import { projectionRuns, type AskedFor } from './projection-runs';
@@ -229,11 +228,6 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     reports: parkedReports(parts.onParked ?? (() => undefined)),
     ending: ending.signal,
   };
-  /** Mostly no tenant is, and one look says so to all who ask at the same time. */
-  const isAnyoneParked = oneAtATime(async () => {
-    const parked = await Promise.all(active.shown().map((generation) => firstParked(generation, 1)));
-    return parked.some((some) => some.length > 0);
-  });
   let running: Promise<unknown> = Promise.resolve();
   return {
     get live() {
@@ -254,7 +248,6 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId) => {
-      if (!(await isAnyoneParked())) return false;
       const found = await Promise.all(active.shown().map((one) => findParked(one.reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
