@@ -77,22 +77,19 @@ export const progress = ({ shown, refresh }: ProgressParts): Progress => {
     return true;
   };
 
+  /** Until all are answered. It must not end later than that by even a microtask: the next one to wait would not be seen. */
   const watch = async (): Promise<void> => {
-    await ask(shown().filter(({ id }) => !own.has(generationName(id))));
-    for (let askedAt = monotonicMs(); waiting.size > 0;) {
-      if (await answerReady()) continue;
-      await movement.wait({ withinMs: POLL_MS });
-      if (monotonicMs() - askedAt < POLL_MS) continue;
-      await ask(shown());
-      await refresh();
-      askedAt = monotonicMs();
-    }
-  };
-
-  const watchUntilAllAreAnswered = async (): Promise<void> => {
     isWatching = true;
     try {
-      await watch();
+      await ask(shown().filter(({ id }) => !own.has(generationName(id))));
+      for (let askedAt = monotonicMs(); waiting.size > 0;) {
+        if (await answerReady()) continue;
+        await movement.wait({ withinMs: POLL_MS });
+        if (monotonicMs() - askedAt < POLL_MS) continue;
+        await ask(shown());
+        await refresh();
+        askedAt = monotonicMs();
+      }
     } catch (error) {
       for (const { failed } of waiting) failed(error);
     } finally {
@@ -117,7 +114,7 @@ export const progress = ({ shown, refresh }: ProgressParts): Progress => {
       const waiter: Waiter = { position, done, failed };
       const timer = setTimeout(() => done(false), withinMs);
       waiting.add(waiter);
-      if (!isWatching) void watchUntilAllAreAnswered();
+      if (!isWatching) void watch();
       else if (isKnown(names(), position)) movement.notify();
     });
 
