@@ -25,13 +25,13 @@ const wholeNumber = (least: number, most: number) => (text: string) => {
 
 const matching = (pattern: RegExp) => (text: string) => (pattern.test(text) ? text : undefined);
 
-const anUrlOrNothing = (text: string): string | undefined => {
+const urlOrEmpty = (text: string): string | undefined => {
   if (text === '') return '';
   return /^https?:\/\/[^\s/?#]+[^\s?#]*$/.test(text) ? text.replace(/\/+$/, '') : undefined;
 };
 
-/** More is checked when it is used: that needs the client, which only those load who use it. */
-const anEventStoreOrNothing = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
+/** The rest is checked when it is used, by the client, which is loaded only then. */
+const eventStoreOrEmpty = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const PORT = wholeNumber(0, 65_535);
@@ -78,7 +78,7 @@ export const settings = {
     fallback: '',
     example: 'esdb://user:password@node1:2113,node2:2113?tlsCAFile=/etc/ca.crt',
     secret: true,
-    read: anEventStoreOrNothing,
+    read: eventStoreOrEmpty,
   }),
   EVENTSTORE_WAIT_SECONDS: setting({
     meaning: 'How long a start waits for an event store that is not there.',
@@ -100,16 +100,16 @@ export const settings = {
     read: matching(/^[A-Za-z][0-9A-Za-z-]{0,31}$/),
   }),
   STREAM_PREFIX: setting({
-    meaning: 'Stands before the name of every stream, for a log that is shared with others.',
+    meaning: 'The prefix of every stream name, for a log that is shared with other programs.',
     fallback: '',
     example: 'ledger.',
     read: matching(/^[0-9A-Za-z._-]{0,64}$/),
   }),
   PUBLIC_URL: setting({
-    meaning: 'Stands before `/problems/<code>` in the `type` of an error.',
+    meaning: 'What comes before `/problems/<code>` in the `type` of an error.',
     fallback: '',
     example: 'https://api.example.com',
-    read: anUrlOrNothing,
+    read: urlOrEmpty,
   }),
   BODY_LIMIT: setting({
     meaning: 'The largest body of a request, in bytes.',
@@ -126,7 +126,7 @@ export const settings = {
   }),
   TRUSTED_PROXIES: setting({
     meaning:
-      'Whose `X-Forwarded-For` tells the address of the client: how many proxies stand before the service, or a list of their addresses and networks. Empty: nobody, the address of the connection counts.',
+      'Whose `X-Forwarded-For` is trusted to name the client: the number of proxies in front of the service, or a list of their addresses and networks. Empty: nobody, the address of the connection counts.',
     fallback: '',
     example: '10.0.0.0/8,fd00::/8',
     read: (text) => (readTrustedProxies(text) === undefined ? undefined : text),
@@ -139,7 +139,7 @@ export const settings = {
   }),
   SECRET: setting({
     meaning:
-      'Signs the cursors of lists: at least 32 characters, the same for all instances. Empty: made once and kept in `DATA_DIR`.',
+      'Signs the cursors of lists: at least 32 characters, the same for all instances. Empty: generated once and kept in `DATA_DIR`.',
     fallback: '',
     example: 'a-long-random-text-of-32-or-more-characters',
     secret: true,
@@ -147,7 +147,7 @@ export const settings = {
   }),
   DEMO: setting({
     meaning:
-      'Whether a first start makes a tenant with some demonstration facts and prints its API key: `true` or `false`.',
+      'Whether a first start creates a tenant with some demonstration facts and prints an API key: `true` or `false`.',
     fallback: 'true',
     example: 'false',
     read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
@@ -159,7 +159,7 @@ export const settings = {
     read: wholeNumber(0, 600),
   }),
   LOG_LEVEL: setting({
-    meaning: `The least important log line that is written: one of ${levels.join(', ')}.`,
+    meaning: `The lowest level of the log lines that are written: one of ${levels.join(', ')}.`,
     fallback: 'info',
     example: 'warn',
     read: (text) => levels.find((level): level is Level => level === text),
@@ -176,7 +176,7 @@ export type Configuration = {
 
 export const settingNames = Object.keys(settings) as readonly SettingName[];
 
-/** An empty variable counts as not set, as compose files and shells are in the habit of passing them. */
+/** An empty variable counts as not set: compose files and shells often pass empty ones. */
 export const readConfiguration = (
   environment: Readonly<Record<string, string | undefined>>,
 ): Configuration => {

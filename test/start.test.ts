@@ -258,7 +258,7 @@ describe('a start that cannot be', () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
     expectOneSentence(await start({ DATA_DIR: file }), `DATA_DIR=${file} is a file`);
-    expectOneSentence(await start({ DATA_DIR: join(file, 'in') }), `DATA_DIR=${file}/in lies inside a file`);
+    expectOneSentence(await start({ DATA_DIR: join(file, 'in') }), `DATA_DIR=${file}/in is inside a file`);
     const folder = freshFolder();
     writeFileSync(join(folder, 'read-models'), '');
     expectOneSentence(await start({ DATA_DIR: folder }), 'read-models');

@@ -22,7 +22,7 @@ import { openAll } from './open-all';
 /** This file alone knows which adapters are plugged in. */
 
 /** Without an error it is good news. */
-export type OnTrouble = (what: string, error?: unknown) => void;
+export type Report = (what: string, error?: unknown) => void;
 
 /** The event log and the read models of a configuration: what every thread works on that reads, projects or replays. */
 export interface Stores {
@@ -54,12 +54,12 @@ const eventStoreLog = (
   url: string,
   streams: Streams,
   waitSeconds: number,
-  onTrouble: OnTrouble,
+  report: Report,
   unlessThere?: Fault,
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: onTrouble, unlessThere });
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, unlessThere });
 };
 
 /**
@@ -69,7 +69,7 @@ const eventStoreLog = (
 export const openStores = (
   configuration: Configuration,
   thread: 'main' | 'worker',
-  onTrouble: OnTrouble,
+  report: Report,
 ): Promise<Stores> =>
   openAll(async (closing) => {
     const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, STREAM_PREFIX } = configuration;
@@ -77,7 +77,7 @@ export const openStores = (
     const opening = thread === 'worker' ? 'reads' : holdsReadModels(DATA_DIR) ? 'writes' : 'makes';
     const log = await (EVENTSTORE_URL === ''
       ? sqliteEventLog(DATA_DIR, streams, opening)
-      : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, onTrouble, noLogHere(configuration)));
+      : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, noLogHere(configuration)));
     closing(log);
     const options = thread === 'worker' ? { startWriter: writerInPlace } : {};
     const readModels = closing(await sqliteReadModels(readModelsIn(DATA_DIR), options));
@@ -111,9 +111,9 @@ export const openLog = async (
   address: string,
   streams: Streams,
   role: 'source' | 'target',
-  onTrouble: OnTrouble,
+  report: Report,
 ): Promise<EventLog> => {
-  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, onTrouble);
+  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, report);
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
     throw fault(

@@ -13,7 +13,7 @@ import { furthestCheckpoint } from '../projecting/live-generations';
 import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
 import type { ReplayParts } from '../projecting/rebuild';
 import { programVersion } from '../version';
-import { openLocalStores, openStores, probeLog, type OnTrouble } from './adapters';
+import { openLocalStores, openStores, probeLog, type Report } from './adapters';
 import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
@@ -45,29 +45,29 @@ const RECORD_MS = 10_000;
 
 const openParts = (
   configuration: Configuration,
-  onTrouble: OnTrouble,
+  report: Report,
   workers: ProjectingWorkers | undefined,
 ): Promise<App> =>
   openAll(async (closing) => {
-    const stores = closing(await openStores(configuration, 'main', onTrouble));
+    const stores = closing(await openStores(configuration, 'main', report));
     const { log, streams, readModels } = stores;
     const { snapshots, keyUses } = await openLocalStores(configuration, log);
     closing(snapshots);
     closing(keyUses);
-    const parts = { log, streams, readModels, program: programVersion(), onTrouble };
+    const parts = { log, streams, readModels, program: programVersion(), onTrouble: report };
     const projecting = await openProjecting({ ...parts, projectors: projections, workers });
     closing({ close: projecting.stop });
     const watch = logWatch({
       log,
       checkpoint: () => furthestCheckpoint(projecting.live),
-      report: onTrouble,
+      report,
       onLost: () => void projecting.stop(),
       probe: () => probeLog(configuration, stores),
     });
     closing({ close: async () => watch.stop() });
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(watch.log, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
-    const access = closing(accessRecord({ append, onTrouble }));
+    const access = closing(accessRecord({ append, onTrouble: report }));
     const keys = closing(
       keyCheck({
         log: watch.log,
@@ -95,12 +95,12 @@ const openParts = (
 /** `workers` project in threads of their own; without them this thread projects. */
 export const openApp = async (
   configuration: Configuration,
-  onTrouble: OnTrouble,
+  report: Report,
   workers?: ProjectingWorkers,
 ): Promise<App> => {
   mustBeUsable(configuration.DATA_DIR);
   try {
-    return await openParts(configuration, onTrouble, workers);
+    return await openParts(configuration, report, workers);
   } catch (error) {
     mustHaveRoom(configuration.DATA_DIR, error);
     throw error;

@@ -22,7 +22,7 @@ const asConfigured = (folder: string): string => `DATA_DIR=${folder}`;
 
 const whyUnusable: Readonly<Record<string, string>> = {
   EEXIST: 'is a file, not a folder',
-  ENOTDIR: 'lies inside a file, not in a folder',
+  ENOTDIR: 'is inside a file, not in a folder',
   ENOENT: 'is in a place where no folder can be made',
   EROFS: 'is on a read-only disk',
   ENOSPC: 'is on a full disk',
@@ -41,7 +41,7 @@ const makeFolder = (path: string): void => {
   }
 };
 
-/** Step by step: in some places, like /proc, Node would try for ever to make the whole path. */
+/** Step by step: in some places, such as /proc, Node would try for ever to create the whole path. */
 const makeFolders = (path: string): void => {
   if (existsSync(path)) return accessSync(path, constants.W_OK);
   makeFolders(dirname(path));
@@ -61,8 +61,8 @@ const holdsAny = (folder: string, names: readonly string[]): boolean =>
   names.some((name) => existsSync(join(folder, name)));
 
 /**
- * For commands that make no data: looking at a wrong folder must not look like an empty system. Read models without a log
- * are said by the log itself.
+ * For commands that create no data: a wrong folder must not look like an empty system. The log itself reports read models
+ * without a log.
  */
 export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): void => {
   const folder = resolve(DATA_DIR);
@@ -78,7 +78,7 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): void 
 /** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
 const LEAST_FREE_BYTES = 1_048_576;
 
-/** Says that the disk is full, also where that was the cause of another error. */
+/** Throws when the disk is full, also where that was the cause of another error. */
 export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize >= LEAST_FREE_BYTES) return;
@@ -86,13 +86,13 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   throw unusable(asConfigured(folder), `is on a full disk${what}`);
 };
 
-/** From now on this process makes files and folders that only their owner can use. */
+/** From now on this process creates files and folders that only their owner can use. */
 export const makePrivateFiles = (): void => void process.umask(0o077);
 
 const isOpenToOthers = (path: string): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
 
-/** What an earlier program made, or somebody by hand, stays as it is; undefined: it is private. */
+/** What an earlier release or somebody by hand has created stays as it is; undefined: it is private. */
 export const openToOthers = (folder: string): string | undefined => {
   const path = resolve(folder);
   const found = ['events.db', 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
@@ -102,14 +102,14 @@ export const openToOthers = (folder: string): string | undefined => {
   return `Other users of this machine may read data in ${path} (${found.join(', ')}). Make it private with: chmod -R go= ${path}`;
 };
 
-/** As short as `SECRET` may be. */
+/** The shortest that `SECRET` may be. */
 const SHORTEST_SECRET = 32;
 
 /** What is signed with an empty or cut secret could be forged. */
 const readSecret = (path: string): string => {
   const secret = readFileSync(path, 'utf8');
   if (secret.length >= SHORTEST_SECRET) return secret;
-  throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: another one is made then.`);
+  throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
 };
 
 /** The secret that is kept with the data: made once, by whoever comes first, and readable for the owner only. */

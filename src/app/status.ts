@@ -92,7 +92,7 @@ const statusOf = async (
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-/** Asks about one tenant after the other whether its stream can be read: a refusal is then among `unreadable`. */
+/** Asks of one tenant after another whether its stream can be read: what cannot is then among `unreadable`. */
 export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
 
 const lookAtAll: LookAt = async (ledger, tenants) => {
@@ -101,7 +101,7 @@ const lookAtAll: LookAt = async (ledger, tenants) => {
     if (!known.has(tenantId)) await ledger.stateOf(tenantId, monotonicMs() + LOOK_MS).catch(() => undefined);
 };
 
-/** The same, but nobody waits for long: what takes longer goes on, and shows the next time. */
+/** The same, but nobody waits for long: what takes longer goes on, and is shown the next time. */
 export const lookBriefly = (): LookAt => {
   let looking: Promise<void> | undefined;
   return async (ledger, tenants) => {
