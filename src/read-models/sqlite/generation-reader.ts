@@ -7,181 +7,225 @@ import { borderIn, findIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
-const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
+/** What one connection to a generation's file knows. */
+interface Connection {
+  prepared(sql: string): ReturnType<Database['prepare']>;
+  collectionOf(name: string): Collection;
+  /** The number of a tenant in this file; a tenant without one has no documents yet. */
+  numberOf(tenantId: string): number | undefined;
+  /** What was seen in a transaction that was undone is not so. */
+  forget(): void;
+}
 
-/** What one connection sees of a generation's file. */
-export const generationReader = (db: Database, collections: readonly Collection[]) => {
+const connectionTo = (db: Database, collections: readonly Collection[]): Connection => {
   const declared = new Map(collections.map((collection) => [collection.name, collection]));
-  const statements = new Map<string, ReturnType<typeof db.prepare>>();
-
-  const prepared = (sql: string): ReturnType<typeof db.prepare> => {
+  const statements = new Map<string, ReturnType<Database['prepare']>>();
+  /** Numbers never change, so those that were seen are kept. */
+  const numbers = new Map<string, number>();
+  const prepared: Connection['prepared'] = (sql) => {
     const statement = statements.get(sql) ?? db.prepare(sql);
     statements.set(sql, statement);
     return statement;
   };
-
-  const collectionOf = (name: string): Collection => {
-    const collection = declared.get(name);
-    if (collection === undefined) throw new Error(`There is no collection ${name}.`);
-    return collection;
-  };
-
-  /** Numbers are never changed, so those that were seen are remembered; a tenant without one has no documents yet. */
-  const numbers = new Map<string, number>();
-  const numberOf = (tenantId: string): number | undefined => {
-    const known = numbers.get(tenantId);
-    if (known !== undefined) return known;
-    const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
-      { number: number } | undefined;
-    if (row === undefined) return undefined;
-    if (numbers.size >= MOST_NUMBERS) numbers.clear();
-    numbers.set(tenantId, row.number);
-    return row.number;
-  };
-
-  const getOne = (tenant: number, collection: string, key: string): Document | undefined => {
-    const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
-    const row = prepared(sql).get(tenant, storedText(key));
-    return row === undefined ? undefined : parsed(row);
-  };
-
-  const get = (tenantId: string, collection: string, key: string): Document | undefined => {
-    const { name } = collectionOf(collection);
-    const tenant = numberOf(tenantId);
-    return tenant === undefined ? undefined : getOne(tenant, name, key);
-  };
-
-  /** Many documents of one tenant and collection are fetched as one text: most of the cost of one is its way here. */
-  const getMany = (
-    tenant: number,
-    collection: string,
-    keys: readonly string[],
-  ): readonly (readonly [at: number, document: Document])[] => {
-    const sql = `SELECT CAST(concat('[', group_concat(concat('[', j.key, ',', d.document, ']')), ']') AS BLOB) AS found
-      FROM json_each(?) j CROSS JOIN ${tableOf(collectionOf(collection).name)} d ON d.tenant = ? AND d.key = j.value`;
-    const row = prepared(sql).get(JSON.stringify(keys.map(storedText)), tenant) as { found: Uint8Array };
-    return JSON.parse(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
-  };
-
-  const load = (keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
-    const groups = new Map<string, number[]>();
-    keys.forEach(({ tenantId, collection }, at) => {
-      const name = `${tenantId} ${collection}`;
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, [at]);
-      else group.push(at);
-    });
-    const found: (Document | undefined)[] = Array.from({ length: keys.length });
-    for (const group of groups.values()) {
-      const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
-      collectionOf(collection);
-      const tenant = numberOf(tenantId);
-      if (tenant === undefined) continue;
-      const asked = group.map((at) => (keys[at] as DocumentKey).key);
-      for (const [i, document] of getMany(tenant, collection, asked)) found[group[i] as number] = document;
-    }
-    return found;
-  };
-
-  const find = (tenantId: string, name: string, query: Query): readonly Document[] => {
-    const { sql, values } = findIn(collectionOf(name), query);
-    const tenant = numberOf(tenantId);
-    return tenant === undefined
-      ? []
-      : prepared(sql)
-          .all(tenant, ...values.map(stored))
-          .map(parsed);
-  };
-
-  const countBefore = (tenantId: string, collection: string, part: LinePart, value: string): number => {
-    const statement = prepared(borderIn(collectionOf(collection), part));
-    const equal = (part.equal ?? []).map(stored);
-    const tenant = numberOf(tenantId);
-    let low = (part.first ?? 1) - 1;
-    let high = part.last;
-    while (tenant !== undefined && low < high) {
-      const middle = Math.floor((low + high) / 2) + 1;
-      const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
-      if (row === undefined) throw new Error(`${collection} ${middle} of tenant ${tenantId} is missing.`);
-      if (row.border >= value) high = middle - 1;
-      else low = middle;
-    }
-    return low;
-  };
-
-  const nextTenant = (after: string): string | undefined => {
-    const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
-    return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
-  };
-
-  /** Few of many tenants are parked: they are not looked for one by one. */
-  const scanParked = (limit: number, { tenantId, key }: { tenantId: string; key?: string }) => {
-    const sql = `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d JOIN tenants t ON t.number = d.tenant
-      WHERE (t.tenant, d.key) ${key === undefined ? '>=' : '>'} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
-    const rows = prepared(sql).all(tenantId, storedText(key ?? ''), limit) as {
-      tenant: string;
-      key: string;
-    }[];
-    return rows.map((row) => ({ tenantId: row.tenant, key: textOf(row.key), document: parsed(row) }));
-  };
-
-  /** The rows of a tenant from its first key on, or from just after one. */
-  const rowsOf = (
-    collection: string,
-    tenantId: string,
-    from: string | undefined,
-    most: number,
-  ): Scanned[] => {
-    const sql = `SELECT key, document FROM ${tableOf(collection)}
-      WHERE tenant = ? AND key ${from === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-    const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(from ?? ''), most) as {
-      key: string;
-    }[];
-    return rows.map((row) => ({ tenantId, key: textOf(row.key), document: parsed(row) }));
-  };
-
-  /** Tenant after tenant in the order of their ids. */
-  const scan = (
-    collection: string,
-    limit: number,
-    after: { tenantId: string; key?: string },
-  ): readonly Scanned[] => {
-    collectionOf(collection);
-    if (collection === PARKED) return scanParked(limit, after);
-    const found: Scanned[] = [];
-    let { key } = after;
-    let tenantId: string | undefined = after.tenantId === '' ? nextTenant('') : after.tenantId;
-    while (tenantId !== undefined && found.length < limit) {
-      found.push(...rowsOf(collection, tenantId, key, limit - found.length));
-      tenantId = nextTenant(tenantId);
-      key = undefined;
-    }
-    return found;
-  };
-
-  const control = (): Control => {
-    const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
-      n: number;
-      position: string | null;
-      event_id: string | null;
-      log: string;
-    };
-    if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
-    const to = { position: row.position, eventId: row.event_id };
-    return { n: row.n, log: row.log, to, applied: to.position };
-  };
-
   return {
-    get,
-    find,
-    countBefore,
-    load,
-    scan,
-    control,
+    prepared,
+    collectionOf: (name) => {
+      const collection = declared.get(name);
+      if (collection === undefined) throw new Error(`There is no collection ${name}.`);
+      return collection;
+    },
+    numberOf: (tenantId) => {
+      const known = numbers.get(tenantId);
+      if (known !== undefined) return known;
+      const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
+        { number: number } | undefined;
+      if (row === undefined) return undefined;
+      if (numbers.size >= MOST_NUMBERS) numbers.clear();
+      numbers.set(tenantId, row.number);
+      return row.number;
+    },
+    forget: () => numbers.clear(),
+  };
+};
+
+const parsed = (row: unknown): Document => JSON.parse((row as { document: string }).document) as Document;
+
+const scannedFrom = (tenantId: string, row: { key: string }): Scanned => ({
+  tenantId,
+  key: textOf(row.key),
+  document: parsed(row),
+});
+
+const get = (
+  { prepared, collectionOf, numberOf }: Connection,
+  tenantId: string,
+  collection: string,
+  key: string,
+): Document | undefined => {
+  const sql = `SELECT document FROM ${tableOf(collectionOf(collection).name)} WHERE tenant = ? AND key = ?`;
+  const tenant = numberOf(tenantId);
+  const row = tenant === undefined ? undefined : prepared(sql).get(tenant, storedText(key));
+  return row === undefined ? undefined : parsed(row);
+};
+
+/** Many documents of one tenant and collection are fetched as one text: most of the cost of one is its way here. */
+const getMany = (
+  { prepared }: Connection,
+  tenant: number,
+  collection: string,
+  keys: readonly string[],
+): readonly (readonly [at: number, document: Document])[] => {
+  const sql = `SELECT CAST(concat('[', group_concat(concat('[', j.key, ',', d.document, ']')), ']') AS BLOB) AS found
+    FROM json_each(?) j CROSS JOIN ${tableOf(collection)} d ON d.tenant = ? AND d.key = j.value`;
+  const row = prepared(sql).get(JSON.stringify(keys.map(storedText)), tenant) as { found: Uint8Array };
+  return JSON.parse(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
+};
+
+const load = (connection: Connection, keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
+  const groups = new Map<string, number[]>();
+  keys.forEach(({ tenantId, collection }, at) => {
+    const name = `${tenantId} ${collection}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [at]);
+    else group.push(at);
+  });
+  const found: (Document | undefined)[] = Array.from({ length: keys.length });
+  for (const group of groups.values()) {
+    const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
+    const { name } = connection.collectionOf(collection);
+    const tenant = connection.numberOf(tenantId);
+    if (tenant === undefined) continue;
+    const asked = group.map((at) => (keys[at] as DocumentKey).key);
+    for (const [i, document] of getMany(connection, tenant, name, asked))
+      found[group[i] as number] = document;
+  }
+  return found;
+};
+
+const find = (
+  { prepared, collectionOf, numberOf }: Connection,
+  tenantId: string,
+  name: string,
+  query: Query,
+): readonly Document[] => {
+  const { sql, values } = findIn(collectionOf(name), query);
+  const tenant = numberOf(tenantId);
+  if (tenant === undefined) return [];
+  return prepared(sql)
+    .all(tenant, ...values.map(stored))
+    .map(parsed);
+};
+
+const countBefore = (
+  { prepared, collectionOf, numberOf }: Connection,
+  tenantId: string,
+  collection: string,
+  part: LinePart,
+  value: string,
+): number => {
+  const statement = prepared(borderIn(collectionOf(collection), part));
+  const equal = (part.equal ?? []).map(stored);
+  const tenant = numberOf(tenantId);
+  let low = (part.first ?? 1) - 1;
+  let high = part.last;
+  while (tenant !== undefined && low < high) {
+    const middle = Math.floor((low + high) / 2) + 1;
+    const row = statement.get(tenant, ...equal, middle) as { border: string } | undefined;
+    if (row === undefined) throw new Error(`${collection} ${middle} of tenant ${tenantId} is missing.`);
+    if (row.border >= value) high = middle - 1;
+    else low = middle;
+  }
+  return low;
+};
+
+/** Where a scan goes on. */
+interface After {
+  readonly tenantId: string;
+  readonly key?: string;
+}
+
+/** Few of many tenants are parked: they are not looked for one by one. */
+const scanParked = (
+  { prepared }: Connection,
+  limit: number,
+  { tenantId, key }: After,
+): readonly Scanned[] => {
+  const sql = `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d JOIN tenants t ON t.number = d.tenant
+    WHERE (t.tenant, d.key) ${key === undefined ? '>=' : '>'} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
+  const rows = prepared(sql).all(tenantId, storedText(key ?? ''), limit) as { tenant: string; key: string }[];
+  return rows.map((row) => scannedFrom(row.tenant, row));
+};
+
+/** The rows of a tenant from its first key on, or from just after one. */
+const rowsOf = (
+  { prepared, numberOf }: Connection,
+  collection: string,
+  { tenantId, key }: After,
+  most: number,
+): readonly Scanned[] => {
+  const sql = `SELECT key, document FROM ${tableOf(collection)}
+    WHERE tenant = ? AND key ${key === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
+  const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(key ?? ''), most) as { key: string }[];
+  return rows.map((row) => scannedFrom(tenantId, row));
+};
+
+const nextTenant = ({ prepared }: Connection, after: string): string | undefined => {
+  const sql = 'SELECT tenant FROM tenants WHERE tenant > ? ORDER BY tenant LIMIT 1';
+  return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
+};
+
+/** Tenant after tenant in the order of their ids. */
+const scan = (
+  connection: Connection,
+  collection: string,
+  limit: number,
+  after: After,
+): readonly Scanned[] => {
+  connection.collectionOf(collection);
+  if (collection === PARKED) return scanParked(connection, limit, after);
+  const found: Scanned[] = [];
+  let { key } = after;
+  let tenantId = after.tenantId === '' ? nextTenant(connection, '') : after.tenantId;
+  while (tenantId !== undefined && found.length < limit) {
+    const from = key === undefined ? { tenantId } : { tenantId, key };
+    found.push(...rowsOf(connection, collection, from, limit - found.length));
+    tenantId = nextTenant(connection, tenantId);
+    key = undefined;
+  }
+  return found;
+};
+
+const control = ({ prepared }: Connection): Control => {
+  const row = prepared('SELECT n, position, event_id, log FROM control').get() as {
+    n: number;
+    position: string | null;
+    event_id: string | null;
+    log: string;
+  };
+  if (row.position === null || row.event_id === null) return { n: row.n, log: row.log };
+  const to = { position: row.position, eventId: row.event_id };
+  return { n: row.n, log: row.log, to, applied: to.position };
+};
+
+/** What one connection sees of a generation's file. */
+export const generationReader = (db: Database, collections: readonly Collection[]) => {
+  const connection = connectionTo(db, collections);
+  const { prepared, collectionOf, numberOf, forget } = connection;
+  return {
+    db,
     prepared,
     collectionOf,
-    /** What was seen in a transaction that was undone is not so. */
-    forget: (): void => numbers.clear(),
+    numberOf,
+    forget,
+    get: (tenantId: string, collection: string, key: string) => get(connection, tenantId, collection, key),
+    find: (tenantId: string, collection: string, query: Query) =>
+      find(connection, tenantId, collection, query),
+    countBefore: (tenantId: string, collection: string, part: LinePart, value: string) =>
+      countBefore(connection, tenantId, collection, part, value),
+    load: (keys: readonly DocumentKey[]) => load(connection, keys),
+    scan: (collection: string, limit: number, after: After = { tenantId: '' }) =>
+      scan(connection, collection, limit, after),
+    control: () => control(connection),
   };
 };
 

@@ -1,16 +1,10 @@
 import type { DocumentKey } from '../read-models';
 
-/** Remembers keys in little memory: it never denies one that was added, and seldom claims one that was not. */
+/** Remembers keys in little memory (a Bloom filter): it never denies one that was added, and seldom claims another. */
 export interface KeyFilter {
-  /** A key as the filter knows it: worked out once for whoever asks for it and then adds it. */
-  hash(key: DocumentKey): KeyHash;
-  add(hash: KeyHash): void;
-  mayHave(hash: KeyHash): boolean;
-}
-
-export interface KeyHash {
-  readonly one: number;
-  readonly other: number;
+  mayHave(key: DocumentKey): boolean;
+  /** True: the key was certainly not there before. */
+  add(key: DocumentKey): boolean;
 }
 
 /** 16 MB: at two million keys it is wrong about one in half a million; with more it is wrong more often, which only costs. */
@@ -23,7 +17,12 @@ const BLOCK_BITS = 9;
 const PROBES = 3;
 
 /** Two hashes of a text on top of what was hashed before (FNV-1a and a multiplicative one). */
-const hashOn = ({ one, other }: KeyHash, text: string): KeyHash => {
+interface Hashes {
+  readonly one: number;
+  readonly other: number;
+}
+
+const hashOn = ({ one, other }: Hashes, text: string): Hashes => {
   let [a, b] = [one, other];
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
@@ -33,7 +32,7 @@ const hashOn = ({ one, other }: KeyHash, text: string): KeyHash => {
   return { one: a, other: b };
 };
 
-const NOTHING: KeyHash = { one: 0x811c9dc5 | 0, other: 0 };
+const NOTHING: Hashes = { one: 0x811c9dc5 | 0, other: 0 };
 
 /** Spreads what all bits of a number say over all bits (the end of MurmurHash3). */
 const spread = (number: number): number => {
@@ -42,15 +41,11 @@ const spread = (number: number): number => {
   return whole ^ (whole >>> 16);
 };
 
-/** A power of two words. */
-export const keyFilter = (words = WORDS): KeyFilter => {
-  const bits = new Int32Array(words);
-
-  /** Many keys in a row share their tenant and collection. */
+/** Many keys in a row share their tenant and collection. */
+const hasher = () => {
   let begun = NOTHING;
   let [lastTenant, lastCollection] = ['', ''];
-
-  const hash = ({ tenantId, collection, key }: DocumentKey): KeyHash => {
+  return ({ tenantId, collection, key }: DocumentKey): Hashes => {
     if (tenantId !== lastTenant || collection !== lastCollection) {
       begun = hashOn(hashOn(NOTHING, tenantId), collection);
       [lastTenant, lastCollection] = [tenantId, collection];
@@ -58,36 +53,28 @@ export const keyFilter = (words = WORDS): KeyFilter => {
     const { one, other } = hashOn(begun, key);
     return { one: spread(one), other: spread(other ^ Math.imul(one, 0x9e3779b1)) };
   };
+};
 
-  /** The first word of the block of a key. */
-  const blockOf = ({ one, other }: KeyHash): number =>
-    (Math.imul(one ^ other, 0x9e3779b1) >>> 6) & (words - BLOCK_WORDS);
+/** A power of two words. */
+export const keyFilter = (words = WORDS): KeyFilter => {
+  const bits = new Int32Array(words);
+  const hashesOf = hasher();
 
-  /** The i-th nine bits of a hash: a bit of the block. */
-  const bitOf = (from: number, i: number): number => (from >>> (i * BLOCK_BITS)) & (BLOCK_WORDS * 32 - 1);
-
-  const isSet = (block: number, bit: number): boolean =>
-    ((bits[block + (bit >>> 5)] as number) & (1 << (bit & 31))) !== 0;
-
-  const set = (block: number, bit: number): void => {
-    const word = block + (bit >>> 5);
-    bits[word] = (bits[word] as number) | (1 << (bit & 31));
+  /** Are all bits of a key set already? */
+  const visit = (key: DocumentKey, sets: boolean): boolean => {
+    const { one, other } = hashesOf(key);
+    const block = (Math.imul(one ^ other, 0x9e3779b1) >>> 6) & (words - BLOCK_WORDS);
+    let areSet = true;
+    for (let i = 0; i < 2 * PROBES; i += 1) {
+      const bit = ((i < PROBES ? one : other) >>> ((i % PROBES) * BLOCK_BITS)) & (BLOCK_WORDS * 32 - 1);
+      const word = block + (bit >>> 5);
+      const mask = 1 << (bit & 31);
+      areSet &&= ((bits[word] as number) & mask) !== 0;
+      if (sets) bits[word] = (bits[word] as number) | mask;
+      else if (!areSet) return false;
+    }
+    return areSet;
   };
 
-  return {
-    hash,
-    add: (key) => {
-      const block = blockOf(key);
-      for (let i = 0; i < PROBES; i += 1) {
-        set(block, bitOf(key.one, i));
-        set(block, bitOf(key.other, i));
-      }
-    },
-    mayHave: (key) => {
-      const block = blockOf(key);
-      for (let i = 0; i < PROBES; i += 1)
-        if (!isSet(block, bitOf(key.one, i)) || !isSet(block, bitOf(key.other, i))) return false;
-      return true;
-    },
-  };
+  return { mayHave: (key) => visit(key, false), add: (key) => !visit(key, true) };
 };

@@ -11,17 +11,11 @@ export const sqliteBuild = async (generation: SqliteGeneration, send: Send): Pro
   let { n: expected } = await generation.control();
   let written: KeyFilter | undefined = expected === 0 ? keyFilter() : undefined;
 
-  const isNew = (key: DocumentKey): boolean => {
-    if (written === undefined) return false;
-    const hash = written.hash(key);
-    if (written.mayHave(hash)) return false;
-    written.add(hash);
-    return true;
-  };
+  const isNew = (key: DocumentKey): boolean => written?.add(key) ?? false;
 
   const load: Build['load'] = async (keys) => {
     const filter = written;
-    const mayExist = keys.map((key) => filter === undefined || filter.mayHave(filter.hash(key)));
+    const mayExist = keys.map((key) => filter?.mayHave(key) ?? true);
     const wanted = keys.filter((_, i) => mayExist[i]);
     if (wanted.length === 0) return keys.map(() => undefined);
     const found = await send<readonly (Document | undefined)[]>({

@@ -3,8 +3,8 @@ import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading } from '../../sqlite/database';
 import type { Checkpoint, DocumentKey, Generation, GenerationId, Reader, Write } from '../read-models';
-import { generationReader } from './generation-reader';
-import { rangeDifferences, type Connection } from './range-differences';
+import { generationReader, type GenerationReader } from './generation-reader';
+import { rangeDifferences } from './range-differences';
 import type { WriteRequest } from './writer';
 import { flatten } from './writes';
 
@@ -30,10 +30,7 @@ export interface SqliteGeneration extends Generation {
 /** Where a generation is kept. */
 const PATH = Symbol('path');
 
-/** 64 MB are a fraction of the memory of a thread that projects. */
-export const MOST_COMMIT_BYTES = 67_108_864;
-
-/** The tokens of one connection are smaller than this. */
+/** The tokens of one connection stay below this. */
 const TOKENS = 2 ** 32;
 
 const never = (): boolean => false;
@@ -48,14 +45,55 @@ export const orUnavailable = <T>(path: string, read: () => T): T => {
   }
 };
 
-const connectionTo = (path: string, collections: readonly Collection[]) => {
-  const db = openForReading(path);
-  const reader = generationReader(db, collections);
-  // SQLite opens the rest of its files at the first question: from then on they may be removed under it.
-  reader.control();
-  // Nothing is written through this connection, so it sees every change as another's.
-  return { db, reader, version: dataVersion(db) };
+/** The reading connection of a generation. It is closed when nobody uses it, and opened again at the next use. */
+const reopenable = (path: string, collections: readonly Collection[]) => {
+  const connect = () => {
+    const db = openForReading(path);
+    const reader = generationReader(db, collections);
+    // SQLite opens the rest of its files at the first question: from then on they may be removed under it.
+    reader.control();
+    // Nothing is written through this connection, so it sees every change as another's.
+    return { reader, version: dataVersion(db) };
+  };
+  let open: ReturnType<typeof connect> | undefined;
+  let openings = 0;
+  let usedAt = monotonicMs();
+
+  const current = () => {
+    usedAt = monotonicMs();
+    if (open === undefined) openings += 1;
+    return (open ??= connect());
+  };
+  return {
+    read: <T>(read: (reader: GenerationReader) => T): T => orUnavailable(path, () => read(current().reader)),
+    /** Also another one after the file was opened again: nobody knows what has changed in between. */
+    changeToken: (): number =>
+      orUnavailable(path, () => {
+        const version = current().version();
+        return openings * TOKENS + version;
+      }),
+    touch: (): void => {
+      usedAt = monotonicMs();
+    },
+    idleSince: (): number => usedAt,
+    close: (): void => {
+      open?.reader.db.close();
+      open = undefined;
+    },
+  };
 };
+
+type Reopenable = ReturnType<typeof reopenable>;
+
+const readerOf = ({ read, changeToken }: Reopenable): Reader => ({
+  get: async (tenantId, collection, key) => read((db) => db.get(tenantId, collection, key)),
+  find: async (tenantId, collection, query) => read((db) => db.find(tenantId, collection, query)),
+  countBefore: async (tenantId, collection, part, value) =>
+    read((db) => db.countBefore(tenantId, collection, part, value)),
+  scan: async (collection, limit, after) => read((db) => db.scan(collection, limit, after)),
+  applied: async () => read((db) => db.control().applied),
+  changeToken,
+});
 
 export const sqliteGeneration = (
   path: string,
@@ -64,42 +102,16 @@ export const sqliteGeneration = (
   mostCommitBytes: number,
   send: Send,
 ): SqliteGeneration => {
-  let open: ReturnType<typeof connectionTo> | undefined;
-  let openings = 0;
-  let usedAt = monotonicMs();
-
-  const connect = () => {
-    usedAt = monotonicMs();
-    if (open === undefined) openings += 1;
-    return (open ??= connectionTo(path, collections));
-  };
-  const readNow = <T>(read: (connection: ReturnType<typeof connectionTo>) => T): T =>
-    orUnavailable(path, () => read(connect()));
-  const reading = async <T>(read: (connection: Connection) => T): Promise<T> => readNow(read);
-  readNow(() => undefined);
+  const file = reopenable(path, collections);
+  const { read } = file;
+  read(() => undefined);
+  const reader = readerOf(file);
 
   const commitAs: SqliteGeneration['commitAs'] = async (n, to, writes, isNew) => {
-    const request = {
-      do: 'commit',
-      id,
-      n,
-      to,
-      writes: flatten(writes, collections, mostCommitBytes, isNew),
-    } as const;
-    const isDone = await send<boolean>(request);
-    usedAt = monotonicMs();
+    const flat = flatten(writes, collections, mostCommitBytes, isNew);
+    const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flat });
+    file.touch();
     return isDone;
-  };
-
-  const reader: Reader = {
-    get: (tenantId, collection, key) => reading((db) => db.reader.get(tenantId, collection, key)),
-    find: (tenantId, collection, query) => reading((db) => db.reader.find(tenantId, collection, query)),
-    countBefore: (tenantId, collection, part, value) =>
-      reading((db) => db.reader.countBefore(tenantId, collection, part, value)),
-    scan: (collection, limit, after = { tenantId: '' }) =>
-      reading((db) => db.reader.scan(collection, limit, after)),
-    applied: () => reading((db) => db.reader.control().applied),
-    changeToken: () => readNow((db) => openings * TOKENS + db.version()),
   };
 
   return {
@@ -107,28 +119,25 @@ export const sqliteGeneration = (
     [PATH]: path,
     mostCommitBytes,
     reader,
-    control: () => reading((db) => db.reader.control()),
+    control: async () => read((db) => db.control()),
     scan: reader.scan,
-    load: (keys) => reading((db) => db.reader.load(keys)),
+    load: async (keys) => read((db) => db.load(keys)),
     commit: (n, to, writes) => commitAs(n, to, writes, never),
     commitAs,
-    snapshot: (keys) =>
-      reading(({ db, reader: from }) => {
+    snapshot: async (keys) =>
+      read(({ db, control, load }) => {
         db.exec('BEGIN');
         try {
-          return { control: from.control(), documents: from.load(keys) };
+          return { control: control(), documents: load(keys) };
         } finally {
           db.exec('COMMIT');
         }
       }),
     ownDifferences: (rebuilt, collection) => {
       const other = (rebuilt as Partial<SqliteGeneration>)[PATH];
-      return other === undefined ? undefined : rangeDifferences(() => readNow((db) => db), other, collection);
+      return other === undefined ? undefined : rangeDifferences(read, other, collection);
     },
-    idleSince: () => usedAt,
-    close: () => {
-      open?.db.close();
-      open = undefined;
-    },
+    idleSince: file.idleSince,
+    close: file.close,
   };
 };

@@ -4,11 +4,18 @@ import type { Collection } from '../../../projections/projector';
 import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { startThread, type Thread } from '../../sqlite/thread';
-import { generationName, PARKED, STREAMS, type GenerationId, type ReadModels } from '../read-models';
-import { openIndexReader } from './index-reader';
+import {
+  generationName,
+  PARKED,
+  STREAMS,
+  type GenerationId,
+  type ReadModels,
+  type Registry,
+} from '../read-models';
+import { openRegistryReader, type RegistryReader } from './registry-reader';
 import { peekAt } from './peek';
 import { sqliteBuild } from './sqlite-build';
-import { MOST_COMMIT_BYTES, sqliteGeneration, type Send, type SqliteGeneration } from './sqlite-generation';
+import { sqliteGeneration, type Send, type SqliteGeneration } from './sqlite-generation';
 import { generationPath, generationsIn, indexPath, type WriteRequest } from './writer';
 
 const OPEN_MS = 10_000;
@@ -19,6 +26,9 @@ const INDEX_MS = 1_800_000;
 
 const writingThread = (folder: string): Thread =>
   startThread(join(__dirname, 'writer-thread.js'), { folder });
+
+/** 64 MB are a fraction of the memory of a thread that projects. */
+const MOST_COMMIT_BYTES = 67_108_864;
 
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
@@ -79,6 +89,34 @@ const LOOK_MS = 5_000;
 /** Questions that have begun may use a generation for a while after a switch. */
 const IDLE_MS = 10_000;
 
+/** What is neither live nor previous, and not used any more, need not stay open; the next use opens it again. */
+const closeIdle = (all: readonly SqliteGeneration[], registry: RegistryReader, send: Send): void => {
+  for (const { id, idleSince, close } of all) {
+    const pointer = registry.pointer(id.projection, id.version);
+    const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
+    if (isPointedAt || monotonicMs() - idleSince() < IDLE_MS) continue;
+    close();
+    send({ do: 'close', id }).catch(() => undefined);
+  }
+};
+
+const registryOf = (registry: RegistryReader, send: Send, folder: string) =>
+  ({
+    generations: async () => generationsIn(folder),
+    pointer: async (projection, version) => registry.pointer(projection, version),
+    point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
+    liveLately: async (projection, version, withinMs) => registry.liveLately(projection, version, withinMs),
+    markRemoved: (id, unless) => send({ do: 'markRemoved', id, unless }),
+    isRemoved: async (id) => registry.isRemoved(id),
+    nextNumber: (projection, version) => send({ do: 'nextNumber', projection, version }),
+    lease: (what, who, forMs, note = '') => send({ do: 'lease', what, holder: who, forMs, note }),
+    release: (what, who) => send({ do: 'release', what, holder: who }),
+    leaseHolder: async (what) => registry.held(what)?.holder,
+    leaseNote: async (what) => registry.held(what)?.note,
+    requestRetry: (tenantId = '') => send({ do: 'requestRetry', tenantId }),
+    retryRequests: async () => registry.retryRequests(),
+  }) satisfies Omit<Registry, 'drop'>;
+
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (
   folder: string,
@@ -91,26 +129,12 @@ export const sqliteReadModels = async (
     await writer.close();
     throw error;
   });
-  const index = openIndexReader(indexPath(folder));
+  const registry = openRegistryReader(indexPath(folder));
   const { handle, close, all } = openGenerations(folder, send, mostCommitBytes);
-
-  /** What is neither live nor previous, and not used any more, need not stay open; the next use opens it again. */
-  const closeIdle = (): void => {
-    for (const { id, idleSince, close: closeFile } of all()) {
-      const pointer = index.pointer(id.projection, id.version);
-      const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
-      if (isPointedAt || monotonicMs() - idleSince() < IDLE_MS) continue;
-      closeFile();
-      send({ do: 'close', id }).catch(() => undefined);
-    }
-  };
-  const looking = setInterval(closeIdle, LOOK_MS).unref();
-
-  const open: ReadModels['open'] = async (id, collections, log) =>
-    (await handle(id, collections, log, false)).generation;
-
+  const looking = setInterval(() => closeIdle(all(), registry, send), LOOK_MS).unref();
   return {
-    open,
+    ...registryOf(registry, send, folder),
+    open: async (id, collections, log) => (await handle(id, collections, log, false)).generation,
     build: async (id, collections, log) => {
       const { generation, sendOpen } = await handle(id, collections, log, true);
       return sqliteBuild(generation, sendOpen);
@@ -120,23 +144,10 @@ export const sqliteReadModels = async (
       close(id);
       await send({ do: 'drop', id });
     },
-    generations: async () => generationsIn(folder),
-    pointer: async (projection, version) => index.pointer(projection, version),
-    point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
-    liveLately: async (projection, version, withinMs) => index.liveLately(projection, version, withinMs),
-    markRemoved: (id, unless) => send({ do: 'markRemoved', id, unless }),
-    isRemoved: async (id) => index.isRemoved(id),
-    nextNumber: (projection, version) => send({ do: 'nextNumber', projection, version }),
-    lease: (what, who, forMs, note = '') => send({ do: 'lease', what, holder: who, forMs, note }),
-    release: (what, who) => send({ do: 'release', what, holder: who }),
-    leaseHolder: async (what) => index.held(what)?.holder,
-    leaseNote: async (what) => index.held(what)?.note,
-    requestRetry: (tenantId = '') => send({ do: 'requestRetry', tenantId }),
-    retryRequests: async () => index.retryRequests(),
     close: async () => {
       clearInterval(looking);
       for (const generation of all()) generation.close();
-      index.close();
+      registry.close();
       await writer.close();
     },
   };

@@ -12,29 +12,11 @@ import {
   type RemovalRefused,
 } from '../read-models';
 import { openGenerationWriter, type GenerationWriter, type OnWrite } from './generation-writer';
-import { openIndexWriter } from './index-writer';
+import { openRegistryWriter, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
-/** Everything that is written to the read models, as messages, so that it can be done in another thread. */
-export type WriteRequest =
-  | { readonly do: 'ready' }
-  | {
-      readonly do: 'open';
-      readonly id: GenerationId;
-      readonly collections: readonly Collection[];
-      readonly log: string;
-      readonly isBuild: boolean;
-    }
-  | { readonly do: 'finish' | 'close' | 'drop'; readonly id: GenerationId }
-  | { readonly do: 'requestRetry'; readonly tenantId: string }
-  | {
-      readonly do: 'commit';
-      readonly id: GenerationId;
-      readonly n: number;
-      readonly to: Checkpoint | undefined;
-      readonly writes: Writes;
-    }
-  | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] }
+/** What is written to the registry, as messages, so that it can be done in another thread. */
+type RegistryRequest =
   | {
       readonly do: 'point';
       readonly projection: string;
@@ -51,7 +33,29 @@ export type WriteRequest =
       readonly forMs: number;
       readonly note: string;
     }
-  | { readonly do: 'release'; readonly what: string; readonly holder: string };
+  | { readonly do: 'release'; readonly what: string; readonly holder: string }
+  | { readonly do: 'requestRetry'; readonly tenantId: string };
+
+/** And what is written to generations. */
+type GenerationRequest =
+  | {
+      readonly do: 'open';
+      readonly id: GenerationId;
+      readonly collections: readonly Collection[];
+      readonly log: string;
+      readonly isBuild: boolean;
+    }
+  | { readonly do: 'finish' | 'close' | 'drop'; readonly id: GenerationId }
+  | {
+      readonly do: 'commit';
+      readonly id: GenerationId;
+      readonly n: number;
+      readonly to: Checkpoint | undefined;
+      readonly writes: Writes;
+    }
+  | { readonly do: 'load'; readonly id: GenerationId; readonly keys: readonly DocumentKey[] };
+
+export type WriteRequest = { readonly do: 'ready' } | RegistryRequest | GenerationRequest;
 
 export interface Writer {
   write(request: WriteRequest): unknown;
@@ -76,43 +80,62 @@ const numbersIn = (folder: string, projection: string, version: number): readonl
     .filter((id) => id.projection === projection && id.version === version)
     .map((id) => id.generation);
 
-export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
-  const index = openIndexWriter(indexPath(folder));
-  const generations = new Map<string, GenerationWriter>();
+const writeRegistry = (registry: RegistryWriter, folder: string, request: RegistryRequest): unknown => {
+  switch (request.do) {
+    case 'point':
+      return registry.point(request.projection, request.version, request.to, request.believed);
+    case 'markRemoved':
+      return registry.markRemoved(request.id, request.unless);
+    case 'nextNumber': {
+      const { projection, version } = request;
+      return registry.nextNumber(projection, version, numbersIn(folder, projection, version));
+    }
+    case 'lease':
+      return registry.lease(request.what, request.holder, request.forMs, request.note);
+    case 'release':
+      return registry.release(request.what, request.holder);
+    case 'requestRetry':
+      return registry.requestRetry(request.tenantId);
+  }
+};
 
-  const generation = (id: GenerationId): GenerationWriter => {
-    const writer = generations.get(generationName(id));
+/** The generations that are open for writing. */
+const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
+  const open = new Map<string, GenerationWriter>();
+
+  const opened = (id: GenerationId): GenerationWriter => {
+    const writer = open.get(generationName(id));
     if (writer === undefined) throw fault('not_open', `Generation ${generationName(id)} is not open.`);
     return writer;
   };
 
   const close = (id: GenerationId): void => {
-    generations.get(generationName(id))?.close();
-    generations.delete(generationName(id));
+    open.get(generationName(id))?.close();
+    open.delete(generationName(id));
   };
 
-  /** What is there is opened and never made: it may be removed at this very moment. */
-  const openGeneration = (request: Extract<WriteRequest, { do: 'open' }>): GenerationWriter => {
-    const { id, collections, log, isBuild } = request;
+  /** What exists is opened and never made: it may be removed at this very moment. */
+  const openNew = ({ id, collections, log, isBuild }: Extract<GenerationRequest, { do: 'open' }>) => {
     const path = generationPath(folder, id);
     const openAt = (place: string) => openGenerationWriter(place, collections, log, isBuild, onWrite);
     if (existsSync(path)) return openAt(`${pathToFileURL(path).href}?mode=rw`);
-    return index.unlessRemoved(id, () => openAt(path));
+    return registry.unlessRemoved(id, () => openAt(path));
   };
 
-  const write = (request: WriteRequest): unknown => {
+  const write = (request: GenerationRequest): unknown => {
     switch (request.do) {
-      case 'ready':
-        return true;
       case 'open': {
-        const name = generationName(request.id);
-        const known = generations.get(name);
-        if (known === undefined) generations.set(name, openGeneration(request));
+        const known = open.get(generationName(request.id));
+        if (known === undefined) open.set(generationName(request.id), openNew(request));
         else if (!request.isBuild) known.finish();
         return true;
       }
       case 'finish':
-        return generation(request.id).finish();
+        return opened(request.id).finish();
+      case 'commit':
+        return opened(request.id).commit(request.n, request.to, request.writes);
+      case 'load':
+        return opened(request.id).load(request.keys);
       case 'close':
         return close(request.id);
       case 'drop':
@@ -120,32 +143,31 @@ export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
         for (const ending of ['', '-wal', '-shm'])
           rmSync(`${generationPath(folder, request.id)}${ending}`, { force: true });
         return true;
-      case 'requestRetry':
-        return index.requestRetry(request.tenantId);
-      case 'commit':
-        return generation(request.id).commit(request.n, request.to, request.writes);
-      case 'load':
-        return generation(request.id).load(request.keys);
-      case 'point':
-        return index.point(request.projection, request.version, request.to, request.believed);
-      case 'markRemoved':
-        return index.markRemoved(request.id, request.unless);
-      case 'nextNumber': {
-        const { projection, version } = request;
-        return index.nextNumber(projection, version, numbersIn(folder, projection, version));
-      }
-      case 'lease':
-        return index.lease(request.what, request.holder, request.forMs, request.note);
-      case 'release':
-        return index.release(request.what, request.holder);
     }
   };
 
   return {
     write,
+    closeAll: () => {
+      for (const writer of open.values()) writer.close();
+    },
+  };
+};
+
+const isOfGeneration = (request: RegistryRequest | GenerationRequest): request is GenerationRequest =>
+  ['open', 'finish', 'close', 'drop', 'commit', 'load'].includes(request.do);
+
+export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
+  const registry = openRegistryWriter(indexPath(folder));
+  const generations = generationWriters(folder, registry, onWrite);
+  return {
+    write: (request) => {
+      if (request.do === 'ready') return true;
+      return isOfGeneration(request) ? generations.write(request) : writeRegistry(registry, folder, request);
+    },
     close: () => {
-      for (const writer of generations.values()) writer.close();
-      index.close();
+      generations.closeAll();
+      registry.close();
     },
   };
 };

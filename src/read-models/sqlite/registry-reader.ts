@@ -1,10 +1,10 @@
 import { dataVersion, openForReading } from '../../sqlite/database';
 import type { GenerationId, Pointer, RetryRequests } from '../read-models';
-import { removalOf, RETRY } from './index-writer';
+import { removalOf, RETRY } from './registry-writer';
 import { isGone } from './lease-holder';
 
 /** What one process sees of `index.db`. */
-export interface IndexReader {
+export interface RegistryReader {
   pointer(projection: string, version: number): Pointer | undefined;
   liveLately(projection: string, version: number, withinMs: number): readonly number[];
   isRemoved(id: GenerationId): boolean;
@@ -23,7 +23,7 @@ interface Known {
   readonly left: readonly { readonly generation: number; readonly left_at: number }[];
 }
 
-export const openIndexReader = (path: string): IndexReader => {
+export const openRegistryReader = (path: string): RegistryReader => {
   const db = openForReading(path);
   const changes = dataVersion(db);
   const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');

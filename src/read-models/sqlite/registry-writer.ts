@@ -1,0 +1,167 @@
+import { fault } from '../../fault';
+import {
+  closeTidily,
+  inTransaction,
+  migrate,
+  openForWriting,
+  waitBriefly,
+  type Database,
+} from '../../sqlite/database';
+import { generationName, type GenerationId, type Pointer, type RemovalRefused } from '../read-models';
+import { isGone } from './lease-holder';
+
+/** The writing side of `index.db`: which generation is live, which are removed, and who holds which lease. */
+export interface RegistryWriter {
+  point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): boolean;
+  markRemoved(id: GenerationId, unless: RemovalRefused): boolean;
+  /** Makes what belongs to a generation, which nobody can mark as removed meanwhile. */
+  unlessRemoved<T>(id: GenerationId, make: () => T): T;
+  /** `existing`: the numbers of the generations that exist. */
+  nextNumber(projection: string, version: number, existing: readonly number[]): number;
+  lease(what: string, holder: string, forMs: number, note: string): boolean;
+  release(what: string, holder: string): void;
+  /** The empty text stands for all tenants. */
+  requestRetry(tenantId: string): void;
+  close(): void;
+}
+
+/** No lease is taken for longer: one that seems to be comes from a clock that was set back. */
+const LONGEST_MS = 600_000;
+
+/**
+ * What the table `askings` counts, under names that are as old as the file: every program that shares it must know what is
+ * removed.
+ */
+export const RETRY = 'retry';
+export const removalOf = (id: GenerationId): string => `remove ${generationName(id)}`;
+const numbersOf = (projection: string, version: number): string => `numbers ${projection}_v${version}`;
+
+const MIGRATIONS = [
+  `CREATE TABLE pointers (
+     projection TEXT, version INTEGER, live INTEGER NOT NULL, previous INTEGER, PRIMARY KEY (projection, version)
+   ) WITHOUT ROWID;
+   CREATE TABLE leases (
+     what TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL, note TEXT NOT NULL
+   ) WITHOUT ROWID;
+   CREATE TABLE askings (what TEXT PRIMARY KEY, times INTEGER NOT NULL) WITHOUT ROWID;`,
+  `ALTER TABLE askings ADD COLUMN note TEXT NOT NULL DEFAULT '';`,
+];
+
+/** Not a step of the migration: a program that does not know this table goes on with the file as well. */
+const SWITCHES = `CREATE TABLE IF NOT EXISTS switches (
+  projection TEXT, version INTEGER, generation INTEGER, left_at INTEGER NOT NULL,
+  PRIMARY KEY (projection, version, generation)
+) WITHOUT ROWID;`;
+
+const statementsOn = (db: Database) => ({
+  pointer: db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?'),
+  setPointer: db.prepare('INSERT OR REPLACE INTO pointers VALUES (?, ?, ?, ?)'),
+  removePointer: db.prepare('DELETE FROM pointers WHERE projection = ? AND version = ?'),
+  setLeft: db.prepare('INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?)'),
+  held: db.prepare('SELECT holder, until FROM leases WHERE what = ?'),
+  take: db.prepare('INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)'),
+  free: db.prepare('DELETE FROM leases WHERE what = ? AND holder = ?'),
+  count: db.prepare(
+    'INSERT INTO askings VALUES (?, 1, ?) ON CONFLICT (what) DO UPDATE SET times = times + 1, note = excluded.note',
+  ),
+  counted: db.prepare('SELECT times FROM askings WHERE what = ?'),
+  setCount: db.prepare(`INSERT OR REPLACE INTO askings VALUES (?, ?, '')`),
+  removeCount: db.prepare('DELETE FROM askings WHERE what = ?'),
+  namesLike: db.prepare('SELECT what FROM askings WHERE what GLOB ?'),
+});
+
+type Statements = ReturnType<typeof statementsOn>;
+
+const pointerOf = ({ pointer }: Statements, projection: string, version: number): Pointer | undefined => {
+  const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
+  if (row === undefined) return undefined;
+  return { live: row.live, ...(row.previous === null ? {} : { previous: row.previous }) };
+};
+
+/** A mark on what is live is left by a program that marked first and looked then: it does not count. */
+const isMarked = (on: Statements, { projection, version, generation }: GenerationId): boolean =>
+  on.counted.get(removalOf({ projection, version, generation })) !== undefined &&
+  pointerOf(on, projection, version)?.live !== generation;
+
+/** Who holds a lease that has not ended. */
+const holderOf = ({ held }: Statements, what: string): string | undefined => {
+  const now = held.get(what) as { holder: string; until: number } | undefined;
+  if (now === undefined || now.until < Date.now() || now.until > Date.now() + LONGEST_MS) return undefined;
+  return isGone(now.holder) ? undefined : now.holder;
+};
+
+const point = (
+  on: Statements,
+  projection: string,
+  version: number,
+  to: Pointer,
+  believed: Pointer | undefined,
+): boolean => {
+  const now = pointerOf(on, projection, version);
+  if (now?.live !== believed?.live || now?.previous !== believed?.previous) return false;
+  const named = [to.live, ...(to.previous === undefined ? [] : [to.previous])];
+  if (named.some((generation) => isMarked(on, { projection, version, generation }))) return false;
+  if (now !== undefined && now.live !== to.live) {
+    on.removeCount.run(removalOf({ projection, version, generation: now.live }));
+    on.setLeft.run(projection, version, now.live, Date.now());
+  }
+  on.setPointer.run(projection, version, to.live, to.previous ?? null);
+  return true;
+};
+
+const markRemoved = (on: Statements, id: GenerationId, unless: RemovalRefused): boolean => {
+  const { projection, version, generation } = id;
+  const now = pointerOf(on, projection, version);
+  if (holderOf(on, unless.held) !== undefined) return false;
+  if (now?.live === generation && unless.live) return false;
+  if (now?.live === generation) on.removePointer.run(projection, version);
+  else if (now?.previous === generation) on.setPointer.run(projection, version, now.live, null);
+  on.count.run(removalOf(id), '');
+  return true;
+};
+
+const nextNumber = (
+  on: Statements,
+  projection: string,
+  version: number,
+  existing: readonly number[],
+): number => {
+  const what = numbersOf(projection, version);
+  const { times } = (on.counted.get(what) as { times: number } | undefined) ?? { times: 0 };
+  const removed = on.namesLike.all(`remove ${projection}_v${version}_*`) as { what: string }[];
+  const numbers = removed.map((row) => Number(row.what.slice(row.what.lastIndexOf('_') + 1)));
+  const last = Math.max(times + 1, ...existing, ...numbers);
+  on.setCount.run(what, last);
+  return last + 1;
+};
+
+export const openRegistryWriter = (path: string): RegistryWriter => {
+  const db = openForWriting(path, 'NORMAL');
+  migrate(db, MIGRATIONS, `The index of the read models ${path}`);
+  db.exec(SWITCHES);
+  waitBriefly(db);
+  const on = statementsOn(db);
+  return {
+    point: (projection, version, to, believed) =>
+      inTransaction(db, () => point(on, projection, version, to, believed)),
+    markRemoved: (id, unless) => inTransaction(db, () => markRemoved(on, id, unless)),
+    unlessRemoved: (id, make) =>
+      inTransaction(db, () => {
+        if (isMarked(on, id))
+          throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+        return make();
+      }),
+    nextNumber: (projection, version, existing) =>
+      inTransaction(db, () => nextNumber(on, projection, version, existing)),
+    lease: (what, holder, forMs, note) =>
+      inTransaction(db, () => {
+        const now = holderOf(on, what);
+        const isFree = now === undefined || now === holder;
+        if (isFree) on.take.run(what, holder, Date.now() + forMs, note);
+        return isFree;
+      }),
+    release: (what, holder) => void on.free.run(what, holder),
+    requestRetry: (tenantId) => void on.count.run(RETRY, tenantId),
+    close: () => closeTidily(db),
+  };
+};
