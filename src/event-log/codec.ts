@@ -20,22 +20,22 @@ import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
 import type { Streams } from './streams';
 
-/** Between events of the domain and what lies in the log: every event of ours is encoded and decoded here. */
+/** Between events of the domain and what is stored in the log: all our events are encoded and decoded here. */
 
-/** What a logged event means to us. `bad` is never skipped silently: it parks its tenant. */
+/** A stored event as the domain sees it. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
   | { readonly status: 'good'; readonly kind: 'tenant'; readonly event: Recorded<TenantEvent> }
   | { readonly status: 'good'; readonly kind: 'activity'; readonly event: Recorded<ActivityEvent> }
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 
-/** That the schemas are schemas is for the tests: to check it here would cost more than compiling them. */
+/** The tests check that the schemas themselves are valid: doing it here would cost more than compiling them. */
 const ajv = new Ajv({ strict: true, unicodeRegExp: false, meta: false, validateSchema: false });
 addFormats(ajv);
 
 /**
- * A leap second, or an offset without minutes, is a date-time that no Date can hold; and one that lies outside the years
- * 0000 to 9999 in UTC has no text whose order is its order.
+ * No Date can hold a leap second or an offset without minutes, and outside the years 0000 to 9999 (in UTC) the order of
+ * the texts is not the order of the times.
  */
 const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
@@ -77,12 +77,12 @@ export interface Metadata {
 
 type StoredMetadata = Partial<Metadata> & { readonly version?: number };
 
-/** Facts may be appended by others without any. */
+/** Other services may append facts without any. */
 const metadataOf = ({ metadata = {} }: LoggedEvent): unknown => metadata;
 
 const validators = new Map<object | false, ValidateFunction>();
 
-/** Compiled at first use: a start should not pay for every schema. */
+/** Schemas are compiled at first use: a start should not pay for all of them. */
 const faultBy = (schema: object | false, value: unknown): string | undefined => {
   const validate = validators.get(schema) ?? ajv.compile(schema);
   validators.set(schema, validate);
@@ -90,8 +90,8 @@ const faultBy = (schema: object | false, value: unknown): string | undefined => 
 };
 
 /**
- * Compiles what decisions about tenants need, one after the other, so that no request has to: the first one to fold a tenant
- * would hold its thread for 40 ms.
+ * Compiles the schemas of tenant events one by one, so that no request has to: the first one to fold a tenant would block
+ * its thread for 40 ms.
  */
 export const compileTenantSchemas = async (): Promise<void> => {
   const types = Object.keys(eventSchemas) as EventType[];
@@ -113,8 +113,8 @@ const schemasOf = (type: string): readonly object[] | undefined => {
 };
 
 /**
- * An event of ours as it is appended, in the newest version of its schema. Data that does not fit is never written: it
- * would park a tenant. It throws `event_invalid`; `more.reason` says what does not fit.
+ * An event ready to be appended, in the newest version of its schema. Data that does not fit is never written, since it
+ * would park a tenant: it throws `event_invalid`, with what does not fit in `more.reason`.
  */
 export const encode = (
   { type, data }: LedgerEvent | OperatorEvent,
@@ -128,7 +128,7 @@ export const encode = (
   return { id, type, data, metadata: { ...metadata, version: schemas.length } };
 };
 
-/** A UUID is the same in capitals. */
+/** UUIDs are compared without regard to case. */
 export const namesAnother = (
   { tenantId: inside }: { readonly tenantId?: unknown },
   tenantId: string,
@@ -153,7 +153,7 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  // A time that lies ahead would be that of all later rows of its tenant, too: their times never run backwards.
+  // A time in the future would also become that of all later rows of its tenant, whose times never run backwards.
   const { storedAt: recordedAt = logged.recordedAt } = logged;
   const {
     version = 1,
@@ -193,7 +193,7 @@ export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
   }
 };
 
-/** An event of the operator's, or undefined: what cannot be read asks for nothing. */
+/** One of the operator's events, or undefined if it cannot be read: then it has no effect. */
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
   if (isEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;

@@ -7,15 +7,15 @@ import { differenceOf, ownOf, runningDigest, type Own, type Side } from './own-e
 /**
  * Copies one event log into another, between any two adapters.
  *
- * The target is at every moment a beginning of the source: events are appended one run after another, in the order of
- * the whole log, at the revisions that they have in the source. So a copy that was killed is taken up by reading both
- * logs side by side until the target ends. The same reading, over what was appended, is the verification.
+ * At every moment the target equals the beginning of the source: events are appended one run after another, in the order
+ * of the whole log, at the revisions that they have in the source. So a copy that was killed is resumed by reading both
+ * logs side by side until the target ends. The same comparison of what was appended is the verification.
  */
 
 export interface CopyOptions {
-  /** A source that has not grown for so long is quiet. */
+  /** A source that has not grown for this long is quiet. */
   readonly quietMs: number;
-  /** Copy along until the source is quiet. Else one that grows is refused. */
+  /** Keep copying until the source is quiet. Otherwise a source that grows is refused. */
   readonly follow: boolean;
   readonly onProgress: (step: CopyStep) => void;
 }
@@ -28,20 +28,20 @@ export interface CopyStep {
 }
 
 export interface Copied {
-  /** In the log, before and now. */
+  /** In the log, copied now or before. */
   readonly events: number;
   /** By this run. */
   readonly copied: number;
-  /** In streams that are none of ours. */
+  /** Events in other streams. */
   readonly foreign: { readonly source: number; readonly target: number };
   /** Over stream, revision, id, type, data, metadata and recorded time of every event, in order. */
   readonly digest: { readonly source: string; readonly target: string };
 }
 
-/** Small enough for those who follow an EventStoreDB: it drops a live reader that lags behind a larger append. */
+/** Small enough for followers of an EventStoreDB, which drops a live reader that lags behind a larger append. */
 const RUN_EVENTS = 100;
 
-/** A log that is out of reach for longer ends the copy; the next run goes on. */
+/** A log that is out of reach for longer ends the copy; the next run resumes it. */
 const AWAY_MS = 30_000;
 const AGAIN_MS = 500;
 const APPEND_MS = 10_000;
@@ -49,9 +49,9 @@ const APPEND_MS = 10_000;
 const nameOf = ({ event }: Own): string =>
   `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;
 
-/** How far one side was read and found equal. */
+/** One of the two logs, and how far it was read and found equal. */
 interface Reading {
-  /** What lies behind what was taken, up to a position. Of a source, it throws where events are missing. */
+  /** What comes after what was taken, up to a position. In a source, it throws where events are missing. */
   events(upTo?: Position): AsyncGenerator<Own, undefined>;
   take(own: Own): void;
   count(): number;
@@ -135,7 +135,10 @@ const compare = async (
     }
     const more = await theirs.next();
     if (more.done !== true)
-      throw noCopy(`it also holds ${nameOf(more.value)} as ${number()},`, 'which the source has not there.');
+      throw noCopy(
+        `it also holds ${nameOf(more.value)} as ${number()},`,
+        'which the source does not have there.',
+      );
     return 'complete';
   } finally {
     await theirs.return?.(undefined);
@@ -151,9 +154,9 @@ const holdsInfinity = (value: unknown): boolean => {
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsInfinity);
 };
 
-/** What would not come out of the target as it lies in the source is not copied at all. */
+/** What the target would not give back exactly as it is in the source is not copied at all. */
 const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
-  // A bare text is what a log may give for JSON that is none.
+  // A log may give a bare string for data that is called JSON but is not.
   if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
   if (!isRecord(metadata)) return 'its metadata is not a JSON object';
   if (Object.hasOwn(metadata, 'recordedAt'))
@@ -182,7 +185,7 @@ interface Run {
   readonly events: readonly NewEvent[];
 }
 
-/** Events that follow each other in the log and in one stream, as one append. */
+/** Groups events that are adjacent in the log and in the same stream into one append. */
 async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   let run: { role: string; first: Own; events: NewEvent[] } | undefined;
   let bytes = 0;
@@ -222,7 +225,7 @@ const mustBeQuiet = async ({ log }: Side, found: Position): Promise<void> => {
   );
 };
 
-/** The head once the source is quiet, or the new one as soon as there is one. */
+/** The head once the source is quiet, or a new head as soon as there is one. */
 const headAfter = async ({ log }: Side, found: Position, quietMs: number): Promise<Position> => {
   const end = monotonicMs() + quietMs;
   for (;;) {
@@ -240,7 +243,7 @@ const mustDiffer = async (source: Side, target: Side): Promise<void> => {
     );
 };
 
-/** The source's head, unless there is none or it moves although it must not. */
+/** The source's head, unless there is none or it moves when it must not. */
 const firstHead = async (source: Side, { quietMs, follow }: CopyOptions): Promise<Position> => {
   const head = await source.log.head();
   if (head === undefined)
@@ -253,8 +256,8 @@ const firstHead = async (source: Side, { quietMs, follow }: CopyOptions): Promis
 };
 
 /**
- * Tries again while a log is out of reach: for as long as that brings anything, and a while longer. Whatever became of
- * an append that was not answered is seen when the two are compared again.
+ * Retries while a log is out of reach: as long as there is progress, and a while longer. What became of an append that was
+ * not answered shows when the two logs are compared again.
  */
 const untilReached = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
   let [reached, since] = [progress(), monotonicMs()];
@@ -285,7 +288,7 @@ export const copyLog = async (from: Side, to: Side, options: CopyOptions): Promi
     return state;
   };
 
-  /** Makes the target equal to the source up to there, and sees that it is. */
+  /** Makes the target equal to the source up to there, and verifies it. */
   const bringUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
     if ((await compareOn(total)) === 'complete') return;

@@ -7,18 +7,18 @@ import { fault, type Fault } from '../fault';
  * Order comes from positions and revisions only, never from clocks.
  */
 export interface EventLog {
-  /** A random UUID that was written when the log was made. A copy or a restored older log has another history. */
+  /** A random UUID that was written when the log was created. A copy, or an older log that was restored, has another history. */
   identity(): Promise<string>;
 
   /**
    * Appends all the events or none, if the stream is exactly at `expected`, and answers only when they are durable.
    * The same event ids with the same `expected` again give the same answer and no second copy.
    * It always answers within `withinMs`. Faults:
-   * - `stream_changed`: the stream is elsewhere (`more.actual` is its last revision, or -1); nothing was written.
+   * - `stream_changed`: the stream is at another revision (`more.actual`, or -1 if there is none); nothing was written.
    * - `event_too_large`: more than LARGEST_APPEND bytes of data; nothing was written.
-   * - `log_unavailable`: certainly nothing was written.
-   * - `outcome_unknown`: perhaps written. The adapter has tried once more to find out and could not.
-   * - `history_missing`: the stream was removed from the store for ever; nothing was written.
+   * - `log_unavailable`: nothing was written, for certain.
+   * - `outcome_unknown`: it may have been written. The adapter tried once more to find out and could not.
+   * - `history_missing`: the stream was permanently removed from the store; nothing was written.
    * - `log_set_back`: the store was replaced while it was open; what was written is not in its successor.
    */
   append(
@@ -29,19 +29,19 @@ export interface EventLog {
   ): Promise<Appended>;
 
   /**
-   * A stream's events in order, from just after a revision, in batches. A stream that never was is empty; one whose
-   * events were removed from the store fails with `history_missing`, if the store can tell.
+   * A stream's events in order, from just after a revision, in batches. A stream that never existed is empty; one
+   * whose events were removed from the store fails with `history_missing`, if the store can tell.
    */
   readStream(stream: string, after?: number): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
    * All streams of one tenant merged by position, from just after a position. The cost does not grow with other
-   * tenants. With `follow` it stays for what comes.
+   * tenants. With `follow` it waits for new events.
    */
   readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
-   * The whole log in order, from just after a position, in bounded batches. With `follow` it stays for what comes,
+   * The whole log in order, from just after a position, in bounded batches. With `follow` it waits for new events,
    * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted or the log is closed.
    */
   readAll(from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
@@ -49,19 +49,19 @@ export interface EventLog {
   /** The last event's position and id, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
-  /** The streams that lack events before their last one. Left out by a log that would have to be read whole for it. */
+  /** The streams that lack events before their last one. Omitted by an adapter that would have to read the whole log for it. */
   readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
 
-  /** How many events lie after one position, up to and with another; an estimate where counting would mean reading. */
+  /** How many events lie after one position, up to and including another; an estimate where counting would mean reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
   /**
    * Is this still the log that was opened, with everything that was in it? `known` is an event that was in it before the
-   * question. It asks the store itself and relies on nothing that this process remembers.
+   * call. It asks the store itself and relies on nothing that this process remembers.
    */
   continuity(known?: Head): Promise<Continuity>;
 
-  /** Ends those who follow and leaves nothing that keeps the process alive. May be called twice. */
+  /** Ends all followers and leaves nothing behind that keeps the process alive. May be called twice. */
   close(): Promise<void>;
 }
 
@@ -75,10 +75,10 @@ export interface Head {
 
 /**
  * - `whole`: the known event is where it was.
- * - `missing`: nothing is at its place, but the log goes on behind it. The event was removed, or the log was set back and
- *   has grown past it since.
+ * - `missing`: nothing is at its position, but the log continues after it. The event was removed, or the log was set back
+ *   and has grown past it since.
  * - `set_back`: the log ends before it, or has another event in its place.
- * - `replaced`: the log that was opened is not there any more; another one or none is in its place.
+ * - `replaced`: the log that was opened is gone; another one, or none, is in its place.
  */
 export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
 
@@ -97,16 +97,16 @@ export interface ReadFrom {
 export type Expected = 'no_stream' | number;
 
 export interface NewEvent {
-  /** A UUID. It is the event's identity and what makes a repeated append harmless. */
+  /** A UUID: the event's identity, and what makes a repeated append harmless. */
   readonly id: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Only of an event that another log has recorded before, as `LoggedEvent` gives it. Without it, the log looks at its clock. */
+  /** Only for an event that another log has recorded before, as in `LoggedEvent`. Without it, the log uses its own clock. */
   readonly recordedAt?: string;
 }
 
-/** As it lies in the log. What is not JSON comes as the Buffer of its bytes: a reader decides what that means. */
+/** As stored in the log. What is not JSON is given as a Buffer of its bytes: the reader decides what that means. */
 export interface LoggedEvent {
   readonly id: string;
   readonly type: string;
@@ -115,14 +115,14 @@ export interface LoggedEvent {
   readonly stream: string;
   readonly revision: number;
   readonly position: Position;
-  /** As it was given or recorded, never changed: a copy of the log has the same. */
+  /** As given or recorded, never changed: a copy of the log has the same. */
   readonly recordedAt: string;
   /**
-   * When this log itself took the event in, only where that is before `recordedAt`: some clock was ahead. The same at
-   * every reading. What is derived goes by it.
+   * When this log itself received the event, only where that is before `recordedAt`: some clock was ahead. The same at
+   * every read. Whatever is derived from the event uses it.
    */
   readonly storedAt?: string;
-  /** Roughly what it takes, for those who keep many. */
+  /** Its approximate size, for those who keep many. */
   readonly bytes?: number;
 }
 
@@ -134,7 +134,7 @@ export interface Appended {
 
 export const LARGEST_APPEND = 1_048_576;
 
-/** Long enough for a slow disk, short enough for a caller who waits. */
+/** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;
 
 export type LogFaultCode =
@@ -153,7 +153,7 @@ const isMoment = (text: string): boolean => {
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 };
 
-/** What every adapter asks of an append before it does anything. */
+/** What every adapter checks before it appends. */
 export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)

@@ -9,19 +9,19 @@ import { freshRun } from './fresh-run';
  * log that was set back (restored from an older backup, or its file replaced) would make read models silently wrong.
  */
 export interface LogWatch {
-  /** The same log, which appends nothing once it was found to be set back, and finds that out by what appends answer. */
+  /** The same log. It appends nothing once it was found to be set back, and detects that by the answers to appends as well. */
   readonly log: EventLog;
-  /** Why nothing may be read or written any more; undefined while all is well. */
+  /** Why nothing may be read or written any more; undefined while the log is whole. */
   setBack(): Fault | undefined;
-  /** An event is missing although the log goes on behind it. */
+  /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
   /** Throws `log_set_back` if it was. */
   mustBeWhole(): void;
   /** Throws `log_unavailable` when appends fail, or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
-  /** Looks now, from the beginning. Never rejects. */
+  /** Checks now. Never rejects. */
   look(): Promise<void>;
-  /** Looks from time to time until it is stopped. */
+  /** Checks regularly until it is stopped. */
   start(): void;
   stop(): void;
 }
@@ -30,9 +30,9 @@ export interface LogWatchParts {
   readonly log: EventLog;
   /** The furthest event that a live read model shows. */
   readonly checkpoint: () => Promise<Head | undefined>;
-  /** What has changed; without an error it is good news. */
+  /** Something has changed; without an error, for the better. */
   readonly report: (what: string, error?: Fault) => void;
-  /** It was set back for good: what this process has in memory is of no use any more. */
+  /** It stays set back: what this process has in memory is useless now. */
   readonly onLost: () => void;
   /** Throws when an append would fail. An event store shows by itself whether it can be reached. */
   readonly probe?: () => Promise<void>;
@@ -45,7 +45,7 @@ const SOON_MS = 500;
 /** A leader that has stepped down may for a moment show an older state. After that there is no way back but a restart. */
 const DOUBT_MS = 5_000;
 
-/** So long a failed append counts, unless one succeeds. */
+/** A failed append counts for this long, unless one succeeds. */
 const FAILED_MS = 5_000;
 
 const UNAVAILABLE: ReadonlySet<string | undefined> = new Set(['log_unavailable', 'outcome_unknown']);
@@ -93,7 +93,7 @@ const actualIfShorter = (error: unknown, expected: Expected): number | undefined
   return actual < expected ? actual : undefined;
 };
 
-/** Says once that the log is out of reach, and once for how long it was. */
+/** Reports once that the log is out of reach, and once for how long it was. */
 const reachOf = (report: LogWatchParts['report']) => {
   let awaySince: number | undefined;
   return {
@@ -110,7 +110,7 @@ const reachOf = (report: LogWatchParts['report']) => {
   };
 };
 
-/** What the answers about its continuity come to. */
+/** Whether the log is whole, by the answers about its continuity so far. */
 const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'>) => {
   let broken: { readonly fault: Fault; readonly since: number } | undefined;
   let isLost = false;
@@ -171,7 +171,7 @@ const writesOf = (probe: () => Promise<void>) => {
   };
 };
 
-/** Asks the log about the furthest event that is known to be in it, once at a time. */
+/** Asks the log about the furthest event that is known to be in it, one check at a time. */
 const lookoutOf = (
   { log, checkpoint, report }: LogWatchParts,
   { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
@@ -180,7 +180,7 @@ const lookoutOf = (
   const { isAway, away, back } = reachOf(report);
   let known: Head | undefined;
 
-  /** What is known comes first: it was in the log before the log is asked for it. */
+  /** What is known is determined first: it was in the log before the log is asked for it. */
   const look = freshRun(async () => {
     if (isLost()) return;
     // Read models that cannot be read say nothing about the log.
@@ -225,7 +225,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
       throw actual === undefined ? error : shortened(stream, actual, expected);
     });
     written();
-    // What is new lies behind all that was there. If it does not, it was there already, or the log was set back.
+    // A new event comes after all that were there. If it does not, it was there already, or the log was set back.
     await lookIf(appended.position <= before);
     learn({ position: appended.position, eventId: events.at(-1)?.id.toLowerCase() ?? '' });
     return appended;
@@ -251,7 +251,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   };
 };
 
-/** No stream is as long: an append there is refused without a trace, but only by a log that could have written. */
+/** No stream is this long: an append there is refused and leaves no trace, but only by a log that could have written. */
 const BEYOND = Number.MAX_SAFE_INTEGER - 1;
 const PROBE_MS = 700;
 

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { EventLog, LoggedEvent } from './event-log';
 import type { Streams } from './streams';
 
-/** A log with the names of our streams in it. */
+/** A log, and the names of our streams in it. */
 export interface Side {
   readonly log: EventLog;
   readonly streams: Streams;
 }
 
-/** An event of ours, with what must be equal in every copy of the log as text. */
+/** An event of ours. `text` holds everything that must be equal in every copy of the log. */
 export interface Own {
   readonly event: LoggedEvent;
   /** The stream's name without the prefix, which may differ. */
@@ -29,7 +29,7 @@ const memberNames: Readonly<Record<Member, string>> = {
   recordedAt: 'recorded time',
 };
 
-/** JSON never begins like the first two, so nothing is mistaken for something else. */
+/** No JSON text begins with these words, so nothing is mistaken for something else. */
 const textOf = (value: unknown): string => {
   if (Buffer.isBuffer(value)) return `bytes ${value.toString('base64')}`;
   return JSON.stringify(value) ?? 'nothing';
@@ -44,7 +44,7 @@ export const ownOf = (event: LoggedEvent, role: string): Own => ({
     id: JSON.stringify(event.id),
     type: JSON.stringify(event.type),
     data: textOf(event.data),
-    // Those who write facts may leave it out; a log that cannot keep its absence keeps an empty object.
+    // Writers of facts may omit it; a log that cannot store its absence stores an empty object.
     metadata: textOf(event.metadata ?? {}),
     recordedAt: event.recordedAt,
   },

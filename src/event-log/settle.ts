@@ -2,7 +2,7 @@ import { monotonicMs } from '../clock';
 import { codeOf, messageOf } from '../fault';
 import { logFault, type Appended } from './event-log';
 
-/** The share of the time that the first attempt may use. */
+/** How much of the time the first attempt may use. */
 const FIRST_SHARE = 0.6;
 
 /** What the second attempt says for certain: nothing of the first is in the log, or it is gone with its stream or log. */
@@ -13,9 +13,8 @@ const CERTAIN: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Appends, and settles an attempt that got no answer by making the same attempt again: the same ids at the same
- * revision are recognised, so the second answer tells what became of the first. `attempt` rejects with `no_answer`
- * when it does not know.
+ * Appends, and settles an attempt that got no answer by repeating it: the same ids at the same revision are recognised,
+ * so the second answer shows what became of the first. `attempt` rejects with `no_answer` when it does not know.
  */
 export const settled = async (
   attempt: (withinMs: number) => Promise<Appended>,

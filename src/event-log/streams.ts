@@ -3,7 +3,7 @@ import type { StreamKind } from '../domain/events';
 /** The names of streams: the only place that knows their pattern. A name is matched whole, never by its beginning. */
 
 export interface Streams {
-  /** What all names of ours begin with. */
+  /** All our stream names begin with it. */
   readonly prefix: string;
   /** Decisions about a tenant, its Applications and their keys. */
   tenant(tenantId: string): string;
@@ -11,9 +11,9 @@ export interface Streams {
   activity(tenantId: string): string;
   /** The operator's own acts. */
   operator(): string;
-  /** What the log says about itself. It is neither copied nor projected. */
+  /** The log's record of its own identity. It is neither copied nor projected. */
   log(): string;
-  /** Is it one of ours that holds history? */
+  /** Is it one of ours, with events to copy and project? */
   holds(stream: string): boolean;
   /** All names that `holds` accepts begin with one of these; others may as well. */
   beginnings(): readonly string[];
@@ -34,7 +34,7 @@ export const prefixOf = (stream: string): string | undefined => OF_A_TENANT.exec
 
 type Owner = ReturnType<Streams['parse']>;
 
-/** Names come again and again: the last ones are remembered. */
+/** The same names occur again and again: recent ones are cached. */
 const MOST_KNOWN = 10_000;
 
 export const streamNames = (prefix = ''): Streams => {

@@ -5,7 +5,7 @@ import { gapBefore } from './gap';
 import { ownOf, runningDigest, type Side } from './own-events';
 import type { Streams } from './streams';
 
-/** Reads a whole log and says what in it is not as it should be. */
+/** Reads a whole log and lists what is wrong in it. */
 
 export type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
 
@@ -17,7 +17,7 @@ export interface Finding {
   readonly detail: string;
 }
 
-/** What an earlier verification of this log, or of the log that it is a copy of, has found. */
+/** The result of an earlier verification of this log, or of the log that it is a copy of. */
 export interface EarlierHistory {
   readonly events: number;
   readonly digest: string;
@@ -25,17 +25,17 @@ export interface EarlierHistory {
 
 export interface VerifiedLog {
   readonly identity: string;
-  /** In streams of ours. */
+  /** In our streams. */
   readonly events: number;
   readonly streams: number;
-  /** Events in streams that are none of ours. */
+  /** Events in other streams. */
   readonly foreign: number;
   readonly lastPosition: Position | undefined;
   readonly digest: string;
   readonly found: number;
-  /** The first of them. */
+  /** The first ones. */
   readonly findings: readonly Finding[];
-  /** Is the earlier history still the beginning of this log? Cut: there are fewer events now. */
+  /** Is the earlier history still the beginning of this log? `cut`: there are fewer events now. */
   readonly earlier?: 'unchanged' | 'changed' | 'cut';
 }
 
@@ -67,13 +67,13 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
   return `This ${event.type} of the operator cannot be read.`;
 };
 
-/** Where an id must not come twice: in both streams of a tenant, or in one that belongs to none. */
+/** Where an id must be unique: in both streams of a tenant, or in a stream that belongs to none. */
 const scopeOf = (stream: string, streams: Streams): string => streams.parse(stream)?.tenantId ?? stream;
 
 const eventsIn = (scope: string, { log, streams }: Side): ReturnType<EventLog['readStream']> =>
   streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
 
-/** The filter only suspects: those events are compared for real. */
+/** The filter only raises suspicion: those events are really compared. */
 const findDuplicates = async (
   scope: string,
   suspects: ReadonlySet<string>,
@@ -118,7 +118,7 @@ export const idFilter = (expected: number): ((text: string) => boolean) => {
   };
 };
 
-/** Everything about an event that can be said from those before it. */
+/** Everything that can be checked about an event, given those before it. */
 const checking = ({ streams }: Side, expected: number, findings: Findings) => {
   const revisions = new Map<string, number>();
   const isSeen = idFilter(expected);
@@ -149,7 +149,7 @@ const checking = ({ streams }: Side, expected: number, findings: Findings) => {
   };
 };
 
-/** Recomputes the digest that an earlier verification has found, on the way. */
+/** Recomputes the digest of an earlier verification along the way. */
 const comparing = (earlier: EarlierHistory | undefined) => {
   const digest = runningDigest();
   let events = 0;
@@ -170,7 +170,7 @@ const comparing = (earlier: EarlierHistory | undefined) => {
   };
 };
 
-/** Up to the head that is there when it begins: a log that grows has an end, too. */
+/** Up to the head at the start: a log that is being written has an end, too. */
 export const verifyLog = async (side: Side, { earlier, onProgress }: Verification): Promise<VerifiedLog> => {
   const { log, streams } = side;
   const head = (await log.head())?.position;

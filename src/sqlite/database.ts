@@ -14,7 +14,7 @@ const RETRY_MS = 5;
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
-/** Of several that open a new file at once SQLite refuses all but one right away, without waiting for the lock. */
+/** When several processes open a new file at once, SQLite refuses all but one immediately, without waiting for the lock. */
 const switchToWal = (db: Database): void => {
   const end = monotonicMs() + BUSY_MS;
   const still = new Int32Array(new SharedArrayBuffer(4));
@@ -27,7 +27,7 @@ const switchToWal = (db: Database): void => {
     }
 };
 
-/** FULL: a commit is on the disk when it returns. NORMAL: the file stays sound, the last commits may be lost. */
+/** FULL: a commit is on the disk when it returns. NORMAL: the file stays consistent, but the last commits may be lost. */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
   const db = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
@@ -43,12 +43,12 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
 
-/** For a writing thread, which tries again by itself: the shorter each wait, the sooner it can say who is out of time. */
+/** For a writing thread, which retries by itself: the shorter each wait, the sooner it can answer those whose time is up. */
 export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
 
 /**
- * Moves what was committed from the `-wal` file into the file itself, as far as those who read meanwhile let it. It waits
- * for nobody for long.
+ * Moves what was committed from the `-wal` file into the file itself, as far as concurrent readers allow. It never waits
+ * for long.
  */
 export const checkpoint = (db: Database): void => {
   waitBriefly(db);
@@ -57,7 +57,7 @@ export const checkpoint = (db: Database): void => {
 
 /**
  * Closes a writing connection so that the file alone is complete, unless another process uses it. SQLite would do so by
- * itself, but not as long as there are prepared statements, which the driver finalizes only when they are collected.
+ * itself, but not while there are prepared statements, which the driver finalizes only at garbage collection.
  */
 export const closeTidily = (db: Database): void => {
   try {
@@ -70,9 +70,9 @@ export const closeTidily = (db: Database): void => {
 };
 
 /**
- * Runs work in one transaction that holds the file's write lock from its start. What the work throws means that nothing
- * was written. `commit_failed` does not: a commit whose sync failed is undone for this connection and all others that are
- * open, but the disk may hold it, and then it is there after a crash. The next commit writes over it.
+ * Runs work in one transaction that holds the file's write lock from its start. If the work throws, nothing was written.
+ * `commit_failed` does not mean that: a commit whose sync failed is undone for all open connections, but it may be on the
+ * disk, and then it is there after a crash. The next commit overwrites it.
  */
 export const inTransaction = <T>(db: Database, work: () => T): T => {
   db.exec('BEGIN IMMEDIATE');
@@ -88,7 +88,7 @@ export const inTransaction = <T>(db: Database, work: () => T): T => {
   }
 };
 
-/** SQLite ends a transaction by itself after some errors, and a file that cannot be written may say so again. */
+/** SQLite ends a transaction by itself after some errors, and rolling back may fail for the same reason as the work. */
 const rollBack = (db: Database): void => {
   try {
     if (db.isTransaction) db.exec('ROLLBACK');
@@ -97,7 +97,7 @@ const rollBack = (db: Database): void => {
   }
 };
 
-/** Brings a file to the newest schema, step by step, and refuses a file that a newer program made. */
+/** Migrates a file to the newest schema, step by step, and refuses a file of a newer program. */
 export const migrate = (db: Database, steps: readonly string[], what: string): void => {
   const version = (): number =>
     (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version;

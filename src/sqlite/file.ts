@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 
 /** A file that was just opened by its path. */
 export interface OpenedFile {
-  /** Is it still what the path names? A file that was replaced or removed goes on being written, but is lost at its end. */
+  /** Is it still what the path names? A file that was replaced or removed can still be written, but is lost when it is closed. */
   isStillThere(): boolean;
 }
 

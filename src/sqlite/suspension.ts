@@ -2,15 +2,15 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { monotonicMs, pause } from '../clock';
 
 /**
- * A process that is stopped (Ctrl-Z) while it holds the write lock of a file would stop everybody else who writes. So all
- * threads of a process share two numbers, and whoever stops the process waits until nothing is being written.
+ * A process that is stopped (Ctrl-Z) while it holds the write lock of a file would block all other writers. So all threads
+ * of a process share two numbers, and whoever stops the process waits until nothing is being written.
  */
 const NAME = 'tenant-ledger suspension';
 const SUSPENDING = 0;
 /** Calls to writers that are not answered yet. */
 const CALLS = 1;
 
-/** Every thread is started with what is set here. */
+/** Every thread inherits what is set here. */
 const sharedNumbers = (): Int32Array<SharedArrayBuffer> => {
   const known = getEnvironmentData(NAME) as unknown as SharedArrayBuffer | undefined;
   const buffer = known ?? new SharedArrayBuffer(8);
@@ -22,13 +22,13 @@ const numbers = sharedNumbers();
 
 const LOOK_AGAIN_MS = 5;
 
-const isHeldBack = (): boolean => Atomics.load(numbers, SUSPENDING) === 1;
+const isSuspending = (): boolean => Atomics.load(numbers, SUSPENDING) === 1;
 
 /** Counts a call to a writer, to be ended with `endWrite`. False: not now, the process is about to stop. */
 export const beginWrite = (): boolean => {
-  // Counted before the look, and looked for by `holdWrites` after its own sign: one of the two sees the other.
+  // Counted before the flag is read, and `holdWrites` reads the count after it has set the flag: one of the two sees the other.
   Atomics.add(numbers, CALLS, 1);
-  if (!isHeldBack()) return true;
+  if (!isSuspending()) return true;
   endWrite();
   return false;
 };
@@ -38,17 +38,17 @@ export const endWrite = (calls = 1): void => void Atomics.sub(numbers, CALLS, ca
 let resuming: Promise<void> | undefined;
 
 const resumed = async (): Promise<void> => {
-  while (isHeldBack()) await pause(LOOK_AGAIN_MS);
+  while (isSuspending()) await pause(LOOK_AGAIN_MS);
   resuming = undefined;
 };
 
-/** All that wait go on in the order in which they came. */
+/** All who wait continue in the order in which they came. */
 export const whenWritable = (): Promise<void> => (resuming ??= resumed());
 
-/** Somebody waits already: whoever comes now goes behind them. */
+/** Somebody waits already: later callers queue up behind them. */
 export const someoneWaits = (): boolean => resuming !== undefined;
 
-/** Begins no other write, and waits until those under way are done. False: they were not within that time. */
+/** Lets no other write begin, and waits until those under way are done. False: they were not within that time. */
 export const holdWrites = async (withinMs: number): Promise<boolean> => {
   Atomics.store(numbers, SUSPENDING, 1);
   const end = monotonicMs() + withinMs;

@@ -10,8 +10,8 @@ import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
  */
 export interface Thread {
   /**
-   * Sends one request and waits for its answer. Rejects with the answer's fault, or with `expired` (certainly not
-   * done), or with `no_answer` (perhaps done) when the time is up or the thread died.
+   * Sends one request and waits for its answer. Rejects with the answer's fault, or with `expired` (not done, for
+   * certain), or with `no_answer` (perhaps done) when the time is up or the thread died.
    */
   call<T>(request: unknown, withinMs: number): Promise<T>;
   /** Lets the thread finish what it has, and ends it. */
@@ -21,7 +21,7 @@ export interface Thread {
 interface Question {
   readonly id: number;
   readonly request: unknown;
-  /** On the monotonic clock: not begun by then, it is not done at all. */
+  /** On the monotonic clock: a request that was not begun by then is not done at all. */
   readonly notAfter: number;
 }
 
@@ -32,8 +32,8 @@ type Answer =
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
 
-/** So long before its caller gives up a request is not begun any more: so the caller hears that it was not done. */
-const TELLING_MS = 50;
+/** A request is not begun within this time before its caller gives up: so the caller learns that it was not done. */
+const EXPIRY_MS = 50;
 
 interface Waiting {
   readonly resolve: (value: never) => void;
@@ -41,7 +41,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Those who wait for an answer, by the number of their question. */
+/** Calls that wait for an answer, by the number of their question. */
 const waitingCalls = () => {
   const waiting = new Map<number, Waiting>();
   let nextId = 1;
@@ -76,7 +76,7 @@ export const startThread = (file: string, data: unknown): Thread => {
   const calls = waitingCalls();
   let closing = false;
   let worker: Worker | undefined;
-  /** Also those that their callers no longer wait for: the thread may still be writing them. */
+  /** Including those whose callers no longer wait: the thread may still be writing them. */
   let unanswered = 0;
 
   const start = (): Worker => {
@@ -104,7 +104,7 @@ export const startThread = (file: string, data: unknown): Thread => {
       return calls.add<T>(withinMs, (id) => {
         worker ??= start();
         unanswered += 1;
-        const notAfter = monotonicMs() + Math.max(0, withinMs - TELLING_MS);
+        const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
         worker.postMessage({ id, request, notAfter } satisfies Question);
       });
     },
@@ -121,10 +121,10 @@ export const startThread = (file: string, data: unknown): Thread => {
   };
 };
 
-/** Requests that arrived together are given together, at most this many: that is what makes a group commit. */
+/** Requests that arrived together are handled together, at most this many: that makes a group commit. */
 const LARGEST_GROUP = 256;
 
-/** Unless the thread has a time of its own. */
+/** The default. */
 const TIDY_MS = 60_000;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
@@ -133,7 +133,7 @@ export interface ThreadBody {
   /** One outcome per request, in order. What it throws becomes the outcome of all of them. */
   answer(requests: readonly unknown[]): readonly Outcome[];
   close(): void;
-  /** Called now and then, but only after something was answered. */
+  /** Called from time to time, but only after something was answered. */
   tidy?(): void;
   readonly tidyMs?: number;
 }
@@ -172,8 +172,8 @@ const gather = (port: MessagePort, group: Question[]): boolean => {
 };
 
 /**
- * Answers a group and whatever arrives meanwhile. While another process holds the lock, those whose time is up hear so and
- * the others are tried again. True: it was the last.
+ * Answers a group and whatever arrives meanwhile. While another process holds the lock, requests whose time is up are
+ * refused and the others are retried. True: it was the last.
  */
 const answerAll = (body: ThreadBody, port: MessagePort, first: Question | 'close'): boolean => {
   let group: Question[] = first === 'close' ? [] : [first];
@@ -201,7 +201,7 @@ export const answerInThread = (body: ThreadBody): void => {
   if (port === null) throw new Error('answerInThread belongs in a worker thread.');
   let tidying: NodeJS.Timeout | undefined;
 
-  /** What fails is tried again after the next requests, and when the thread is closed. */
+  /** If it fails, it is retried after the next requests, and when the thread is closed. */
   const tidy = (): void => {
     tidying = undefined;
     if (!beginWrite()) return;

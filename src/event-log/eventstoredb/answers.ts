@@ -2,12 +2,12 @@ import { beforeDeadline, monotonicMs } from '../../clock';
 import { fault, messageOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
-/** What the server's answers, and its silence, mean to callers of the port. Errors of the package are known by their `type`. */
+/** What the server's answers, and its silence, mean to callers of the port. The package's errors are told apart by `type`. */
 
-/** It does not say what became of the call. */
+/** What became of the call is unknown. */
 export const noAnswer = (why: string): Fault => fault('no_answer', why);
 
-/** The package ignores its deadlines for reads, and a frozen server answers nothing: every call has a timer of its own. */
+/** The package ignores its deadlines for reads, and a frozen server answers nothing: every call gets a timer. */
 export const inTime = <T>(call: Promise<T>, withinMs: number): Promise<T> =>
   beforeDeadline(call, monotonicMs() + withinMs, () =>
     noAnswer(`The event store has not answered within ${withinMs} ms.`),
@@ -25,24 +25,24 @@ const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== n
 export const isNotLeader = (error: unknown): boolean => rawOf(error).type === 'not-leader';
 export const isMissingStream = (error: unknown): boolean => rawOf(error).type === 'stream-not-found';
 export const isDeletedStream = (error: unknown): boolean => rawOf(error).type === 'stream-deleted';
-/** Also once it has become a fault of ours. */
+/** Also after it was turned into a fault of ours. */
 export const isUnknown = (error: unknown): boolean =>
   rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
-/** The server drops who does not keep up while live, and wants it to come again: nothing is wrong. */
+/** The server drops a live subscriber that does not keep up and expects it to subscribe again: nothing is wrong. */
 export const isLagging = (error: unknown): boolean => rawOf(error).type === 'timeout';
 export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
 
-/** What gRPC says, without its number and an empty remark. */
+/** The message of gRPC, without its code and an empty note. */
 const wordsOf = (error: unknown): string =>
   messageOf(error)
     .replace(/^\d+ [A-Z_]+: /, '')
     .replace(/\s*Resolution note:\s*$/, '');
 
-/** The call never left this machine, by the words of gRPC: no connection, or no address for the name. */
+/** By the message of gRPC, the call never left this machine: no connection, or no address for the name. */
 const NOT_SENT =
   /No connection established|Name resolution failed|Channel closed before call started|Failed to discover/;
 
-/** The server's own words for: nothing was done. */
+/** The server's messages that mean: nothing was done. */
 const NOT_HANDLED = /Server Is Not Ready|Server Is Too Busy|No leader info available/;
 
 const denied = () =>
@@ -52,17 +52,17 @@ const denied = () =>
     { isFinal: true },
   );
 
-/** Waiting does not help. */
+/** Retrying does not help. */
 export const isFinal = (error: unknown): boolean =>
   (error as Partial<Fault> | undefined)?.more?.['isFinal'] === true;
 
-/** What was in the stream is not to be had any more, and waiting does not bring it back. */
+/** What was in the stream is gone, and retrying does not bring it back. */
 export const historyMissing = (stream: string, how: string): Fault =>
   logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
 
 export const TOMBSTONED = 'was deleted for ever (tombstoned)';
 
-/** For an append: a certain answer, or that there is none. */
+/** The fault for a failed append: a certain answer, or `no_answer`. */
 export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
   switch (type) {

@@ -8,9 +8,9 @@ import { noAnswer } from './answers';
 import { positionOf } from './record';
 
 /**
- * All appends of one client through one call that stays open. The package has such a stream too, but keeps what is pending
- * on all of its streams in one table: when one of them breaks, the appends of the others are rejected, and their late
- * answers are exceptions that nobody can catch. Here every stream knows its own.
+ * Sends all appends of one client through one call that stays open. The package has such a stream too, but keeps the pending
+ * appends of all its streams in one table: when one stream breaks, the appends of the others are rejected, and their late
+ * answers are exceptions that nobody can catch. Here every stream has its own.
  */
 export interface AppendStream {
   /** The requests of one append, the last of them final. Rejects when the stream breaks before the answer. */
@@ -18,7 +18,7 @@ export interface AppendStream {
   close(): void;
 }
 
-/** What the package keeps for its subclasses. */
+/** Members that the package keeps for its subclasses. */
 interface Insides {
   getGRPCClient(kind: typeof StreamsClient, what: string): Promise<StreamsClient>;
   callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
@@ -71,13 +71,13 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
       const id = answer.getCorrelationId()?.getString().toLowerCase() ?? '';
       const one = waiting.get(id);
       waiting.delete(id);
-      // Whoever does not wait any more has had its answer: that there was none.
+      // A caller that no longer waits was already told that there is no answer.
       if (one !== undefined) settle(one, answer);
     });
     call.on('end', () => over(new Error('The event store ended the appends.')));
     call.on('error', (error: Error) => {
       over(error);
-      // It turns to another server, or to the leader, if that is what the error says.
+      // This moves the client to another server, or to the leader if the error names one.
       insides.handleError(grpc, error).catch(() => undefined);
     });
     return { call, waiting };

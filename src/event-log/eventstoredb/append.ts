@@ -11,7 +11,7 @@ import type { Serialised } from './record';
 /** An election may be under way. */
 const REDIRECT_MS = 20;
 
-/** One message holds so much, if its events are small. */
+/** The size of one message, if its events are small. */
 const MESSAGE_BYTES = 524_288;
 
 export interface AppendRequest {
@@ -21,7 +21,7 @@ export interface AppendRequest {
 }
 
 /**
- * No deadline: the protocol has only a time of day, and clocks differ. Whoever does not wait any more sends the same
+ * No deadline: the protocol has only a time of day, and clocks differ. A caller whose time is up sends the same append
  * again to find out.
  */
 const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
@@ -69,7 +69,7 @@ const once = async (connection: Connection, request: AppendRequest, withinMs: nu
   }
 };
 
-/** Nobody can say that nothing was written once an append was under way when a leader stepped down. */
+/** If a leader stepped down while an append was under way, it may have been written. */
 const unsureOf = (error: Fault, unsure: boolean): Fault =>
   unsure && error.code === 'log_unavailable' ? fault('no_answer', error.message) : error;
 
@@ -84,7 +84,7 @@ export const appending =
         return await once(connection, request, Math.max(1, end - monotonicMs()));
       } catch (error) {
         if (codeOf(error) === 'no_answer') throw error;
-        // It names the leader, and the client has turned to that one. It ends everything that was under way: what was
+        // The error names the leader, and the client has connected to it. It ends everything that was under way: what was
         // sent before may have been written.
         const isLost = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
         unsure ||= isNotLeader(error);

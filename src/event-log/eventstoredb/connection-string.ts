@@ -1,6 +1,6 @@
 import { fault, type Fault } from '../../fault';
 
-/** What is checked before the client package sees it: that one prints what it does not like, with the password. */
+/** Checked before the client package sees it: that one prints what it cannot read, including the password. */
 
 const OPTIONS = [
   'tls',
@@ -45,6 +45,6 @@ export const serversOf = (url: string): string => {
   return found[1] as string;
 };
 
-/** The package tells where it stumbled with the text itself, which may be a password. */
+/** The package's own message quotes the text, which may be a password. */
 export const unparsable = (): Fault =>
   wrong('the client cannot read it, or a file that it names is not there');

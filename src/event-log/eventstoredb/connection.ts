@@ -4,9 +4,9 @@ import { appendStream, type AppendStream } from './append-stream';
 import { unparsable } from './connection-string';
 
 /**
- * The one client of this process, and another one when the first seems broken.
+ * The one client of this process, replaced by another when it seems broken.
  *
- * The package keeps these members for its own subclasses, but makes none from a connection string.
+ * The package keeps these members for its subclasses, but creates none of those from a connection string.
  */
 interface Insides {
   handleError: (client: unknown, error: Error) => Promise<void>;
@@ -15,29 +15,29 @@ interface Insides {
 
 export interface Connection {
   client(): EventStoreDBClient;
-  /** The same client, with the stream of its appends. */
+  /** The same client, with its stream of appends. */
   current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
-  /** This one has not answered: later calls get another. Those under way are left alone for a while. */
+  /** This client did not answer: later calls get another one. Calls under way may go on for a while. */
   renew(broken: EventStoreDBClient): void;
-  /** Calls back at every renewal, until told not to. */
+  /** Calls back at every renewal, until the returned function is called. */
   onRenewed(listener: () => void): () => void;
   isClosed(): boolean;
-  /** It was given up: whatever it was reading has ended, as if that were all. */
+  /** It was shut down: whatever it was reading has ended as if that were all. */
   isShut(client: EventStoreDBClient): boolean;
   close(): Promise<void>;
 }
 
-/** Calls under way on a client that was replaced have so long to end by themselves. */
+/** Calls under way on a client that was replaced have this long to end by themselves. */
 const RETIRE_MS = 6_000;
-/** A server that hangs is no reason for a connection per call. */
+/** A server that hangs must not cause a connection per call. */
 const RENEW_EVERY_MS = 2_000;
-/** `dispose` of the package may never come back. */
+/** The package's `dispose` may never return. */
 const DISPOSE_MS = 500;
 
 /** The package's own. */
 const KEEP_ALIVE_MS = 10_000;
 const NUMBERS = 1_000;
-/** Weeks, and still a time that timers can hold. */
+/** Weeks, and still within what timers can hold. */
 const NEVER_MS = 2_000_000_000;
 
 interface Owned {
@@ -55,8 +55,8 @@ const make = (url: string): EventStoreDBClient => {
 };
 
 /**
- * gRPC gives clients with the same options the same connection, also a dead one. A millisecond more makes another. Of
- * a timeout that is turned off the package makes a time that no timer can hold, so that it is up at once.
+ * gRPC gives clients with the same options the same connection, even a dead one. A millisecond more makes it another. The
+ * package turns a timeout that is switched off into one that no timer can hold, so that it expires at once.
  */
 const numbered = (url: string, number: number): string => {
   const given = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
@@ -73,7 +73,7 @@ const own = (url: string): Owned => {
   let channel: { close(): void } | undefined;
   let isShut = false;
   Object.assign(insides, {
-    // Nobody waits for this one, so nobody would see that no server was found.
+    // Nobody awaits this one, so its rejection, when no server was found, would be unhandled.
     handleError: (broken: unknown, error: Error) => handleError(broken, error).catch(() => undefined),
     createChannel: async () => {
       channel = await createChannel();

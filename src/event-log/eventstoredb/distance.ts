@@ -1,16 +1,16 @@
 import type { EventLog, Position } from '../event-log';
 import type { WholeLog } from './whole-log';
 
-/** Positions are places in a file: how many events lie between two of them is counted near by and estimated far off. */
+/** Positions are offsets in a file: the events between two of them are counted if they are few, and estimated otherwise. */
 const COUNTED_EVENTS = 1_000;
 const COUNTED_BYTES = 4_194_304;
 
 const bytesBetween = (after: Position, upTo: Position): number => Number(BigInt(upTo) - BigInt(after));
 
 interface Counted {
-  /** Those that come first after a position. */
+  /** The first ones after a position. */
   readonly positions: readonly Position[];
-  /** There was no more up to where it was counted. */
+  /** There were no more in the range. */
   readonly isAll: boolean;
 }
 
@@ -26,7 +26,7 @@ const countUpTo = async (log: WholeLog, after: Position, upTo: Position): Promis
 };
 
 export const distanceIn = (log: WholeLog): EventLog['distance'] => {
-  /** The beginning of a log that is longer: progress is measured from there again and again. */
+  /** The beginning of a long log: progress is measured from there again and again. */
   let beginning: Counted | undefined;
 
   return async (from, upTo) => {

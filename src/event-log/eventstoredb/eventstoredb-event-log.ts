@@ -28,16 +28,16 @@ export interface EventStoreOptions {
   readonly waitMs: number;
   /** What went wrong and is tried again. */
   readonly onError: (what: string, error: unknown) => void;
-  /** A log that is not there is not made: this is thrown instead. */
+  /** If there is no log, it is not created: this is thrown instead. */
   readonly unlessThere?: Fault | undefined;
 }
 
 const AGAIN_MS = 250;
-/** The first time at the first failure, or after so long in silence. */
+/** First at the first failure, or after this long without an answer. */
 const REPORT_AFTER_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;
 
-/** Tries until it works or the time is over. */
+/** Retries until it works or the time is up. */
 const untilItWorks = async <T>(
   work: () => Promise<T>,
   withinMs: number,
@@ -55,7 +55,7 @@ const untilItWorks = async <T>(
     }
 };
 
-/** The same, and reports now and then what it waits for. */
+/** The same, and regularly reports what it is waiting for. */
 const whenThere = async <T>(
   work: () => Promise<T>,
   servers: string,
@@ -82,7 +82,7 @@ const whenThere = async <T>(
   }
 };
 
-/** Up to the head that is there when the reading begins. */
+/** Up to the head at the start. */
 const readUpToHead = async function* (
   log: WholeLog,
   after: Position,
@@ -109,7 +109,7 @@ const appendThrough =
     return appended;
   };
 
-/** The event log on EventStoreDB or KurrentDB: our streams of a server that others may use as well. */
+/** The event log on EventStoreDB or KurrentDB: our streams on a server that others may use as well. */
 export const eventStoreDbEventLog = async (
   url: string,
   streams: Streams,

@@ -8,20 +8,20 @@ import type { CallOptions, ClientReadableStream, Metadata } from '@grpc/grpc-js'
 import type { Position } from '../event-log';
 
 /**
- * Reads $all backwards through a filter: the protocol has that, the package has not. The server passes over what others
- * wrote some thirty times faster than it would send it.
+ * Reads $all backwards through a filter: the protocol can do that, the package cannot. The server skips what others wrote
+ * some thirty times faster than it would send it.
  */
 export interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
   readonly prefixes: readonly string[];
-  /** The server scans so many at a time. */
+  /** How many events the server scans at a time. */
   readonly window: number;
 }
 
 type Call = ClientReadableStream<ReadResp>;
 
-/** What the package keeps for its subclasses. */
+/** Members that the package keeps for its subclasses. */
 interface Insides {
   GRPCStreamCreator(
     kind: typeof StreamsClient,

@@ -8,9 +8,8 @@ import type { Batch, Source } from './source';
 import type { Selection, WholeLog } from './whole-log';
 
 /**
- * Follows the log by a subscription of its own. Nothing resumes a subscription but we: after whatever way of ending
- * another one goes on just after the last event that was given. Whoever lags is dropped by the server, and then catches
- * up in the same way.
+ * Follows the log by a subscription. Neither the server nor the package resumes one: however it ends, another one continues
+ * just after the last event that was given. A follower that lags is dropped by the server, and catches up in the same way.
  */
 export interface Following {
   readonly connection: Connection;
@@ -27,15 +26,15 @@ export interface Followed {
   readonly after: Position;
   readonly signal?: AbortSignal | undefined;
   readonly selected: Selection;
-  /** Reads what is selected between two positions, if that is cheaper than a subscription from there. */
+  /** Reads the selected streams between two positions, if that is cheaper than a subscription. */
   readonly upTo?: ReadUpTo;
 }
 
-/** After so long without an event the head is asked for, and if there should have been one, it has so much longer. */
+/** After this long without an event the head is read, and if it shows that one is missing, it may take this much longer. */
 const QUIET_MS = 5_000;
 const DOUBT_MS = 1_000;
 
-/** A subscription that was of use is resumed at once; one that was not, after a while that grows. */
+/** A subscription that delivered something is resumed at once; one that did not, after a pause that grows. */
 const USEFUL_MS = 2_000;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 1_000;
@@ -48,7 +47,7 @@ const notThere = ({ eventId, position }: Head): Fault =>
     `The event ${eventId} at ${position}, the last one that was followed, is not in the event log any more.`,
   );
 
-/** How far a follower has got: the position, and the furthest event that is known to be in the log. */
+/** How far a follower is: its position, and the furthest event that is known to be in the log. */
 interface Progress {
   after: Position;
   known: Head | undefined;
@@ -61,18 +60,21 @@ const advance = (progress: Progress, batch: Batch): void => {
   if (last.position > (progress.known?.position ?? '')) progress.known = headOf(last);
 };
 
-/** Throws when nothing comes although the log went on: a connection can die without a word, and so can a subscription alone. */
-const heardFrom = async function* (source: Source, isBehind: () => Promise<boolean>): AsyncGenerator<Batch> {
+/** Throws when nothing comes although the log grew: a connection can die silently, and so can a subscription alone. */
+const batchesFrom = async function* (
+  source: Source,
+  isBehind: () => Promise<boolean>,
+): AsyncGenerator<Batch> {
   for (let isInDoubt = false; ;) {
     const batch = await source.next(isInDoubt ? DOUBT_MS : QUIET_MS);
     if (batch === undefined) return;
     if (batch !== 'silent') yield batch;
-    else if (isInDoubt) throw new Error('The subscription fell silent while the log went on.');
+    else if (isInDoubt) throw new Error('The subscription fell silent while the log grew.');
     isInDoubt = batch === 'silent' && (await isBehind());
   }
 };
 
-/** One subscription, until it ends in whatever way. */
+/** One subscription, until it ends for whatever reason. */
 const subscribeOnce = async function* (
   { connection, log, continuity }: Following,
   selected: Selection,
@@ -81,16 +83,16 @@ const subscribeOnce = async function* (
 ): AsyncGenerator<Batch> {
   const source = log.subscribe(after, selected);
   const stop = (): void => source.stop();
-  // What did not answer one call may be just as deaf to this one: it moves to the new connection too.
+  // A connection that did not answer one call may be dead for this one as well: move to the new one.
   const stay = connection.onRenewed(stop);
   ending.addEventListener('abort', stop);
   let reached = after;
   const isBehind = async (): Promise<boolean> => ((await log.head())?.position ?? '') > reached;
   try {
-    for await (const batch of heardFrom(source, isBehind)) {
+    for await (const batch of batchesFrom(source, isBehind)) {
       const wanted = batch.filter(({ position, stream }) => position > after && selected.has(stream));
       if (wanted.length === 0) continue;
-      // It may have come to a log that was restored from an older copy, and has grown past what was given before.
+      // The log may have been restored from an older copy, and have grown past what was given before.
       const isFirst = reached === after;
       if (isFirst && known !== undefined && (await continuity(known)) !== 'whole') throw notThere(known);
       reached = wanted.at(-1)?.position ?? reached;

@@ -8,10 +8,10 @@ import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
-/** The newest event of ours, in a log that others write as well. */
+/** Our newest event, in a log that others write as well. */
 export interface NewestEvent {
   head(): Promise<Head | undefined>;
-  /** Nothing of ours lies before this position. */
+  /** None of our events comes before this position. */
   begins(at: Position): void;
   start(): Position;
   /** An append of this process was answered. */
@@ -20,16 +20,16 @@ export interface NewestEvent {
   end(): Promise<Position>;
 }
 
-/** A wider window scans what is not ours faster. */
+/** A wider window scans other streams faster. */
 export const SEARCH_WINDOW = 500;
 
 /** The first page is short: mostly the last event is ours. */
 const FIRST_PAGE = 8;
 const LARGEST_PAGE = 4_096;
-/** While the server passes over what others wrote it sends nothing: a million events take about a second. */
+/** While the server skips what others wrote it sends nothing: a million events take about a second. */
 const SEARCH_MS = 5_000;
 
-/** Reads the next so many, backwards from just before a position or from the end. */
+/** Reads a number of events backwards, from just before a position or from the end. */
 type ReadBack = (
   client: EventStoreDBClient,
   from: Position | undefined,
@@ -44,7 +44,7 @@ const everything: ReadBack = (client, from, maxCount) => {
   return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), SILENT_MS);
 };
 
-/** What might be ours, and the place where our log begins. */
+/** Only what might be ours, and the event with which our log begins. */
 const mostlyOurs =
   (streams: Streams): ReadBack =>
   (client, before = '', maxCount) => {
@@ -55,14 +55,14 @@ const mostlyOurs =
     );
   };
 
-/** Reads up to so many, and no further than what ends the search. */
+/** Reads a number of events, and no further than one that ends the search. */
 const pagesBack =
   (connection: Connection, isEnd: (event: LoggedEvent) => boolean) =>
   async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
     const found: LoggedEvent[] = [];
     const reading = persistently(connection, (client, last) => {
       const left = count - found.length;
-      // The server never ends a read of none.
+      // The server never ends a read of no events.
       return left === 0 ? nothing() : read(client, last?.position ?? from, left);
     });
     for await (const batch of reading) {
@@ -87,7 +87,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     if (head.position > searched) searched = head.position;
   };
 
-  /** Does a page hold the newest of ours, or reach what was searched before? */
+  /** Does a page hold our newest event, or reach what was searched before? */
   const isFoundIn = (events: Batch): boolean => {
     const found = events.find((event) => isOurs(event) || event.position <= searched);
     if (found !== undefined && isOurs(found)) grew({ position: found.position, eventId: found.id });
@@ -113,8 +113,8 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     }
     if (!isFoundIn(events) && events.length === FIRST_PAGE) {
       const readAll = (): Promise<void> => searchBefore(last, everything);
-      // The first time the server passes over what others wrote, if it can and that does not take too long. Later only
-      // what came since is read, which is little.
+      // The first time, the server skips what others wrote, if it can and that does not take too long. Later, only what
+      // came since is read, which is little.
       await (searched === start ? searchBefore(last, filtered).catch(readAll) : readAll());
     }
     if (first > searched) searched = first;

@@ -13,7 +13,7 @@ import {
 import type { StreamReader } from './stream-reader';
 import type { WholeLog } from './whole-log';
 
-/** The first event of the log's own stream says which log this is. It is written once, by whoever comes first. */
+/** The first event of the log's own stream holds its identity. It is written once, by whoever comes first. */
 const TYPE = 'LogMade';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -27,7 +27,7 @@ type Append = (
 
 export interface Identity {
   readonly identity: string;
-  /** Everything else in this log comes later. */
+  /** Everything else in this log comes after it. */
   readonly position: Position;
 }
 
@@ -38,7 +38,7 @@ const notOurs = (stream: string): Fault =>
     { isFinal: true, isForeign: true },
   );
 
-/** Something else is where the identity was. */
+/** The identity was deleted, or something else is in its place. */
 const isGone = (error: unknown): boolean =>
   codeOf(error) === 'history_missing' || (error as Partial<Fault>).more?.['isForeign'] === true;
 
@@ -48,7 +48,7 @@ const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity |
   return isOurs ? { identity, position } : undefined;
 };
 
-/** Undefined while no log was made here. What only looks like an identity is refused. */
+/** Undefined while there is no log here. What only looks like an identity is refused. */
 const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Identity | undefined> => {
   for await (const [event] of reader.forwards(stream, -1)) {
     const found = event === undefined ? undefined : identityIn(event);
@@ -76,16 +76,16 @@ export const identityOf = async (
   return made;
 };
 
-/** The log that was opened, and what it is looked for with. */
+/** The log that was opened, and how to look for it. */
 export interface Opened {
   readonly reader: StreamReader;
   readonly log: WholeLog;
-  /** The name of the stream that says which log it is. */
+  /** The name of the stream with its identity. */
   readonly stream: string;
   readonly identity: string;
 }
 
-/** What only looks like ours, or was deleted, is not the log that was opened. */
+/** A log that only looks like ours, or was deleted, is not the log that was opened. */
 const identityNow = ({ reader, stream }: Opened): Promise<string | undefined> =>
   writtenIdentity(reader, stream).then(
     (found) => found?.identity,
@@ -96,8 +96,8 @@ const identityNow = ({ reader, stream }: Opened): Promise<string | undefined> =>
   );
 
 /**
- * The end is that of the whole server, since the last event of ours may have been scavenged. It is asked for before the
- * event itself: a log that was set back must not grow past the event in between.
+ * The end is that of the whole server, since our last event may have been scavenged. It is read before the event itself: a
+ * log that was set back must not grow past the event in between.
  */
 export const continuityOf =
   (opened: Opened) =>

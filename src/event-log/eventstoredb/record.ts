@@ -1,21 +1,21 @@
 import type { RecordedEvent } from '@eventstore/db-client';
 import type { LoggedEvent, NewEvent, Position } from '../event-log';
 
-/** The most digits that 64 bits need. Padded, so that the order of the text is the order of the log. */
+/** As many digits as 64 bits need. Padded, so that the order of the text is the order of the log. */
 const DIGITS = 20;
 
 export const positionOf = (commit: bigint): Position => String(commit).padStart(DIGITS, '0');
 
-/** For what was written in one go, as everything of ours, both numbers are the same. Never through a JavaScript number. */
+/** Both numbers are the same for what was written outside a transaction, as all our events are. Never a JavaScript number. */
 export const pointOf = (position: Position): { readonly commit: bigint; readonly prepare: bigint } => {
   const commit = BigInt(position);
   return { commit, prepare: commit };
 };
 
-/** Where an event that was copied from another log says when that one recorded it. */
+/** The metadata member with the time at which another log recorded the event that was copied from it. */
 const RECORDED_AT = 'recordedAt';
 
-/** As it travels. */
+/** As it is sent. */
 export interface Serialised {
   readonly id: string;
   readonly type: string;
@@ -44,16 +44,16 @@ const without = (metadata: unknown): unknown => {
   return rest;
 };
 
-/** What is called JSON and is none comes from the package as text; other bytes as an array of them. */
+/** The package gives invalid JSON as a string, and data that is not declared as JSON as a byte array. */
 const plain = (value: unknown): unknown => {
   if (typeof value === 'string') return Buffer.from(value);
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 };
 
-/** What lies deeper is not weighed: others may write what they like, as deep as they like. */
+/** Deeper levels are not counted: others may nest as deep as they like. */
 const DEEPEST = 32;
 
-/** Roughly what a value takes: cheaper than to write it down again. */
+/** The approximate size of a value: cheaper than serialising it again. */
 const weightOf = (value: unknown, depth = 0): number => {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null || depth > DEEPEST) return 4;

@@ -20,16 +20,16 @@ export const BATCH_BYTES = 1_048_576;
 /** How many events the package may read ahead. */
 export const READ_AHEAD = { highWaterMark: 128 };
 
-/** A read or a subscription of the package. It may end, fail or fall silent, and must be stopped by whoever leaves it. */
+/** A read or a subscription of the package. It may end, fail or fall silent, and must be stopped when it is no longer needed. */
 export interface Source {
   /**
-   * The next batch, never an empty one; undefined at the end; `silent` when there was no sign of life for so long.
+   * The next batch, never an empty one; undefined at the end; `silent` when there was no sign of life for that long.
    * Rejects when the source has failed.
    */
   next(silentMs: number): Promise<Batch | 'silent' | undefined>;
-  /** Other signs of life count as well. */
+  /** Reports another sign of life. */
   alive(): void;
-  /** Ends it from this side, with an error or in order. */
+  /** Ends it from this side, with or without an error. */
   stop(error?: Error): void;
 }
 
@@ -51,8 +51,8 @@ const takeFrom = (reading: Readable): Batch => {
 };
 
 /**
- * The call is cancelled, and what is on the way is thrown away: left unread, it would keep the call and with it the
- * process. To cancel may itself wait for a server that is not there.
+ * Cancels the call and discards what is still arriving: unread, it would keep the call, and with it the process, alive.
+ * Cancelling may itself wait for a server that is not there.
  */
 const leave = (given: Reading, reading: Readable): void => {
   const left = 'unsubscribe' in given ? given.unsubscribe() : given.cancel();
@@ -81,7 +81,7 @@ export const sourceOf = (given: Reading): Source => {
   reading.on('readable', alive);
   reading.on('end', () => end());
   reading.on('close', () => end());
-  // Stays for ever: an error that comes after the end must not end the process.
+  // Never removed: an error after the end must not end the process.
   reading.on('error', end);
 
   return {
@@ -108,7 +108,7 @@ export const sourceOf = (given: Reading): Source => {
   };
 };
 
-/** Everything that comes. Silence is a failure; however it is left, the source is stopped. */
+/** Everything that comes. Silence is a failure. The source is stopped however the loop ends. */
 export const batchesOf = async function* (source: Source, silentMs: number): AsyncGenerator<Batch> {
   try {
     for (;;) {

@@ -6,19 +6,19 @@ import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, 
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
 
-/** A read that gives nothing for so long has failed. */
+/** A read that gives nothing for this long has failed. */
 export const SILENT_MS = 3_000;
 
-/** The leader has the newest. On a single node this changes nothing. */
+/** The leader has the newest events. On a single node this changes nothing. */
 export const fromLeader = { requiresLeader: true } as const;
 
-/** A dropped connection or a new leader: the package finds its way, but does not ask again by itself. */
+/** After a dropped connection or a new leader the package reconnects, but does not repeat the call by itself. */
 const ATTEMPTS = 3;
 const AGAIN_MS = 30;
 
 /**
- * Reads on after each failure from where it is, as long as that brings something; `open` begins just after what was
- * given last. A stream that is not there is empty, and `onMissing` hears of it.
+ * Continues after each failure from where it is, as long as there is progress; `open` begins just after the last event that
+ * was given. A stream that is not there is empty, and `onMissing` is called.
  */
 export const persistently = async function* (
   connection: Connection,
@@ -34,7 +34,7 @@ export const persistently = async function* (
         last = batch.at(-1);
         failures = 0;
       }
-      if (connection.isShut(client)) throw new Error('The connection was given up while it was read from.');
+      if (connection.isShut(client)) throw new Error('The connection was closed during a read.');
       return;
     } catch (error) {
       if (isMissingStream(error)) return onMissing();
@@ -51,7 +51,7 @@ export const persistently = async function* (
 export interface StreamReader {
   /** From just after a revision to the end. */
   forwards(stream: string, after: number): AsyncIterable<Batch>;
-  /** The last revision that lies at or before a position, or -1. */
+  /** The last revision at or before a position, or -1. */
   revisionAt(stream: string, position: Position): Promise<number>;
 }
 
@@ -77,7 +77,7 @@ const lastUpTo = async (
   return undefined;
 };
 
-/** What the store keeps about a stream: `$tb` says that everything before that revision is not read any more. */
+/** Of a stream's metadata: `$tb` means that everything before that revision is hidden. */
 const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
   typeof metadata?.data === 'object' && metadata.data !== null && '$tb' in metadata.data;
 
@@ -90,8 +90,8 @@ export const streamReader = (connection: Connection): StreamReader => {
 
   return {
     /**
-     * A stream that was deleted reads as one that never was, and an append to it would begin a second history: before it
-     * is said to be empty, the store is asked what it keeps about it.
+     * A stream that was deleted reads like one that never existed, and an append to it would begin a second history: so
+     * before it counts as empty, its metadata is checked.
      */
     forwards: async function* (stream, after) {
       let isMissing = false;
@@ -115,7 +115,7 @@ export const streamReader = (connection: Connection): StreamReader => {
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = await lastUpTo(connection, stream, BigInt(middle));
-        // A revision that is no longer there was removed from the front of the stream: what we look for is behind it.
+        // A revision that is no longer there was removed from the front of the stream: the one we look for comes after it.
         if (found === undefined || found.position <= position) low = middle;
         else high = middle - 1;
       }

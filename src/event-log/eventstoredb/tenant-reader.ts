@@ -42,8 +42,8 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
 };
 
 /**
- * Several streams merged by position, from just after one up to another that is in the log: up to there all of them are
- * complete, whichever is read first.
+ * Several streams merged by position, from just after one position up to another that is in the log: up to there all of
+ * them are complete, whichever is read first.
  */
 export const mergedUpTo = async function* (
   reader: StreamReader,

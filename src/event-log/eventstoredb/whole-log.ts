@@ -8,7 +8,7 @@ import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Batch, type Source } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
-/** A checkpoint every so many windows is a sign of life. */
+/** A checkpoint every few windows is a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 
 /** The streams that a subscription is for. */
@@ -18,15 +18,15 @@ export interface Selection {
   has(stream: string): boolean;
 }
 
-/** The log that all streams of the server make up, and in it what is ours. */
+/** The log that all streams of the server make up, and our events in it. */
 export interface WholeLog extends NewestEvent {
-  /** What comes after a position, and perhaps more than was selected. It may end, fail or fall silent. */
+  /** What comes after a position, perhaps with more than was selected. It may end, fail or fall silent. */
   subscribe(after: Position, selected: Selection): Source;
   /** From just after a position up to another one that is in the log. */
   upTo(after: Position, last: Position): AsyncIterable<Batch>;
   /** The event at exactly this position, whoever wrote it. */
   at(position: Position): Promise<LoggedEvent | undefined>;
-  /** All streams of ours. */
+  /** All our streams. */
   readonly ours: Selection;
 }
 
@@ -37,7 +37,7 @@ const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selec
       filter: streamNameFilter({
         prefixes: [...prefixes],
         ...WINDOW,
-        // Only a sign of life. It says how far the server has looked, not how far anybody has got: never a place to resume at.
+        // Only a sign of life. It shows how far the server has scanned, not what was received: never a place to resume from.
         checkpointReached: async () => source.alive(),
       }),
       ...fromLeader,
@@ -95,7 +95,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
         const found = await firstFrom(connection, position);
         return found?.position === position ? found : undefined;
       } catch (error) {
-        // So it answers when no event begins there. Other errors have the same name, but then nothing else works either.
+        // The answer when no event begins there. Other errors have the same type, but then nothing else works either.
         if (!isUnknown(error)) throw error;
         await newest.end();
         return undefined;

@@ -6,7 +6,7 @@ import { mustBeOurLog } from './log-file';
 
 const { path, prefix } = workerData as AppenderData;
 
-// This thread may be started again while the server runs: also then a log that is gone is not made anew.
+// This thread may be restarted while the server runs: even then, a log that is gone is not created again.
 mustBeOurLog(path, prefix);
 const appender = openAppender(path, prefix);
 const channel = appendChannel(path);

@@ -6,7 +6,7 @@ import { logFault, type Expected } from '../event-log';
 import { openForAppending } from './log-file';
 import { positionOf } from './reader';
 
-/** An append as it travels to the writing thread: already serialised. */
+/** An append as it is sent to the writing thread: already serialised. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -93,7 +93,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     appendGroup: (requests) => {
       const now = Date.now();
       const outcomes = inTransaction(db, () => requests.map((request) => append(request, now)));
-      // Looked at after the commit: what is acknowledged was in the file that the path named at that moment.
+      // Checked after the commit: what is acknowledged is in the file that the path names at that moment.
       return file.isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
     close: () => closeTidily(db),

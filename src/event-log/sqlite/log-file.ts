@@ -5,7 +5,7 @@ import { codeOf, fault, type Fault } from '../../fault';
 import { inTransaction, migrate, openForReading, openForWriting, type Database } from '../../sqlite/database';
 import { prefixOf } from '../streams';
 
-/** The file of a log: what is found where one should be, its schema, and how it is made. */
+/** The file of a log: what is found where it should be, its schema, and how it is created. */
 
 const schema = [
   `CREATE TABLE events (
@@ -23,13 +23,13 @@ const schema = [
 ];
 
 /**
- * The column for the log's own time of an event that came with a later one. Earlier programs made logs without it and work
- * beside it: they name the columns that they write and read.
+ * The column for the time at which the log received an event, if the event came with a later one. Earlier programs created
+ * logs without it and work with it: they name the columns that they write and read.
  */
 export const hasStoredAt = (db: Database): boolean =>
   db.prepare(`SELECT 1 FROM pragma_table_info('events') WHERE name = 'stored_at'`).get() !== undefined;
 
-const haveStoredAt = (db: Database): void => {
+const addStoredAt = (db: Database): void => {
   if (hasStoredAt(db)) return;
   inTransaction(db, () => {
     if (!hasStoredAt(db)) db.exec('ALTER TABLE events ADD COLUMN stored_at INTEGER');
@@ -45,9 +45,8 @@ const incomplete = (what: string, remedy: string): Fault =>
   fault('log_incomplete', `The event log is not complete: ${what}. ${remedy} ${BEGIN_ANEW}`);
 
 /**
- * The file is there, or nothing is. Only a place without any trace of a log is one where a log can be made: a log that was
- * lost or copied in part must never look like a first start. The `-wal` file is looked for first: whoever makes a log makes
- * it second.
+ * The file is there, or nothing is. A log may only be created where there is no trace of one: a log that was lost or copied
+ * in part must never look like a first start. The `-wal` file is checked first, since it is created after the log.
  */
 export const findLog = (path: string): 'found' | 'absent' => {
   const walSize = sizeOf(`${path}-wal`) ?? 0;
@@ -79,7 +78,7 @@ const mustHaveTables = (db: Database, path: string): void => {
     );
 };
 
-/** The prefix that is kept with the log. One that an earlier program made keeps none: there its first stream tells. */
+/** The prefix that is stored in the log. Earlier programs did not store it: there the first stream shows it. */
 const prefixIn = (db: Database): string | undefined => {
   const kept = db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as
     { value: string } | undefined;
@@ -101,7 +100,7 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   );
 };
 
-/** Refuses what is no whole log of this prefix. It changes nothing: a read-only connection neither makes nor tidies. */
+/** Refuses anything but a whole log of this prefix. It changes nothing: a read-only connection neither creates nor checkpoints. */
 export const mustBeOurLog = (path: string, prefix: string): void => {
   const db = openForReading(path);
   try {
@@ -112,25 +111,25 @@ export const mustBeOurLog = (path: string, prefix: string): void => {
   }
 };
 
-/** Says in the log which one it is, unless it says so already. */
-const introduce = (db: Database, path: string, prefix: string): void => {
-  const said = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
-  if ((said.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
+/** Writes the identity and the prefix of a new log into it. */
+const writeIdentity = (db: Database, path: string, prefix: string): void => {
+  const known = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
+  if ((known.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
   inTransaction(db, () => {
     mustHavePrefix(db, path, prefix);
-    const say = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
-    say.run('identity', randomUUID());
-    say.run('prefix', prefix);
+    const put = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
+    put.run('identity', randomUUID());
+    put.run('prefix', prefix);
   });
 };
 
-/** A writing connection to a log, which is made in the file if that has none. */
+/** A writing connection to a log, which is created in the file if there is none. */
 export const openForAppending = (path: string, prefix: string): Database => {
   const db = openForWriting(path, 'FULL');
   try {
     migrate(db, schema, `The event log ${path}`);
-    introduce(db, path, prefix);
-    haveStoredAt(db);
+    writeIdentity(db, path, prefix);
+    addStoredAt(db);
     return db;
   } catch (error) {
     db.close();
@@ -138,7 +137,7 @@ export const openForAppending = (path: string, prefix: string): Database => {
   }
 };
 
-/** What has been written stays through a loss of power; of a folder: the names in it. */
+/** Makes what was written survive a loss of power; for a folder, the names in it. */
 const sync = (path: string): void => {
   const handle = openSync(path, 'r');
   try {
@@ -149,8 +148,8 @@ const sync = (path: string): void => {
 };
 
 /**
- * It is made in memory. SQLite knows files by their inode: one that a connection of this process has open under
- * another name would share that name's `-shm` file, and other processes would not.
+ * Created in memory. SQLite knows files by their inode: a file that a connection of this process has open under another
+ * name would share that name's `-shm` file, and other processes would not.
  */
 const writeEmptyLog = (path: string, prefix: string): void => {
   const db = openForAppending(':memory:', prefix);
@@ -162,8 +161,8 @@ const writeEmptyLog = (path: string, prefix: string): void => {
 };
 
 /**
- * Makes a log where there is none. It gets its name when it is complete: so a file of that name without tables is never
- * one that was just being made. Of several that make it at once, one wins.
+ * Creates a log where there is none. It gets its name when it is complete, so a file of that name without tables is never
+ * one that is just being created. If several processes create it at once, one wins.
  */
 export const makeLog = (path: string, prefix: string): void => {
   const mine = `${path}.${randomUUID()}`;

@@ -75,7 +75,7 @@ const takeBatch = (rows: Iterable<unknown>): Page => {
   return { batch, full: false };
 };
 
-/** What can be given of several streams: everything up to the last event of the shortest page that was cut. */
+/** What can be given of several streams: everything up to the last event of the first page that was cut. */
 const merge = (pages: readonly Page[]): Page => {
   const limit = pages
     .filter((page) => page.full)
@@ -97,7 +97,7 @@ const inReadTransaction = <T>(db: Database, work: () => T): T => {
   }
 };
 
-/** What the driver throws becomes a fault that callers know. */
+/** Turns what the driver throws into a fault that callers know. */
 const read = (next: () => Page): Page => {
   try {
     return next();
@@ -107,9 +107,9 @@ const read = (next: () => Page): Page => {
 };
 
 /**
- * Pages on with `next` until a page is not full; with `follow` it then waits for news. News is looked at before the
+ * Reads pages with `next` until one is not full; with `follow` it then waits for news. The news counter is read before the
  * page: what arrives in between wakes it again. Between pages it yields to the event loop: a long read must not stop
- * HTTP. A follower ends when the log is closed; who reads to an end does not, since what it has is not the whole.
+ * HTTP. Closing the log ends a follower, but a read up to the end fails instead, since what it has is not everything.
  */
 const pages = async function* (
   news: Tail,
@@ -127,8 +127,8 @@ const pages = async function* (
 };
 
 /**
- * The last revision of a stream that lies at or before a row: by halving, since both grow together. A damaged log may
- * lack some of them; whoever reads its events sees that.
+ * The last revision of a stream at or before a row, by binary search, since both grow together. A damaged log may lack some
+ * revisions; whoever reads its events notices.
  */
 const revisionFinder = (db: Database) => {
   const fromRevision = db.prepare(
@@ -151,7 +151,7 @@ const revisionFinder = (db: Database) => {
 };
 
 export const eventReader = (db: Database, news: Tail) => {
-  // A log that was never opened for writing by a program that knows this column has none.
+  // A log that no program with this column has opened for writing does not have it.
   const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
   const rows = (where: string) => {
     const columns = `position, stream, revision, id, type, data, metadata, recorded_at, ${storedAt}`;
@@ -190,7 +190,7 @@ export const eventReader = (db: Database, news: Tail) => {
       const takeAll = (): readonly Page[] =>
         [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
       const next = (): Page => {
-        // One read transaction: without it a stream read first could miss an event that lies before one of the other's.
+        // One read transaction: without it, the stream that is read first could miss an event before one of the other's.
         const page = merge(inReadTransaction(db, takeAll));
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;

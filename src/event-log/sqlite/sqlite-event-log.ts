@@ -22,10 +22,10 @@ import { tail } from './tail';
 
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
-/** There may be many; `log verify` names them all. */
+/** There may be many; `log verify` lists them all. */
 const MOST_INCOMPLETE = 100;
 
-/** What the appending thread says itself; anything else is a problem of the file. */
+/** Certain answers of the appending thread; anything else is a problem with the file. */
 const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
@@ -36,7 +36,7 @@ const serialised = (event: NewEvent) => ({
   ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
 
-/** `reads`: what another has opened, without writing. `writes`: what must be there. `makes`: also where nothing is. */
+/** `reads`: only reads a log that is there. `writes`: the log must be there. `makes`: it is created where there is none. */
 export type Opening = 'reads' | 'writes' | 'makes';
 
 const ownCodes: ReadonlySet<string | undefined> = new Set(['log_incomplete', 'log_of_another_prefix']);
@@ -46,7 +46,7 @@ const notOpened = (path: string, error: unknown): unknown =>
     ? error
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 
-/** Sees what lies there before anything is written. */
+/** Checks what is there before anything is written. */
 const mustBeThere = (path: string, prefix: string, opening: Opening): void => {
   if (findLog(path) === 'absent') {
     if (opening !== 'makes') throw logMissing(path);
@@ -71,7 +71,7 @@ const appending =
       throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
     });
 
-/** Whatever is asked of the file but its events. */
+/** All questions about the log but those for its events. */
 const questions = (db: Database, path: string) => {
   const file = fileAt(path);
   const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
@@ -104,8 +104,8 @@ const questions = (db: Database, path: string) => {
 };
 
 /**
- * The event log in one SQLite file: `events.db` in a folder that several processes may share. Whoever only reads needs
- * no appending thread until it appends.
+ * The event log in one SQLite file: `events.db` in a folder that several processes may share. A process that only reads
+ * has no appending thread until it appends.
  */
 export const sqliteEventLog = async (
   folder: string,

@@ -1,15 +1,15 @@
 import { signal } from '../../signal';
 
-/** Waits for news in a file: woken at once by this process, and by other processes' commits within POLL_MS. */
+/** Waits for changes of a file: of this process at once, of other processes within POLL_MS. */
 export interface Tail {
   /** This process has committed something. */
   wake(): void;
-  /** The number of news so far; read it before looking, and give it to `newsSince` when nothing was found. */
+  /** The number of changes so far: read it before the file, and pass it to `newsSince` when nothing new was found. */
   seen(): number;
-  /** Resolves when there has been news since then, when the signal is aborted, or when the tail is closed. */
+  /** Resolves when there was a change since then, when the signal is aborted, or when the tail is closed. */
   newsSince(seen: number, abort?: AbortSignal): Promise<void>;
   isClosed(): boolean;
-  /** Wakes everybody for the last time: there will be no more news, and the file is not looked at again. */
+  /** Wakes all waiters for the last time: the file is not read again. */
   close(): void;
 }
 
@@ -25,7 +25,7 @@ export const tail = (dataVersion: () => number): Tail => {
     news += 1;
     changed.notify();
   };
-  /** A file that cannot be looked at counts as news: whoever reads then finds out what is wrong, and can say so. */
+  /** A file that cannot be read counts as changed: whoever reads it next finds out what is wrong, and reports it. */
   const look = (): number | undefined => {
     try {
       return dataVersion();
