@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
 import { PARKED, STREAMS } from '../../src/read-models/read-models';
+import { signal } from '../../src/signal';
 import { logOf, openAppIn } from '../support/log-under-test';
 
 /**
@@ -70,12 +71,12 @@ const freePort = async (): Promise<string> => {
   return String(port);
 };
 
-interface Wish {
+interface Write {
   readonly name: string;
   readonly idempotencyKey: string;
 }
 
-const asked = async (url: string, key: string, { name, idempotencyKey }: Wish) => {
+const asked = async (url: string, key: string, { name, idempotencyKey }: Write) => {
   const response = await fetch(`${url}/tenants/self`, {
     method: 'PUT',
     headers: {
@@ -90,11 +91,11 @@ const asked = async (url: string, key: string, { name, idempotencyKey }: Wish) =
 };
 
 /** True: acknowledged. False: no answer, or one that leaves it open. Any other answer is a failure. */
-const put = async (url: string, key: string, wish: Wish): Promise<boolean> => {
-  const answer = await asked(url, key, wish).catch(() => undefined);
+const put = async (url: string, key: string, write: Write): Promise<boolean> => {
+  const answer = await asked(url, key, write).catch(() => undefined);
   if (answer === undefined || answer.status === 503 || answer.status === 409) return false;
-  if (answer.status === 200 && (JSON.parse(answer.body) as { name: string }).name === wish.name) return true;
-  throw new Error(`PUT of ${wish.name} was answered with ${answer.status}: ${answer.body}`);
+  if (answer.status === 200 && (JSON.parse(answer.body) as { name: string }).name === write.name) return true;
+  throw new Error(`PUT of ${write.name} was answered with ${answer.status}: ${answer.body}`);
 };
 
 /** How often each name was written, by the log itself. */
@@ -164,22 +165,24 @@ export const crashCampaign = async (
   let victim = await timedStart();
   const { key } = victim;
   const acknowledged = new Set<string>();
-  const unanswered = new Map<string, Wish>();
+  const unanswered = new Map<string, Write>();
   let ending = false;
   let number = 0;
   let up = Promise.resolve();
+  const acknowledgement = signal();
 
   const client = async (id: number): Promise<void> => {
     while (!ending) {
       await up;
-      const wish = { name: `client ${id} write ${(number += 1)}`, idempotencyKey: randomUUID() };
-      if (await put(url, key, wish)) acknowledged.add(wish.name);
-      else unanswered.set(wish.name, wish);
+      const write = { name: `client ${id} write ${(number += 1)}`, idempotencyKey: randomUUID() };
+      if (await put(url, key, write)) acknowledged.add(write.name);
+      else unanswered.set(write.name, write);
+      acknowledgement.notify();
     }
   };
 
   const acknowledgedReach = async (count: number): Promise<void> => {
-    while (acknowledged.size < count) await new Promise((resolve) => setImmediate(resolve));
+    while (acknowledged.size < count) await acknowledgement.wait();
   };
   const killing = async (): Promise<void> => {
     const end = performance.now() + seconds * 1_000;
@@ -202,9 +205,9 @@ export const crashCampaign = async (
   const end = performance.now() + seconds * 1_000;
   const open = [...unanswered.values()];
   const repeating = async (): Promise<void> => {
-    for (let wish = open.shift(); wish !== undefined; wish = open.shift())
-      while (!(await put(url, key, wish)))
-        if (performance.now() > end) throw new Error(`${wish.name} was not answered. Seed: ${seed}`);
+    for (let write = open.shift(); write !== undefined; write = open.shift())
+      while (!(await put(url, key, write)))
+        if (performance.now() > end) throw new Error(`${write.name} was not answered. Seed: ${seed}`);
   };
   await Promise.all(Array.from({ length: clients }, repeating));
   await victim.kill();

@@ -11,7 +11,7 @@ import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** More of them for a longer campaign. */
-const SWITCHES = Number(process.env['SWITCHES'] ?? '24');
+const SWITCHES = Number(process.env['SWITCHES'] ?? '18');
 const LANES = 2;
 const READS_BETWEEN = 12;
 
