@@ -108,7 +108,7 @@ export interface LinePart {
 
 export type Value = string | number;
 
-/** A stretch of one declared index: equal values of its first fields, then a range of the next one. */
+/** A part of one declared index: equal values of its first fields, then a range of the next one. */
 export interface Selection {
   /** Left out: all documents, in the order of their keys. */
   readonly index?: string;

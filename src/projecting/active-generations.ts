@@ -82,7 +82,7 @@ const open = async (active: Active, number: number): Promise<Generation> => {
   const { name: projection, version, collections } = active.projector;
   const id = { projection, version, generation: number };
   const generation = await active.readModels.open(id, collections, await active.log.identity());
-  await mustMatchLog(generation, active.log);
+  await mustMatchLog(generation, active.log, active.readModels);
   active.open.set(number, generation);
   return generation;
 };

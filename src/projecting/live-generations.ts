@@ -10,42 +10,46 @@ export interface LiveGeneration {
   readonly generation: Generation;
 }
 
-const OTHER_LOG =
-  'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
-
 const REBUILD =
   'Put the right log back; if this one is to stay, run `tenant-ledger projections rebuild --all` first.';
+
+interface Mismatch {
+  readonly code: 'read_models_of_another_log' | 'log_set_back';
+  readonly why: string;
+}
 
 /**
  * A read store belongs to one log. Another log, or one that was set back (restored from an older backup), would give
  * wrong answers: better none.
  */
-export const mustMatchLog = async (generation: Peek, log: EventLog): Promise<void> => {
+const mismatchOf = async (generation: Peek, log: EventLog): Promise<Mismatch | undefined> => {
   const { to, log: builtFrom } = await generation.control();
-  const name = generationName(generation.id);
   if (builtFrom !== (await log.identity()))
-    throw fault(
-      'read_models_of_another_log',
-      `The read model ${name} was built from another event log. ${OTHER_LOG}`,
-    );
-  if (to === undefined) return;
-  const wrong = whatIsWrong(await log.continuity(to), to);
-  if (wrong !== undefined)
-    throw fault('log_set_back', `The read model ${name} does not fit the event log. ${wrong} ${REBUILD}`);
+    return { code: 'read_models_of_another_log', why: 'was built from another event log.' };
+  const wrong = to === undefined ? undefined : whatIsWrong(await log.continuity(to), to);
+  return wrong === undefined
+    ? undefined
+    : { code: 'log_set_back', why: `does not fit the event log. ${wrong}` };
+};
+
+/** Is it of this log as it is now? Of one that was set back it shows what never happened. */
+export const matchesLog = async (generation: Peek, log: EventLog): Promise<boolean> =>
+  (await mismatchOf(generation, log)) === undefined;
+
+export const mustMatchLog = async (
+  generation: Peek,
+  log: EventLog,
+  { ifOfAnotherLog }: Pick<ReadModels, 'ifOfAnotherLog'>,
+): Promise<void> => {
+  const mismatch = await mismatchOf(generation, log);
+  if (mismatch === undefined) return;
+  const { code, why } = mismatch;
+  const help = code === 'log_set_back' ? REBUILD : ifOfAnotherLog;
+  throw fault(code, `The read model ${generationName(generation.id)} ${why} ${help}`);
 };
 
 export const isMismatch = (error: unknown): boolean =>
   codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
-
-/** Is it of this log as it is now? Of one that was set back it shows what never happened. */
-export const matchesLog = (generation: Peek, log: EventLog): Promise<boolean> =>
-  mustMatchLog(generation, log).then(
-    () => true,
-    (error: unknown) => {
-      if (isMismatch(error)) return false;
-      throw error;
-    },
-  );
 
 /** Without a pointer it is the first one; should that be removed, as those of an older version may be, the next. */
 const firstNumber = async (
@@ -68,7 +72,7 @@ const openLive = async (
   const number = pointer?.live ?? (await firstNumber(readModels, projection, version));
   const id = { projection, version, generation: number };
   const generation = await readModels.open(id, collections, await log.identity());
-  await mustMatchLog(generation, log);
+  await mustMatchLog(generation, log, readModels);
   if (pointer === undefined && !(await readModels.point(projection, version, { live: number }, undefined)))
     return openLive(projector, readModels, log);
   return { projector, generation };

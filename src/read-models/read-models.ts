@@ -6,7 +6,7 @@ import type { Position } from '../event-log/event-log';
  * page; `test/read-models/contract` asks each of them for each promise.
  *
  * A projection is kept as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which one
- * answers questions, so that a rebuild fills another one and then moves the pointer.
+ * answers questions, so that a rebuild builds another one and then moves the pointer.
  *
  * A document is any JSON object. It comes back as it was written, whatever its texts are: a NUL and half of a surrogate
  * pair are text like any other, in documents, in keys and in indexed values. No two texts are taken for the same.
@@ -20,11 +20,14 @@ export interface ReadModels extends Registry {
    */
   open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
 
-  /** The same for a generation that is to be filled before anybody asks it anything. An unfinished build is continued. */
+  /** The same for a generation that is built before anybody asks it anything. An unfinished build is continued. */
   build(id: GenerationId, collections: readonly Collection[], log: string): Promise<Build>;
 
   /** Looks at a generation, built or not, without making or changing anything. Undefined: it does not exist. */
   peek(id: GenerationId): Promise<Peek | undefined>;
+
+  /** What an operator can do when the read models turn out to be those of another log. */
+  readonly ifOfAnotherLog: string;
 
   close(): Promise<void>;
 }
@@ -154,7 +157,7 @@ export interface Generation extends Target {
 }
 
 /**
- * A generation that nobody reads while it is filled. Its own `control` and `load` see a commit when it resolves; others
+ * A generation that nobody reads while it is built. Its own `control` and `load` see a commit when it resolves; others
  * may see it later, and the last commits may be lost with this process: the control state tells which.
  */
 export interface Build extends Target {

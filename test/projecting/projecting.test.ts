@@ -5,12 +5,10 @@ import { findTenant } from '../../projections/tenants';
 import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
-import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { freshFolder } from '../support/folders';
 import { signal } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
-  closeAfterwards,
   created,
   documentsOf,
   openLog,
@@ -213,8 +211,7 @@ describe('catching up', () => {
   it('gives up in time when the one that projects does not get there', async () => {
     const { log, folder, process } = await prepared();
     const { position } = await log.tell(STREAM, created('first'));
-    const lazy = await sqliteReadModels(folder);
-    closeAfterwards(() => lazy.close());
+    const lazy = await openReadModels(folder);
     for (const { name, version } of projections)
       await lazy.lease(projectingLease(name, version), 'somebody', 600_000);
     const one = await process();

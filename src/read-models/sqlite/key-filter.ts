@@ -10,7 +10,7 @@ export interface KeyFilter {
 /** 16 MB: at two million keys it is wrong about one in half a million; with more it is wrong more often, which only costs. */
 const WORDS = 1 << 22;
 
-/** All bits of a key lie in one block, a line of the processor's cache: it is fetched once. */
+/** All bits of a key are in one block, a line of the processor's cache: it is fetched once. */
 const BLOCK_WORDS = 16;
 const BLOCK_BITS = 9;
 /** From each hash; nine bits each. */

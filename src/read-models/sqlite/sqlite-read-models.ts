@@ -21,7 +21,7 @@ import { generationPath, generationsIn, indexPath, type WriteRequest } from './w
 const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
 
-/** The indexes of a large generation take their time. Its keys too, but those who fill wait for them in place. */
+/** The indexes of a large generation take their time. Its keys too, but those who build wait for them in place. */
 const INDEX_MS = 1_800_000;
 
 const writingThread = (folder: string): Thread =>
@@ -85,6 +85,9 @@ const openGenerations = (folder: string, send: Send, mostCommitBytes: number) =>
   return { handle, close, all: () => [...open.values()] };
 };
 
+const IF_OF_ANOTHER_LOG =
+  'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
+
 const LOOK_MS = 5_000;
 /** Questions that have begun may use a generation for a while after a switch. */
 const IDLE_MS = 10_000;
@@ -139,6 +142,7 @@ export const sqliteReadModels = async (
       const { generation, sendOpen } = await handle(id, collections, log, true);
       return sqliteBuild(generation, sendOpen);
     },
+    ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     peek: async (id) => peekAt(generationPath(folder, id), id, COMMON),
     drop: async (id) => {
       close(id);

@@ -4,7 +4,7 @@ import type { Field } from './stored-text';
 import { fieldsOf, findKeys, giveKeys, insertIntoHeap, removeFrom, upsertInto } from './tables';
 
 /**
- * Writes the rows of one collection. One that is filled in bulk is a heap until somebody needs its keys: whoever writes a
+ * Writes the rows of one collection. One that is being built is a heap until somebody needs its keys: whoever writes a
  * row that is certainly not there yet does not.
  */
 export interface TableWriter {

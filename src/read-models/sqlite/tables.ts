@@ -46,8 +46,8 @@ const neededBy = (collection: Collection, index: string): string => {
   return columns[at] as string;
 };
 
-/** Without indexes the rows lie in the order of their keys: one tree to keep instead of two. */
-const liesByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
+/** Without indexes the rows are stored in the order of their keys: one tree to keep instead of two. */
+const isStoredByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
 
 const columnsIn = (collection: Collection): string => {
   const columns = fieldsOf(collection).map((field) => `, ${columnOf(field)} ANY`);
@@ -55,7 +55,7 @@ const columnsIn = (collection: Collection): string => {
 };
 
 const heapOf = (collection: Collection): string =>
-  liesByKey(collection) ? `new_${tableOf(collection.name)}` : tableOf(collection.name);
+  isStoredByKey(collection) ? `new_${tableOf(collection.name)}` : tableOf(collection.name);
 
 /** The rows as they come, without keys: none can be found, and nobody sees whether one is there twice. */
 export const createHeap = (collection: Collection): string =>
@@ -64,7 +64,7 @@ export const createHeap = (collection: Collection): string =>
 /** Makes the keys of such a heap. All at once they cost a third of what they cost row by row, in a large table. */
 export const giveKeys = (collection: Collection): string => {
   const [table, heap] = [tableOf(collection.name), heapOf(collection)];
-  if (!liesByKey(collection)) return `CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
+  if (!isStoredByKey(collection)) return `CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
   return `CREATE TABLE ${table} (${columnsIn(collection)}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;
     INSERT INTO ${table} SELECT * FROM ${heap} ORDER BY tenant, key;
     DROP TABLE ${heap};`;
@@ -168,7 +168,7 @@ export interface RangeRow {
 
 /** The place just behind a row. */
 export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 'number' | 'key'>): Place =>
-  liesByKey(collection) ? [number, key] : [number];
+  isStoredByKey(collection) ? [number, key] : [number];
 
 /**
  * A range of rows in the order in which they are stored, as SQL: `d` is a row and `t` its tenant, `b` the row at the same
@@ -176,7 +176,7 @@ export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 
  */
 export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
   const table = tableOf(collection.name);
-  const byKey = liesByKey(collection);
+  const byKey = isStoredByKey(collection);
   const [place, values] = byKey ? ['(d.tenant, d.key)', '(?, ?)'] : ['d.rowid', '?'];
   const tests = [
     ...(after === undefined ? [] : [`${place} > ${values}`]),
