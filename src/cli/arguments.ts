@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBorder, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
 
@@ -43,3 +43,9 @@ export const actorOption = (): Option =>
   new Option('--actor <uuid>', 'the actor in the audit log (default: OPERATOR_ID)').argParser(uuid);
 export const typeOption = (): Option =>
   new Option('--type <type>', 'the application type').choices(applicationTypes);
+
+export const commandGroup = (name: string, description: string, commands: readonly Command[]): Command => {
+  const group = new Command(name).description(description);
+  for (const command of commands) group.addCommand(command);
+  return group;
+};

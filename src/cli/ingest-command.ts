@@ -1,10 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { hasLog } from '../../projections/logs';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
-import { jsonOption } from './arguments';
-import { BEHIND, inSession, type OperatorSession } from './operator-session';
+import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
 import { progressLine } from './progress';
 
@@ -82,11 +81,9 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
 };
 
 export const ingestCommand = (): Command =>
-  new Command('ingest')
-    .description('ingest facts that other services report: NDJSON, one JSON object per line')
+  sessionCommand('ingest', 'ingest facts that other services report: NDJSON, one JSON object per line', run)
     .argument('[file]', 'the file, or - for stdin', '-')
     .option('--dry-run', 'only report what would be refused')
-    .addOption(jsonOption())
     .addHelpText(
       'after',
       `
@@ -94,5 +91,4 @@ A line: {"id": UUID, "tenant_id": UUID, "type": "TokenCreated", "data": {"entity
 Optional members: version, actor {type, id}, trace_id. Types and data: docs/events.md.
 Valid lines are accepted even if others are refused; then the exit code is 1. The same file may be ingested again: an
 id counts once, and is reported as already there.`,
-    )
-    .action((file: string, options: Options) => inSession((session) => run(session, file, options)));
+    );

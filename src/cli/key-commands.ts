@@ -3,9 +3,9 @@ import type { KeyDocument } from '../../projections/applications';
 import { newKey } from '../app/operator';
 import { addKey, revokeKey } from '../domain/applications';
 import { isExpired } from '../domain/authority';
-import { actorOption, jsonOption, moment, tenantOption, uuid } from './arguments';
+import { actorOption, commandGroup, moment, tenantOption, uuid } from './arguments';
 import { applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
-import { inSession, type OperatorSession } from './operator-session';
+import { sessionCommand } from './operator-session';
 import { printMany, printOne } from './output';
 
 interface Common {
@@ -19,22 +19,22 @@ interface CreateOptions extends Common {
   readonly expires?: string;
 }
 
-const create = async (session: OperatorSession, options: CreateOptions): Promise<void> => {
-  const { key, input } = newKey(options.tenant, options.expires);
-  await session.write(options.tenant, addKey(options.application, input), options.actor);
-  const view = { application_id: options.application, key_id: input.keyId };
-  printOne({ ...view, expires_at: options.expires ?? null, key }, options);
-};
-
-const createCommand = (): Command =>
-  new Command('create')
-    .description('add a key to an Application; it is shown once')
+const create = (): Command =>
+  sessionCommand(
+    'create',
+    'add a key to an Application; it is shown once',
+    async (session, options: CreateOptions) => {
+      const { tenant, application, expires } = options;
+      const { key, input } = newKey(tenant, expires);
+      await session.write(tenant, addKey(application, input), options.actor);
+      const view = { application_id: application, key_id: input.keyId };
+      printOne({ ...view, expires_at: expires ?? null, key }, options);
+    },
+  )
     .addOption(tenantOption())
     .requiredOption('--application <uuid>', 'the Application', uuid)
     .addOption(new Option('--expires <time>', 'when it expires (default: never)').argParser(moment))
-    .addOption(actorOption())
-    .addOption(jsonOption())
-    .action((options: CreateOptions) => inSession((session) => create(session, options)));
+    .addOption(actorOption());
 
 /** Whether what a key belongs to is deleted, which makes the key useless. */
 interface Owners {
@@ -59,53 +59,43 @@ const viewOf = (key: KeyDocument, owners: Owners, lastUse: string | undefined) =
   last_used_at: lastUse ?? null,
 });
 
-interface ListOptions extends Common {
-  readonly application?: string;
-}
-
-const list = async (session: OperatorSession, options: ListOptions): Promise<void> => {
-  await session.upToDate();
-  const { tenant: tenantId, application } = options;
-  const tenant = await knownTenant(session, tenantId);
-  if (application !== undefined) await knownApplication(session, tenantId, application);
-  const deleted = (await applicationsOf(session, tenantId)).filter((one) => one.deleted_at !== undefined);
-  const owners = {
-    tenantDeleted: tenant.deleted_at !== undefined,
-    deletedApplications: new Set(deleted.map((one) => one.id)),
-  };
-  const keys = (await keysOf(session, tenantId)).filter(
-    (one) => application === undefined || one.application_id === application,
-  );
-  const lastUses = await session.app.keyUses.lastUses(tenantId);
-  const rows = keys.map((one) => viewOf(one, owners, lastUses.get(one.id)));
-  printMany(rows, options, 'There are no keys.');
-};
-
-const listCommand = (): Command =>
-  new Command('list')
-    .description('list the keys of a tenant; a key itself is never shown again')
+const list = (): Command =>
+  sessionCommand(
+    'list',
+    'list the keys of a tenant; a key itself is never shown again',
+    async (session, options: Common & { readonly application?: string }) => {
+      await session.upToDate();
+      const { tenant: tenantId, application } = options;
+      const tenant = await knownTenant(session, tenantId);
+      if (application !== undefined) await knownApplication(session, tenantId, application);
+      const deleted = (await applicationsOf(session, tenantId)).filter((one) => one.deleted_at !== undefined);
+      const owners = {
+        tenantDeleted: tenant.deleted_at !== undefined,
+        deletedApplications: new Set(deleted.map((one) => one.id)),
+      };
+      const keys = (await keysOf(session, tenantId)).filter(
+        (one) => application === undefined || one.application_id === application,
+      );
+      const lastUses = await session.app.keyUses.lastUses(tenantId);
+      const rows = keys.map((one) => viewOf(one, owners, lastUses.get(one.id)));
+      printMany(rows, options, 'There are no keys.');
+    },
+  )
     .addOption(tenantOption())
-    .option('--application <uuid>', 'only those of this Application', uuid)
-    .addOption(jsonOption())
-    .action((options: ListOptions) => inSession((session) => list(session, options)));
+    .option('--application <uuid>', 'only those of this Application', uuid);
 
-const revoke = async (session: OperatorSession, keyId: string, options: Common): Promise<void> => {
-  await session.write(options.tenant, revokeKey(keyId), options.actor);
-  printOne({ key_id: keyId, status: 'revoked' }, options);
-};
-
-const revokeCommand = (): Command =>
-  new Command('revoke')
-    .description('revoke a key: at once for writes, within a second for reads')
+const revoke = (): Command =>
+  sessionCommand(
+    'revoke',
+    'revoke a key: at once for writes, within a second for reads',
+    async (session, keyId: string, options: Common) => {
+      await session.write(options.tenant, revokeKey(keyId), options.actor);
+      printOne({ key_id: keyId, status: 'revoked' }, options);
+    },
+  )
     .argument('<key-id>', 'the key', uuid)
     .addOption(tenantOption())
-    .addOption(actorOption())
-    .addOption(jsonOption())
-    .action((keyId: string, options: Common) => inSession((session) => revoke(session, keyId, options)));
+    .addOption(actorOption());
 
 export const keyCommands = (): Command =>
-  new Command('key')
-    .description('create, list and revoke the keys of Applications')
-    .addCommand(createCommand())
-    .addCommand(listCommand())
-    .addCommand(revokeCommand());
+  commandGroup('key', 'create, list and revoke the keys of Applications', [create(), list(), revoke()]);

@@ -1,9 +1,7 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
+import { commandGroup } from './arguments';
 import { copyCommand } from './log-copy-command';
 import { verifyCommand } from './log-verify-command';
 
 export const logCommands = (): Command =>
-  new Command('log')
-    .description('work on the event log itself')
-    .addCommand(copyCommand())
-    .addCommand(verifyCommand());
+  commandGroup('log', 'work on the event log itself', [copyCommand(), verifyCommand()]);

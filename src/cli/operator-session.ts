@@ -1,3 +1,4 @@
+import { Command } from 'commander';
 import { openApp, type App } from '../app/app';
 import { mustHoldData } from '../app/data-folder';
 import { operatorCaller } from '../app/operator';
@@ -6,6 +7,7 @@ import { readConfiguration, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
+import { jsonOption } from './arguments';
 import { notice } from './output';
 import { progressLine } from './progress';
 
@@ -79,3 +81,17 @@ export const inSession = async <T>(
     await app.close();
   }
 };
+
+/** A command whose action works in a session, and which can print JSON. */
+export const sessionCommand = <Arguments extends readonly unknown[]>(
+  name: string,
+  description: string,
+  run: (session: OperatorSession, ...args: Arguments) => Promise<void>,
+  options: { createsData?: boolean } = {},
+): Command =>
+  new Command(name)
+    .description(description)
+    .addOption(jsonOption())
+    .action((...args: unknown[]) =>
+      inSession((session) => run(session, ...(args as unknown as Arguments)), options),
+    );

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { projections } from '../../projections/projections';
 import { pause } from '../clock';
 import type { Position } from '../event-log/event-log';
@@ -8,8 +8,7 @@ import { rebuildLease } from '../projecting/lease';
 import { parkedTenants } from '../projecting/parking';
 import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
 import { lagBehind } from '../app/status';
-import { jsonOption } from './arguments';
-import { inSession, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
 
 /** The rate is what was projected in this time. */
@@ -105,9 +104,8 @@ const run = async (session: OperatorSession, options: { json?: boolean }): Promi
 };
 
 export const statusCommand = (): Command =>
-  new Command('status')
-    .description(
-      'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked',
-    )
-    .addOption(jsonOption())
-    .action((options: { json?: boolean }) => inSession((session) => run(session, options)));
+  sessionCommand(
+    'status',
+    'show every generation: position, lag, rate, parked tenants, who projects, running rebuilds; exit code 1 if a tenant is parked',
+    run,
+  );

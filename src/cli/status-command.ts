@@ -1,7 +1,6 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { ledgerStatus, type LedgerStatus } from '../app/status';
-import { jsonOption } from './arguments';
-import { inSession, type OperatorSession } from './operator-session';
+import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printRecord, printTable } from './output';
 
 const reportMissingEvents = async ({ app }: OperatorSession): Promise<void> => {
@@ -50,9 +49,8 @@ const run = async (session: OperatorSession, options: { json?: boolean }): Promi
 };
 
 export const statusCommand = (): Command =>
-  new Command('status')
-    .description(
-      'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable',
-    )
-    .addOption(jsonOption())
-    .action((options: { json?: boolean }) => inSession((session) => run(session, options)));
+  sessionCommand(
+    'status',
+    'show the event log, how far the read models are, and what is parked; exit code 1 if a tenant is parked or unreadable',
+    run,
+  );

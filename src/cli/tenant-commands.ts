@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import type { TenantDocument } from '../../projections/tenants';
 import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
-import { actorOption, jsonOption, uuid, wholeNumber, yesOption } from './arguments';
+import { actorOption, commandGroup, uuid, wholeNumber, yesOption } from './arguments';
 import { confirmedDeletion } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
-import { inSession, type OperatorSession } from './operator-session';
+import { sessionCommand } from './operator-session';
 import { counted, printMany, printOne, visible } from './output';
 
 const viewOf = (tenant: TenantDocument) => ({
@@ -62,114 +62,77 @@ interface CreateOptions extends Common {
   readonly includedTokens: number;
 }
 
-const create = (options: CreateOptions): Promise<void> =>
-  inSession(
-    async (session) => {
-      const tenantId = options.id ?? randomUUID();
-      const { name, owner = session.configuration.OPERATOR_ID, includedTokens } = options;
-      const input = { name, ownerId: owner, includedMonthlyActiveTokens: includedTokens };
-      await session.write(tenantId, createTenant(input), options.actor);
-      printOne(
-        {
-          tenant_id: tenantId,
-          name,
-          owner_id: owner,
-          included_monthly_active_tokens: includedTokens,
-        },
-        options,
-      );
+const create = (): Command =>
+  sessionCommand(
+    'create',
+    'create a tenant',
+    async (session, options: CreateOptions) => {
+      const { id: tenant_id = randomUUID(), name, owner = session.configuration.OPERATOR_ID } = options;
+      const included = options.includedTokens;
+      const input = { name, ownerId: owner, includedMonthlyActiveTokens: included };
+      await session.write(tenant_id, createTenant(input), options.actor);
+      printOne({ tenant_id, name, owner_id: owner, included_monthly_active_tokens: included }, options);
     },
     { createsData: true },
-  );
-
-const createCommand = (): Command =>
-  new Command('create')
-    .description('create a tenant')
+  )
     .requiredOption('--name <name>', 'its name, 1 to 200 characters')
     .addOption(new Option('--id <uuid>', 'its id (default: a random one)').argParser(uuid))
     .addOption(new Option('--owner <uuid>', 'its owner (default: OPERATOR_ID)').argParser(uuid))
     .option('--included-tokens <n>', 'monthly active tokens that its plan includes', wholeNumber, 0)
-    .addOption(actorOption())
-    .addOption(jsonOption())
-    .action(create);
+    .addOption(actorOption());
 
-const list = async (session: OperatorSession, options: Format): Promise<void> => {
-  await session.upToDate();
-  const rows = [];
-  for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
-  printMany(
-    options.json === true ? rows : rows.map(rowOf),
-    options,
-    'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
-  );
-};
+const list = (): Command =>
+  sessionCommand('list', 'list all tenants, deleted ones too', async (session, options: Format) => {
+    await session.upToDate();
+    const rows = [];
+    for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
+    printMany(
+      options.json === true ? rows : rows.map(rowOf),
+      options,
+      'There are no tenants. Create one with: tenant-ledger tenant create --name NAME',
+    );
+  });
 
-const listCommand = (): Command =>
-  new Command('list')
-    .description('list all tenants, deleted ones too')
-    .addOption(jsonOption())
-    .action((options: Format) => inSession((session) => list(session, options)));
+const show = (): Command =>
+  sessionCommand('show', 'show one tenant', async (session, tenantId: string, options: Format) => {
+    await session.upToDate();
+    printOne(viewOf(await knownTenant(session, tenantId)), options);
+  }).argument('<tenant-id>', 'the tenant', uuid);
 
-const show = async (session: OperatorSession, tenantId: string, options: Format): Promise<void> => {
-  await session.upToDate();
-  printOne(viewOf(await knownTenant(session, tenantId)), options);
-};
-
-const showCommand = (): Command =>
-  new Command('show')
-    .description('show one tenant')
-    .argument('<tenant-id>', 'the tenant', uuid)
-    .addOption(jsonOption())
-    .action((tenantId: string, options: Format) => inSession((session) => show(session, tenantId, options)));
-
-interface PlanOptions extends Common {
-  readonly includedTokens: number;
-}
-
-const setPlan = async (session: OperatorSession, tenantId: string, options: PlanOptions): Promise<void> => {
-  const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
-  printOne(viewOfState(mustBeActive(changed)), options);
-};
-
-const setPlanCommand = (): Command =>
-  new Command('set-plan')
-    .description('change the number of monthly active tokens that the plan includes')
+const setPlan = (): Command =>
+  sessionCommand(
+    'set-plan',
+    'change the number of monthly active tokens that the plan includes',
+    async (session, tenantId: string, options: Common & { readonly includedTokens: number }) => {
+      const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
+      printOne(viewOfState(mustBeActive(changed)), options);
+    },
+  )
     .argument('<tenant-id>', 'the tenant', uuid)
     .requiredOption('--included-tokens <n>', 'monthly active tokens', wholeNumber)
-    .addOption(actorOption())
-    .addOption(jsonOption())
-    .action((tenantId: string, options: PlanOptions) =>
-      inSession((session) => setPlan(session, tenantId, options)),
-    );
+    .addOption(actorOption());
 
-interface DeleteOptions extends Common {
-  readonly yes?: boolean;
-}
-
-const remove = async (session: OperatorSession, tenantId: string, options: DeleteOptions): Promise<void> => {
-  const { name, applications } = mustBeActive(await session.stateOf(tenantId));
-  const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
-  if (!(await confirmedDeletion(what, options))) return;
-  await session.write(tenantId, deleteTenant(), options.actor);
-  printOne({ tenant_id: tenantId, status: 'deleted' }, options);
-};
-
-const deleteCommand = (): Command =>
-  new Command('delete')
-    .description('delete a tenant and every key of it; its history stays')
+const remove = (): Command =>
+  sessionCommand(
+    'delete',
+    'delete a tenant and every key of it; its history stays',
+    async (session, tenantId: string, options: Common & { readonly yes?: boolean }) => {
+      const { name, applications } = mustBeActive(await session.stateOf(tenantId));
+      const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
+      if (!(await confirmedDeletion(what, options))) return;
+      await session.write(tenantId, deleteTenant(), options.actor);
+      printOne({ tenant_id: tenantId, status: 'deleted' }, options);
+    },
+  )
     .argument('<tenant-id>', 'the tenant', uuid)
     .addOption(yesOption())
-    .addOption(actorOption())
-    .addOption(jsonOption())
-    .action((tenantId: string, options: DeleteOptions) =>
-      inSession((session) => remove(session, tenantId, options)),
-    );
+    .addOption(actorOption());
 
 export const tenantCommands = (): Command =>
-  new Command('tenant')
-    .description('create, list, show, change and delete tenants')
-    .addCommand(createCommand())
-    .addCommand(listCommand())
-    .addCommand(showCommand())
-    .addCommand(setPlanCommand())
-    .addCommand(deleteCommand());
+  commandGroup('tenant', 'create, list, show, change and delete tenants', [
+    create(),
+    list(),
+    show(),
+    setPlan(),
+    remove(),
+  ]);
