@@ -223,6 +223,7 @@ describe('projections, beside a running server', () => {
         const { status, headers, text } = await ask(`${url}/tenants/self`, { key });
         if (status !== 200 || revisionOf(headers) < last) failures.push([status, text, last]);
         last = revisionOf(headers);
+        await pause(2);
       }
     };
     const writer = async (): Promise<void> => {
@@ -328,7 +329,7 @@ describe('a rebuild that is killed', () => {
       await log.tell(
         streams.tenant(randomUUID()),
         created(),
-        ...Array.from({ length: 800 }, (_, n) => updated(`${n}`)),
+        ...Array.from({ length: 300 }, (_, n) => updated(`${n}`)),
       );
     const operator = operatorAt(folder);
     const app = await appAt(folder);

@@ -7,7 +7,7 @@ import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The files of the stores, held or spoilt by somebody else while the server runs. */
+/** The files of the stores, locked or damaged by somebody else while the server runs. */
 describe('stores', () => {
   let service: Service;
   let by: Beside;
@@ -24,7 +24,7 @@ describe('stores', () => {
   };
   const open = (...path: readonly string[]) =>
     new DatabaseSync(join(service.folder, ...path), { timeout: 5_000 });
-  const holding = async (file: string, work: () => Promise<void>): Promise<void> => {
+  const locking = async (file: string, work: () => Promise<void>): Promise<void> => {
     const db = open(...file.split('/'));
     db.exec('BEGIN IMMEDIATE');
     try {
@@ -35,156 +35,170 @@ describe('stores', () => {
     }
   };
 
-  beforeEach(async () => {
+  const start = async (): Promise<void> => {
     service = await startService();
     by = await beside(service);
-    ({ key, tenantId } = await by.newTenant('Acme'));
-  });
-  afterEach(async () => {
+  };
+  const stop = async (): Promise<void> => {
     expect(await service.stop()).toBe(0);
-  });
+  };
+  const newTenant = async (): Promise<void> => {
+    ({ key, tenantId } = await by.newTenant('Acme'));
+  };
 
-  it('a held event log: writes are 503 in time, reads go on, and it recovers', async () => {
-    const before = await by.count();
-    await holding('events.db', async () => {
-      const { ms, value } = await timed(() => put('B'));
-      expectProblem(value, { status: 503, code: 'log_unavailable', instance: '/tenants/self' });
-      expect(value.headers.get('retry-after')).toBe('1');
-      expect(ms).toBeLessThan(2_500);
-      const lines = () =>
-        service
-          .stderr()
-          .split('\n')
-          .filter((line) => line.includes(String(value.json.trace_id)));
-      await until(() => lines().length > 0);
-      expect(lines().map((line) => (JSON.parse(line) as { level: number }).level)).toEqual([40]);
-      const read = await timed(() => call());
-      expect([read.value.status, read.value.json.name]).toEqual([200, 'Acme']);
-      const many = await timed(() => Promise.all(Array.from({ length: 5 }, (_, i) => put(`C${i}`))));
-      expect(many.ms).toBeLessThan(2_500);
-      for (const answered of many.value) {
-        expect(['log_unavailable', 'outcome_unknown']).toContain(answered.json.code);
-        expectProblem(answered, { status: 503, code: answered.json.code as string });
-        expect(answered.headers.get('retry-after')).toBe('1');
-      }
-      expect((await call({}, '/permissions')).status).toBe(200);
+  describe('that recover', () => {
+    beforeAll(start);
+    beforeEach(newTenant);
+    afterAll(stop);
+
+    it('a locked event log: writes are 503 in time, reads go on, and it recovers', async () => {
+      const before = await by.count();
+      await locking('events.db', async () => {
+        const { ms, value } = await timed(() => put('B'));
+        expectProblem(value, { status: 503, code: 'log_unavailable', instance: '/tenants/self' });
+        expect(value.headers.get('retry-after')).toBe('1');
+        expect(ms).toBeLessThan(2_500);
+        const lines = () =>
+          service
+            .stderr()
+            .split('\n')
+            .filter((line) => line.includes(String(value.json.trace_id)));
+        await until(() => lines().length > 0);
+        expect(lines().map((line) => (JSON.parse(line) as { level: number }).level)).toEqual([40]);
+        const read = await timed(() => call());
+        expect([read.value.status, read.value.json.name]).toEqual([200, 'Acme']);
+        const many = await timed(() => Promise.all(Array.from({ length: 5 }, (_, i) => put(`C${i}`))));
+        expect(many.ms).toBeLessThan(2_500);
+        for (const answered of many.value) {
+          expect(['log_unavailable', 'outcome_unknown']).toContain(answered.json.code);
+          expectProblem(answered, { status: 503, code: answered.json.code as string });
+          expect(answered.headers.get('retry-after')).toBe('1');
+        }
+        expect((await call({}, '/permissions')).status).toBe(200);
+      });
+      expect(await by.count()).toBe(before);
+      expect((await put('After')).status).toBe(200);
+      expect((await call()).json.name).toBe('After');
     });
-    expect(await by.count()).toBe(before);
-    expect((await put('After')).status).toBe(200);
-    expect((await call()).json.name).toBe('After');
-  });
 
-  it('held read models: the write is made, answered within 2 s, and says that reads trail', async () => {
-    const before = await by.count();
-    await holding('read-models/tenants_v2_1.db', async () => {
-      const { ms, value } = await timed(() => put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' }));
-      expect([value.status, value.json.name]).toEqual([200, 'Pending']);
-      expect(value.headers.get('svc-read-pending')).toBe('true');
-      expect(ms).toBeGreaterThan(1_800);
-      expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+    it('locked read models: the write is made, answered within 2 s, and says that reads trail', async () => {
+      const before = await by.count();
+      await locking('read-models/tenants_v2_1.db', async () => {
+        const { ms, value } = await timed(() => put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' }));
+        expect([value.status, value.json.name]).toEqual([200, 'Pending']);
+        expect(value.headers.get('svc-read-pending')).toBe('true');
+        expect(ms).toBeGreaterThan(1_800);
+        expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+        expect(await by.count()).toBe(before + 1);
+        expect((await call()).json.name).toBe('Acme');
+      });
+      await until(async () => (await call()).json.name === 'Pending');
+      const again = await put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' });
+      expect(again.headers.get('svc-read-pending')).toBeNull();
       expect(await by.count()).toBe(before + 1);
-      expect((await call()).json.name).toBe('Acme');
     });
-    await until(async () => (await call()).json.name === 'Pending');
-    const again = await put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' });
-    expect(again.headers.get('svc-read-pending')).toBeNull();
-    expect(await by.count()).toBe(before + 1);
-  });
 
-  it('held read models: a write that had to wait for the log is answered within 2 s of its arrival all the same', async () => {
-    await holding('read-models/tenants_v2_1.db', async () => {
-      const log = open('events.db');
-      log.exec('BEGIN IMMEDIATE');
-      setTimeout(() => log.exec('ROLLBACK'), 1_000);
-      const { ms, value } = await timed(() => put('Late'));
-      log.close();
-      expect([value.status, value.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-      expect(ms).toBeGreaterThan(1_000);
-      expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+    it('locked read models: a write that had to wait for the log is answered within 2 s of its arrival all the same', async () => {
+      await locking('read-models/tenants_v2_1.db', async () => {
+        const log = open('events.db');
+        log.exec('BEGIN IMMEDIATE');
+        setTimeout(() => log.exec('ROLLBACK'), 1_000);
+        const { ms, value } = await timed(() => put('Late'));
+        log.close();
+        expect([value.status, value.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+        expect(ms).toBeGreaterThan(1_000);
+        expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+      });
     });
-  });
 
-  it('held read models: a deletion is 204, and says that reads trail', async () => {
-    await holding('read-models/applications_v2_1.db', async () => {
-      const answered = await call({ method: 'DELETE' });
-      expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
-      expectProblem(await call(), { status: 401, code: 'key_refused' });
-      expectProblem(await put('B'), { status: 401, code: 'key_refused' });
+    it('locked read models: a deletion is 204, and says that reads trail', async () => {
+      await locking('read-models/applications_v2_1.db', async () => {
+        const answered = await call({ method: 'DELETE' });
+        expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
+        expectProblem(await call(), { status: 401, code: 'key_refused' });
+        expectProblem(await put('B'), { status: 401, code: 'key_refused' });
+      });
     });
-  });
 
-  it('a bad event in the stream of a tenant: its writes and reads are 503, others go on', async () => {
-    const last = (await by.events()).findLast((event) => event.stream === `tenant-${tenantId}`)!;
-    const poison = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
-    await by.log.append(`tenant-${tenantId}`, [poison], last.revision);
-    const before = await by.count();
-    const refused = await put('B');
-    expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
-    expect(refused.headers.get('retry-after')).toBeNull();
-    expectProblem(await call({ method: 'DELETE' }), { status: 503, code: 'tenant_unreadable' });
-    await until(async () => (await call()).status === 503);
-    const read = await call();
-    expectProblem(read, { status: 503, code: 'tenant_unreadable' });
-    expect(read.headers.get('retry-after')).toBeNull();
-    expectProblem(await call({}, '/permissions'), { status: 503, code: 'tenant_unreadable' });
-    expect(await by.count()).toBe(before);
-    const other = await call({ key: service.key, method: 'PUT', body: { name: 'Fine' } });
-    expect([other.status, other.headers.get('svc-read-pending')]).toEqual([200, null]);
-    const { status, json } = await ask(`${service.operationsUrl}/readyz`);
-    expect(status).toBe(200);
-    for (const projection of json.projections)
-      expect(projection.parked).toEqual([
-        expect.objectContaining({ tenant_id: tenantId, event_id: poison.id, event_type: 'SomethingElse' }),
-      ]);
-    expect(json.decisions.parked).toEqual([
-      expect.objectContaining({ tenant_id: tenantId, event_id: poison.id }),
-    ]);
-  });
-
-  it('a tenant parked in a read model alone: its writes are made, and say that reads trail', async () => {
-    const db = open('read-models', 'tenants_v2_1.db');
-    const tables = db
-      .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
-      .all();
-    const { name } = tables[0] as { name: string };
-    db.prepare(
-      `INSERT INTO ${name} (tenant, key, document) SELECT number, 'tenant', ? FROM tenants WHERE tenant = ?`,
-    ).run(JSON.stringify({ tenant_id: tenantId, recorded_at: '2026-01-01T00:00:00.000Z' }), tenantId);
-    db.close();
-    const answered = await put('Durable');
-    expect([answered.status, answered.json.name]).toEqual([200, 'Durable']);
-    expect(answered.headers.get('svc-read-pending')).toBe('true');
-    expect((await call()).headers.get('svc-complete-until')).toBe('2026-01-01T00:00:00.000Z');
-  });
-
-  it.each(['tenants_v2_1.db', 'applications_v2_1.db'])(
-    'a spoilt read model %s: reads are 503',
-    async (file) => {
-      const db = open('read-models', file);
-      const rows = db
-        .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
-        .all();
-      for (const { name } of rows as { name: string }[])
-        db.exec(`ALTER TABLE ${name} RENAME TO gone_${name}`);
+    it('a damaged event log: writes are 503, reads go on', async () => {
+      const db = open('events.db');
+      db.exec('ALTER TABLE events RENAME TO gone');
       db.close();
-      const read = await call();
-      expectProblem(read, { status: 503, code: 'read_models_unavailable' });
-      expect(read.headers.get('retry-after')).toBe('1');
-      const written = await put('Written');
-      expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
-    },
-  );
+      expectProblem(await put('B'), { status: 503, code: 'log_unavailable' });
+      expect((await call()).status).toBe(200);
+      const back = open('events.db');
+      back.exec('ALTER TABLE gone RENAME TO events');
+      back.close();
+      await until(async () => (await put('Back')).status === 200, 5_000, 'a write');
+      expect((await call()).json.name).toBe('Back');
+    });
 
-  it('a spoilt event log: writes are 503, reads go on', async () => {
-    const db = open('events.db');
-    db.exec('ALTER TABLE events RENAME TO gone');
-    db.close();
-    expectProblem(await put('B'), { status: 503, code: 'log_unavailable' });
-    expect((await call()).status).toBe(200);
-    const back = open('events.db');
-    back.exec('ALTER TABLE gone RENAME TO events');
-    back.close();
-    await until(async () => (await put('Back')).status === 200, 5_000, 'a write');
-    expect((await call()).json.name).toBe('Back');
+    it('a bad event in the stream of a tenant: its writes and reads are 503, others go on', async () => {
+      const last = (await by.events()).findLast((event) => event.stream === `tenant-${tenantId}`)!;
+      const poison = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
+      await by.log.append(`tenant-${tenantId}`, [poison], last.revision);
+      const before = await by.count();
+      const refused = await put('B');
+      expectProblem(refused, { status: 503, code: 'tenant_unreadable' });
+      expect(refused.headers.get('retry-after')).toBeNull();
+      expectProblem(await call({ method: 'DELETE' }), { status: 503, code: 'tenant_unreadable' });
+      await until(async () => (await call()).status === 503);
+      const read = await call();
+      expectProblem(read, { status: 503, code: 'tenant_unreadable' });
+      expect(read.headers.get('retry-after')).toBeNull();
+      expectProblem(await call({}, '/permissions'), { status: 503, code: 'tenant_unreadable' });
+      expect(await by.count()).toBe(before);
+      const other = await call({ key: service.key, method: 'PUT', body: { name: 'Fine' } });
+      expect([other.status, other.headers.get('svc-read-pending')]).toEqual([200, null]);
+      const { status, json } = await ask(`${service.operationsUrl}/readyz`);
+      expect(status).toBe(200);
+      for (const projection of json.projections)
+        expect(projection.parked).toEqual([
+          expect.objectContaining({ tenant_id: tenantId, event_id: poison.id, event_type: 'SomethingElse' }),
+        ]);
+      expect(json.decisions.parked).toEqual([
+        expect.objectContaining({ tenant_id: tenantId, event_id: poison.id }),
+      ]);
+    });
+
+    it('a tenant parked in a read model alone: its writes are made, and say that reads trail', async () => {
+      const db = open('read-models', 'tenants_v2_1.db');
+      const tables = db
+        .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
+        .all();
+      const { name } = tables[0] as { name: string };
+      db.prepare(
+        `INSERT INTO ${name} (tenant, key, document) SELECT number, 'tenant', ? FROM tenants WHERE tenant = ?`,
+      ).run(JSON.stringify({ tenant_id: tenantId, recorded_at: '2026-01-01T00:00:00.000Z' }), tenantId);
+      db.close();
+      const answered = await put('Durable');
+      expect([answered.status, answered.json.name]).toEqual([200, 'Durable']);
+      expect(answered.headers.get('svc-read-pending')).toBe('true');
+      expect((await call()).headers.get('svc-complete-until')).toBe('2026-01-01T00:00:00.000Z');
+    });
+  });
+
+  describe('that do not', () => {
+    beforeEach(start);
+    beforeEach(newTenant);
+    afterEach(stop);
+
+    it.each(['tenants_v2_1.db', 'applications_v2_1.db'])(
+      'a damaged read model %s: reads are 503',
+      async (file) => {
+        const db = open('read-models', file);
+        const rows = db
+          .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'control'`)
+          .all();
+        for (const { name } of rows as { name: string }[])
+          db.exec(`ALTER TABLE ${name} RENAME TO gone_${name}`);
+        db.close();
+        const read = await call();
+        expectProblem(read, { status: 503, code: 'read_models_unavailable' });
+        expect(read.headers.get('retry-after')).toBe('1');
+        const written = await put('Written');
+        expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+      },
+    );
   });
 });
