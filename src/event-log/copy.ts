@@ -12,7 +12,7 @@ import { differenceOf, ownOf, runningDigest, type Own, type Side } from './own-e
  * logs side by side until the target ends. The same comparison of what was appended is the verification.
  */
 
-export interface CopyOptions {
+interface CopyOptions {
   /** A source that has not grown for this long is quiet. */
   readonly quietMs: number;
   /** Keep copying until the source is quiet. Otherwise a source that grows is refused. */

@@ -82,7 +82,7 @@ export interface Head {
  */
 export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
 
-export interface IncompleteStream {
+interface IncompleteStream {
   readonly stream: string;
   readonly events: number;
   readonly lastRevision: number;
@@ -137,7 +137,7 @@ export const LARGEST_APPEND = 1_048_576;
 /** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;
 
-export type LogFaultCode =
+type LogFaultCode =
   | 'stream_changed'
   | 'event_too_large'
   | 'log_unavailable'

@@ -32,15 +32,8 @@ const OF_A_TENANT = new RegExp(`^(.*)(?:tenant|activity)-${UUID}$`, 's');
 /** The prefix of a tenant's stream, or undefined when no prefix makes it one. */
 export const prefixOf = (stream: string): string | undefined => OF_A_TENANT.exec(stream)?.[1];
 
-type Owner = ReturnType<Streams['parse']>;
-
-/** The same names occur again and again: recent ones are cached. */
-const MOST_KNOWN = 10_000;
-
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
-  const known = new Map<string, Owner>();
-  let last: { readonly stream: string; readonly owner: Owner } | undefined;
 
   const withoutPrefix = (stream: string): string =>
     stream.startsWith(prefix) ? stream.slice(prefix.length) : '';
@@ -48,25 +41,6 @@ export const streamNames = (prefix = ''): Streams => {
   const roleOf = (stream: string): string | undefined => {
     const role = withoutPrefix(stream);
     return role === 'operator' || pattern.test(role) ? role : undefined;
-  };
-
-  const ownerOf = (stream: string): Owner => {
-    const match = pattern.exec(withoutPrefix(stream));
-    return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
-  };
-
-  const remembered = (stream: string): Owner => {
-    if (known.has(stream)) return known.get(stream);
-    if (known.size >= MOST_KNOWN) known.clear();
-    const owner = ownerOf(stream);
-    known.set(stream, owner);
-    return owner;
-  };
-
-  /** Neighbours in a log often share their stream. */
-  const parse = (stream: string): Owner => {
-    if (last?.stream !== stream) last = { stream, owner: remembered(stream) };
-    return last.owner;
   };
 
   return {
@@ -77,7 +51,10 @@ export const streamNames = (prefix = ''): Streams => {
     log: () => `${prefix}log`,
     holds: (stream) => roleOf(stream) !== undefined,
     beginnings: () => [`${prefix}tenant-`, `${prefix}activity-`, `${prefix}operator`],
-    parse,
+    parse: (stream) => {
+      const match = pattern.exec(withoutPrefix(stream));
+      return match === null ? undefined : { kind: match[1] as StreamKind, tenantId: match[2] as string };
+    },
     roleOf,
     withRole: (role) => `${prefix}${role}`,
   };

@@ -7,9 +7,9 @@ import type { Streams } from './streams';
 
 /** Reads a whole log and lists what is wrong in it. */
 
-export type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
+type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
 
-export interface Finding {
+interface Finding {
   readonly kind: FindingKind;
   readonly stream: string;
   readonly revision: number;
@@ -39,7 +39,7 @@ export interface VerifiedLog {
   readonly earlier?: 'unchanged' | 'changed' | 'cut';
 }
 
-export interface Verification {
+interface Verification {
   readonly earlier?: EarlierHistory | undefined;
   onProgress(done: number, total: number): void;
 }

@@ -129,7 +129,7 @@ const TIDY_MS = 60_000;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
-export interface ThreadBody {
+interface ThreadBody {
   /** One outcome per request, in order. What it throws becomes the outcome of all of them. */
   answer(requests: readonly unknown[]): readonly Outcome[];
   close(): void;

@@ -23,7 +23,7 @@ import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
-export interface EventStoreOptions {
+interface EventStoreOptions {
   /** How long a start waits for a server that is not there. */
   readonly waitMs: number;
   /** What went wrong and is tried again. */

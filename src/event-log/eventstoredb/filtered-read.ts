@@ -11,7 +11,7 @@ import type { Position } from '../event-log';
  * Reads $all backwards through a filter: the protocol can do that, the package cannot. The server skips what others wrote
  * some thirty times faster than it would send it.
  */
-export interface FilteredRead {
+interface FilteredRead {
   readonly before: Position;
   readonly maxCount: number;
   readonly prefixes: readonly string[];

@@ -11,7 +11,7 @@ import type { Selection, WholeLog } from './whole-log';
  * Follows the log by a subscription. Neither the server nor the package resumes one: however it ends, another one continues
  * just after the last event that was given. A follower that lags is dropped by the server, and catches up in the same way.
  */
-export interface Following {
+interface Following {
   readonly connection: Connection;
   readonly log: WholeLog;
   readonly continuity: (known?: Head) => Promise<Continuity>;
@@ -22,7 +22,7 @@ export interface Following {
 
 export type ReadUpTo = (after: Position, last: Position) => AsyncIterable<Batch>;
 
-export interface Followed {
+interface Followed {
   readonly after: Position;
   readonly signal?: AbortSignal | undefined;
   readonly selected: Selection;

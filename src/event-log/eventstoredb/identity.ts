@@ -77,7 +77,7 @@ export const identityOf = async (
 };
 
 /** The log that was opened, and how to look for it. */
-export interface Opened {
+interface Opened {
   readonly reader: StreamReader;
   readonly log: WholeLog;
   /** The name of the stream with its identity. */

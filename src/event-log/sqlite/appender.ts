@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import { closeTidily, inTransaction, waitBriefly, type Database } from '../../sqlite/database';
-import { fileAt } from '../../sqlite/file';
 import type { Outcome } from '../../sqlite/thread';
 import { logFault, type Expected } from '../event-log';
-import { openForAppending } from './log-file';
+import { openForAppending, stillThere } from './log-file';
 import { positionOf } from './reader';
 
 /** An append as it is sent to the writing thread: already serialised. */
@@ -13,7 +12,7 @@ export interface AppendRequest {
   readonly events: readonly AppendedRow[];
 }
 
-export interface AppendedRow {
+interface AppendedRow {
   readonly id: string;
   readonly type: string;
   readonly data: string;
@@ -40,7 +39,7 @@ const replaced = (path: string) =>
     `The file ${path} was replaced or removed while it was open. Restart the service on the right one.`,
   );
 
-export interface Appender {
+interface Appender {
   readonly db: Database;
   /** Appends each request wholly or refuses it; commits them all in one durable transaction. */
   appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
@@ -51,7 +50,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
   const db = openForAppending(path, prefix);
 
   waitBriefly(db);
-  const file = fileAt(path);
+  const isStillThere = stillThere(path);
   const last = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const stored = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision > ? ORDER BY revision LIMIT ?',
@@ -94,7 +93,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
       const now = Date.now();
       const outcomes = inTransaction(db, () => requests.map((request) => append(request, now)));
       // Checked after the commit: what is acknowledged is in the file that the path names at that moment.
-      return file.isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
+      return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
     close: () => closeTidily(db),
   };

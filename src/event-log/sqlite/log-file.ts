@@ -177,3 +177,17 @@ export const makeLog = (path: string, prefix: string): void => {
     rmSync(mine, { force: true });
   }
 };
+
+const idOf = (path: string): string | undefined => {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? undefined : `${found.dev} ${found.ino}`;
+};
+
+/**
+ * For a file that was just opened: is it still what the path names? A file that was replaced or removed can still be
+ * written, but is lost when it is closed.
+ */
+export const stillThere = (path: string): (() => boolean) => {
+  const opened = idOf(path);
+  return () => idOf(path) === opened;
+};

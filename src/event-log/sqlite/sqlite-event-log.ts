@@ -2,7 +2,6 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf, fault, messageOf } from '../../fault';
 import { dataVersion, openForReading, type Database } from '../../sqlite/database';
-import { fileAt } from '../../sqlite/file';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
   APPEND_MS,
@@ -16,7 +15,7 @@ import {
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import { appendChannel, type AppenderData, type AppendRequest } from './appender';
-import { findLog, logMissing, makeLog, mustBeOurLog } from './log-file';
+import { findLog, logMissing, makeLog, mustBeOurLog, stillThere } from './log-file';
 import { eventReader, positionOf, rowIdOf } from './reader';
 import { tail } from './tail';
 
@@ -73,7 +72,7 @@ const appending =
 
 /** All questions about the log but those for its events. */
 const questions = (db: Database, path: string) => {
-  const file = fileAt(path);
+  const isStillThere = stillThere(path);
   const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
@@ -93,7 +92,7 @@ const questions = (db: Database, path: string) => {
     head: async () => head(),
     incompleteStreams: async () => incomplete.all(),
     continuity: async (known) => {
-      if (!file.isStillThere() || identity() !== madeAs) return 'replaced';
+      if (!isStillThere() || identity() !== madeAs) return 'replaced';
       if (known === undefined) return 'whole';
       const end = head()?.position ?? '';
       const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
