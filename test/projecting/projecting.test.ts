@@ -333,6 +333,16 @@ describe('progress', () => {
     expect([asked, looks]).toEqual([0, 1]);
   });
 
+  it('answers whoever comes at the moment when the last one before was answered', async () => {
+    const generations = [generationAt(() => '1')];
+    const steps = progress({ shown: () => generations, refresh: nothing });
+    for (let ticks = 0; ticks < 8; ticks += 1) {
+      await steps.reached('1', LONG);
+      for (let tick = 0; tick < ticks; tick += 1) await undefined;
+      expect(await steps.reached('1', 1_000)).toBe(true);
+    }
+  });
+
   it('waits for what was switched to meanwhile as well', async () => {
     let generations = [generationAt(() => undefined, 1)];
     const refresh = async (): Promise<void> => void (generations = [generationAt(() => undefined, 2)]);
