@@ -31,7 +31,7 @@ export interface Refused {
 export interface AccessRecordParts {
   /** Appends to the end of a tenant's activity stream. */
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
-  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly warn: (what: string, error: unknown) => void;
   readonly everyMs?: number;
   readonly mostKeys?: number;
   readonly closeMs?: number;
@@ -106,24 +106,52 @@ const eventOf = (tally: Tally): NewEvent => {
   return encode({ type: 'AccessRefused', data }, { actor, keyId, at: lastAt });
 };
 
+/** What was refused since the last writing. */
+interface Refusals {
+  tallies: Map<string, Tally>;
+  /** Of keys that there was no room for. */
+  overlooked: number;
+}
+
+const hasRoom = ({ tallies }: Refusals, tenantId: string, mostKeys: number): boolean => {
+  if (tallies.size >= mostKeys) return false;
+  let own = 0;
+  for (const tally of tallies.values()) if (tally.tenantId === tenantId) own += 1;
+  return own < MOST_OF_ONE;
+};
+
+const add = (refusals: Refusals, one: Refused, mostKeys: number): void => {
+  const known = refusals.tallies.get(one.keyId);
+  if (known === undefined && !hasRoom(refusals, one.tenantId, mostKeys)) {
+    refusals.overlooked += 1;
+    return;
+  }
+  const tally = known ?? tallyOf(one);
+  refusals.tallies.set(one.keyId, tally);
+  count(tally, one);
+};
+
+/** What was certainly not written is kept for the next time. */
+const putBack = (refusals: Refusals, tally: Tally, mostKeys: number): void => {
+  const { tallies } = refusals;
+  const newer = tallies.get(tally.keyId);
+  if (newer === undefined && tallies.size >= mostKeys) refusals.overlooked += tally.count;
+  else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
+};
+
 export const accessRecord = ({
   append,
-  onTrouble,
+  warn,
   everyMs = EVERY_MS,
   mostKeys = MOST_KEYS,
   closeMs = CLOSE_MS,
 }: AccessRecordParts): AccessRecord => {
-  let tallies = new Map<string, Tally>();
-  let overlooked = 0;
+  const refusals: Refusals = { tallies: new Map(), overlooked: 0 };
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
-  let closing = false;
+  let isClosing = false;
 
-  /** What was certainly not written is kept for the next time. */
-  const keep = (tally: Tally): void => {
-    const newer = tallies.get(tally.keyId);
-    if (newer === undefined && tallies.size >= mostKeys) overlooked += tally.count;
-    else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
+  const writeLater = (): void => {
     timer ??= setTimeout(() => void flush(), everyMs).unref();
   };
 
@@ -131,22 +159,23 @@ export const accessRecord = ({
     try {
       await append(tenantId, own.map(eventOf));
     } catch (error) {
-      onTrouble(`Refused access to tenant ${tenantId} could not be recorded.`, error);
-      if (codeOf(error) === 'log_unavailable' && !closing) own.forEach(keep);
+      warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
+      if (codeOf(error) !== 'log_unavailable' || isClosing) return;
+      for (const tally of own) putBack(refusals, tally, mostKeys);
+      writeLater();
     }
   };
 
   const write = async (): Promise<void> => {
-    const taken = [...tallies.values()];
-    const dropped = overlooked;
-    tallies = new Map();
-    overlooked = 0;
-    if (dropped > 0)
-      onTrouble('Some refused access was not recorded.', new Error(`Too many keys: ${dropped} refusals.`));
-    for (const tenantId of new Set(taken.map((tally) => tally.tenantId)))
+    const { tallies, overlooked } = refusals;
+    Object.assign(refusals, { tallies: new Map(), overlooked: 0 });
+    if (overlooked > 0)
+      warn('Some refused access was not recorded.', new Error(`Too many keys: ${overlooked} refusals.`));
+    const all = [...tallies.values()];
+    for (const tenantId of new Set(all.map((tally) => tally.tenantId)))
       await writeTenant(
         tenantId,
-        taken.filter((tally) => tally.tenantId === tenantId),
+        all.filter((tally) => tally.tenantId === tenantId),
       );
   };
 
@@ -158,30 +187,16 @@ export const accessRecord = ({
     return writing;
   };
 
-  const isTooMany = (tenantId: string): boolean => {
-    if (tallies.size >= mostKeys) return true;
-    let own = 0;
-    for (const tally of tallies.values()) if (tally.tenantId === tenantId) own += 1;
-    return own >= MOST_OF_ONE;
-  };
-
   return {
     refused: (one) => {
-      const known = tallies.get(one.keyId);
-      if (known === undefined && isTooMany(one.tenantId)) {
-        overlooked += 1;
-        return;
-      }
-      const tally = known ?? tallyOf(one);
-      tallies.set(one.keyId, tally);
-      count(tally, one);
-      timer ??= setTimeout(() => void flush(), everyMs).unref();
+      add(refusals, one, mostKeys);
+      writeLater();
     },
     close: async () => {
-      closing = true;
+      isClosing = true;
       const late = () => new Error(`It took longer than ${closeMs} ms.`);
       await beforeDeadline(flush(), monotonicMs() + closeMs, late).catch((error: unknown) =>
-        onTrouble('The last refused access could not be recorded.', error),
+        warn('The last refused access could not be recorded.', error),
       );
     },
   };

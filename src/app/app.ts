@@ -67,7 +67,7 @@ const openParts = (
     closing({ close: async () => watch.stop() });
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(watch.log, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
-    const access = closing(accessRecord({ append, onTrouble: report }));
+    const access = closing(accessRecord({ append, warn: report }));
     const keys = closing(
       keyCheck({
         log: watch.log,

@@ -2,7 +2,7 @@
 export const accessFaults = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
 export type AccessFault = (typeof accessFaults)[number];
 
-/** At most so many addresses are named, and at most so many are told apart. */
+/** At most so many addresses are named, and at most so many are counted. */
 export const NAMED_ADDRESSES = 5;
 export const COUNTED_ADDRESSES = 100;
 

@@ -61,23 +61,23 @@ export interface NewApplication {
 
 /** An Application is born with its first key, in one step. */
 export const createApplication =
-  (wish: NewApplication): Decide =>
+  (input: NewApplication): Decide =>
   (now) => {
     const tenant = mustBeActive(now);
-    mustBeName(wish.name);
-    mustBeAssignable(wish.permissions, wish.type);
-    if (wasThere(tenant, wish.applicationId))
+    mustBeName(input.name);
+    mustBeAssignable(input.permissions, input.type);
+    if (wasThere(tenant, input.applicationId))
       throw refusal(
         'application_exists',
-        `Application ${wish.applicationId} exists already, or has existed.`,
+        `Application ${input.applicationId} exists already, or has existed.`,
       );
-    const { applicationId, name, type: applicationType } = wish;
+    const { applicationId, name, type: applicationType } = input;
     return [
       {
         type: 'ApplicationCreated',
-        data: { applicationId, name, applicationType, permissions: [...new Set(wish.permissions)] },
+        data: { applicationId, name, applicationType, permissions: [...new Set(input.permissions)] },
       },
-      keyAdded(tenant, applicationId, wish.key),
+      keyAdded(tenant, applicationId, input.key),
     ];
   };
 

@@ -32,7 +32,7 @@ export interface HeldBy {
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
-/** Everything that counts for a key, as one source tells it. */
+/** Everything that counts for a key, according to one source. */
 export interface KeyRecord {
   readonly key: Key | undefined;
   /** Undefined: it is deleted. */

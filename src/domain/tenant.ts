@@ -62,11 +62,11 @@ export interface NewTenant {
 }
 
 export const createTenant =
-  (wish: NewTenant): Decide =>
+  (input: NewTenant): Decide =>
   (now) => {
     if (now.status !== 'absent') throw refusal('tenant_exists', 'A tenant with this id exists already.');
-    mustBeName(wish.name);
-    return [{ type: 'TenantCreated', data: { ...wish, settings: defaultSettings } }];
+    mustBeName(input.name);
+    return [{ type: 'TenantCreated', data: { ...input, settings: defaultSettings } }];
   };
 
 export interface TenantUpdate {
@@ -75,14 +75,14 @@ export interface TenantUpdate {
 }
 
 export const updateTenant =
-  (wish: TenantUpdate): Decide =>
+  (input: TenantUpdate): Decide =>
   (now) => {
     const tenant = mustBeActive(now);
-    mustBeName(wish.name);
+    mustBeName(input.name);
     return [
       {
         type: 'TenantUpdated',
-        data: { name: wish.name, settings: { ...tenant.settings, ...wish.settings } },
+        data: { name: input.name, settings: { ...tenant.settings, ...input.settings } },
       },
     ];
   };

@@ -43,7 +43,7 @@ const versionFault = (type: FactType, version: unknown): string | undefined => {
   return known ? undefined : `"version" must be 1 to ${newest} for ${type}`;
 };
 
-/** What is wrong with a line, in the order in which somebody would mend it. */
+/** What is wrong with a line, in the order in which somebody would fix it. */
 const faultOf = (line: unknown): string | undefined => {
   if (!isObject(line)) return 'it must be one JSON object';
   const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;

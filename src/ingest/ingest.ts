@@ -114,87 +114,93 @@ const recentIds = () => {
 
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
+/** One run over the input, and what it has found so far. */
+interface Run extends IngestParts, IngestOptions {
+  readonly append: ReturnType<typeof appender>;
+  readonly recent: ReturnType<typeof recentIds>;
+  refusals: { readonly line: number; readonly reason: string }[];
+  accepted: number;
+  alreadyThere: number;
+  refused: number;
+}
+
+/** Those of a batch are found in two steps, so they are sorted when it is done. */
+const reportRefusals = (run: Run): void => {
+  run.refused += run.refusals.length;
+  for (const { line, reason } of run.refusals.toSorted((a, b) => a.line - b.line))
+    run.onRefused(line, reason);
+  run.refusals = [];
+};
+
+const take = (run: Run, line: Line, at: string): readonly Taken[] => {
+  if ('fault' in line) {
+    run.refusals.push({ line: line.number, reason: line.fault });
+    return [];
+  }
+  if (line.text.trim() === '') return [];
+  const fact = readFact(line.text, at);
+  if (fact.status === 'good') return [{ line: line.number, ...fact }];
+  run.refusals.push({ line: line.number, reason: fact.reason });
+  return [];
+};
+
+/** Those whose tenant takes facts. */
+const admitted = async (run: Run, tenantId: string, facts: readonly Taken[]): Promise<readonly Taken[]> => {
+  const reason = await tenantFault(run, tenantId);
+  if (reason === undefined) return facts;
+  for (const { line } of facts) run.refusals.push({ line, reason });
+  return [];
+};
+
+/** Those that are not in the log yet, as far as that can be seen: a second copy would count nowhere. */
+const onlyNew = async (run: Run, facts: readonly Taken[]): Promise<readonly Taken[]> => {
+  const fresh: Taken[] = [];
+  for (const fact of facts) {
+    const id = `${fact.tenantId} ${fact.event.id}`;
+    if (!run.recent.has(id) && !(await run.isShown(fact.tenantId, fact.event.id))) fresh.push(fact);
+    run.recent.add(id);
+  }
+  run.alreadyThere += facts.length - fresh.length;
+  return fresh;
+};
+
+const appendTenant = async (run: Run, facts: readonly Taken[]): Promise<Position> => {
+  let position = '';
+  for (const { tenantId, events } of appendsOf(facts)) {
+    if (!run.dryRun) position = await run.append(tenantId, events);
+    run.accepted += events.length;
+  }
+  return position;
+};
+
+/** All tenants are asked for before any of them is appended to: then the appends are one group for the log. */
+const appendBatch = async (run: Run, batch: readonly Taken[]): Promise<Position> => {
+  const groups = await Promise.all(
+    [...byTenant(batch)].map(([tenantId, facts]) => admitted(run, tenantId, facts)),
+  );
+  const fresh = await Promise.all(groups.map((facts) => onlyNew(run, facts)));
+  const ends = await Promise.all(fresh.map((facts) => appendTenant(run, facts)));
+  return ends.reduce(later, '');
+};
+
 export const ingest = async (
   input: AsyncIterable<Buffer | string>,
   parts: IngestParts,
   options: IngestOptions,
 ): Promise<Finished> => {
-  const append = appender(parts);
   const { appended, finished } = pace(parts.reached);
-  const recent = recentIds();
-  let accepted = 0;
-  let alreadyThere = 0;
-  let refused = 0;
-  let refusals: { readonly line: number; readonly reason: string }[] = [];
-
-  const refuse = (line: number, reason: string): void => void refusals.push({ line, reason });
-
-  /** Those of a batch are found in two steps, so they are sorted when it is done. */
-  const reportRefusals = (): void => {
-    refused += refusals.length;
-    for (const { line, reason } of refusals.toSorted((a, b) => a.line - b.line))
-      options.onRefused(line, reason);
-    refusals = [];
-  };
-
-  /** Those that are not in the log yet, as far as that can be seen: a second copy would count nowhere. */
-  const onlyNew = async (facts: readonly Taken[]): Promise<readonly Taken[]> => {
-    const fresh: Taken[] = [];
-    for (const fact of facts) {
-      const id = `${fact.tenantId} ${fact.event.id}`;
-      if (!recent.has(id) && !(await parts.isShown(fact.tenantId, fact.event.id))) fresh.push(fact);
-      recent.add(id);
-    }
-    alreadyThere += facts.length - fresh.length;
-    return fresh;
-  };
-
-  const take = (line: Line, at: string): readonly Taken[] => {
-    if ('fault' in line) {
-      refuse(line.number, line.fault);
-      return [];
-    }
-    if (line.text.trim() === '') return [];
-    const fact = readFact(line.text, at);
-    if (fact.status === 'good') return [{ line: line.number, ...fact }];
-    refuse(line.number, fact.reason);
-    return [];
-  };
-
-  /** Those whose tenant takes facts. */
-  const admitted = async (tenantId: string, facts: readonly Taken[]): Promise<readonly Taken[]> => {
-    const wrong = await tenantFault(parts, tenantId);
-    if (wrong === undefined) return facts;
-    for (const { line } of facts) refuse(line, wrong);
-    return [];
-  };
-
-  const appendTenant = async (facts: readonly Taken[]): Promise<Position> => {
-    let position = '';
-    for (const { tenantId, events } of appendsOf(facts)) {
-      if (!options.dryRun) position = await append(tenantId, events);
-      accepted += events.length;
-    }
-    return position;
-  };
-
-  /** All tenants are asked for before any of them is appended to: then the appends are one group for the log. */
-  const appendBatch = async (batch: readonly Taken[]): Promise<void> => {
-    const groups = await Promise.all(
-      [...byTenant(batch)].map(([tenantId, facts]) => admitted(tenantId, facts)),
-    );
-    const fresh = await Promise.all(groups.map(onlyNew));
-    const ends = await Promise.all(fresh.map(appendTenant));
-    const end = ends.reduce(later, '');
-    reportRefusals();
-    if (end !== '') await appended(end, batch.length);
-    options.onProgress({ accepted, alreadyThere, refused });
-  };
-
+  const none = { refusals: [], accepted: 0, alreadyThere: 0, refused: 0 };
+  const run: Run = { ...parts, ...options, ...none, append: appender(parts), recent: recentIds() };
   for await (const lines of linesOf(input)) {
     const at = parts.now();
-    await appendBatch(lines.flatMap((line) => take(line, at)));
+    const batch = lines.flatMap((line) => take(run, line, at));
+    const end = await appendBatch(run, batch);
+    reportRefusals(run);
+    if (end !== '') await appended(end, batch.length);
+    const { accepted, alreadyThere, refused } = run;
+    options.onProgress({ accepted, alreadyThere, refused });
   }
   const shown = await finished();
+  const { accepted, alreadyThere, refused } = run;
   return { accepted, alreadyThere, refused, shown };
 };

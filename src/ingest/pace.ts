@@ -17,7 +17,7 @@ const FEWEST_AHEAD = 500;
 const MOST_AHEAD = 10_000;
 
 /** Whoever projects may be away; facts are taken all the same. */
-const PATIENCE_MS = 30_000;
+const SHOWN_TIMEOUT_MS = 30_000;
 
 export const pace = (reached: Reached, now: () => number = monotonicMs): Pace => {
   const waiting: { readonly position: Position; readonly events: number; readonly at: number }[] = [];
@@ -28,7 +28,7 @@ export const pace = (reached: Reached, now: () => number = monotonicMs): Pace =>
   const shown = async (): Promise<boolean> => {
     const [oldest] = waiting.splice(0, 1);
     if (oldest === undefined) return true;
-    const isShown = await reached(oldest.position, PATIENCE_MS);
+    const isShown = await reached(oldest.position, SHOWN_TIMEOUT_MS);
     ahead -= oldest.events;
     const next = now() - oldest.at > SHOWN_MS ? allowed / 2 : allowed + oldest.events / 4;
     allowed = Math.min(MOST_AHEAD, Math.max(FEWEST_AHEAD, next));

@@ -85,7 +85,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
   const saving = new Set<Promise<unknown>>();
   let db: Database | undefined;
   let prepared: Statements | undefined;
-  let isSpoilt = false;
+  let isDamaged = false;
 
   /** Undefined: there is no file yet, or one of an earlier program. */
   const statements = (): Statements | undefined => {
@@ -97,13 +97,13 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
     return prepared;
   };
 
-  /** Undefined: there is nothing that could be read. A file that was spoilt is not asked again. */
+  /** Undefined: there is nothing that could be read. A file that is damaged is not asked again. */
   const reading = <T>(read: (from: Statements) => T): T | undefined => {
     try {
-      const from = isSpoilt ? undefined : statements();
+      const from = isDamaged ? undefined : statements();
       return from === undefined ? undefined : read(from);
     } catch {
-      isSpoilt = true;
+      isDamaged = true;
       return undefined;
     }
   };
@@ -138,7 +138,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
       return { mark, reply: keyId === null ? reply : { ...reply, keyId } };
     },
     add: async (stream, from, to, some) => {
-      if (isSpoilt) throw new Error(`${path} cannot be read.`);
+      if (isDamaged) throw new Error(`${path} cannot be read.`);
       const request: AddReplies = { kind: 'replies', stream, log, from, to, replies: some };
       return (await tracked(thread.call<KeptMark | null>(request, SAVE_MS))) ?? undefined;
     },

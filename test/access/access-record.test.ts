@@ -23,15 +23,15 @@ const refused = (more: Partial<Refused> = {}): Refused => ({
 
 const given = (more: Partial<AccessRecordParts> = {}) => {
   const appended: { tenantId: string; events: readonly NewEvent[] }[] = [];
-  const troubles: string[] = [];
+  const warnings: string[] = [];
   const record = accessRecord({
     append: async (tenantId, events) => void appended.push({ tenantId, events }),
-    onTrouble: (what) => troubles.push(what),
+    warn: (what) => warnings.push(what),
     ...more,
   });
   const facts = (): readonly AccessEvent['data'][] =>
     appended.flatMap(({ events }) => events.map(({ data }) => data as unknown as AccessEvent['data']));
-  return { record, appended, troubles, facts };
+  return { record, appended, warnings, facts };
 };
 
 describe('the record of refused access', () => {
@@ -106,11 +106,11 @@ describe('the record of refused access', () => {
   });
 
   it('holds no more than so many keys, and says so', async () => {
-    const { record, facts, troubles } = given({ mostKeys: 3 });
+    const { record, facts, warnings } = given({ mostKeys: 3 });
     for (let i = 0; i < 10; i += 1) record.refused(refused());
     await record.close();
     expect(facts()).toHaveLength(3);
-    expect(troubles).toEqual(['Some refused access was not recorded.']);
+    expect(warnings).toEqual(['Some refused access was not recorded.']);
   });
 
   it('keeps what the log did not take, and adds what comes', async () => {
@@ -120,10 +120,10 @@ describe('the record of refused access', () => {
       if (!isThere) throw fault('log_unavailable', 'Not now.');
       appended.push(...events);
     };
-    const { record, troubles } = given({ append, everyMs: PERIOD_MS });
+    const { record, warnings } = given({ append, everyMs: PERIOD_MS });
     const one = refused();
     record.refused({ ...one, address: 'a' });
-    await until(() => troubles.length > 0);
+    await until(() => warnings.length > 0);
     record.refused({ ...one, address: 'b', fault: 'expired', at: time(9) });
     isThere = true;
     await until(() => appended.length === 1);
@@ -151,18 +151,18 @@ describe('the record of refused access', () => {
   });
 
   it('writes nothing that does not fit its schema: it would park the tenant', async () => {
-    const { record, appended, troubles } = given();
+    const { record, appended, warnings } = given();
     record.refused(refused({ address: 'x'.repeat(65) }));
     await record.close();
-    expect([appended, troubles.length]).toEqual([[], 1]);
+    expect([appended, warnings.length]).toEqual([[], 1]);
   });
 
   it('does not hold up the end of the process for ever', async () => {
-    const { record, troubles } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
+    const { record, warnings } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
     record.refused(refused());
     const began = Date.now();
     await record.close();
     expect(Date.now() - began).toBeLessThan(5_000);
-    expect(troubles).toEqual(['The last refused access could not be recorded.']);
+    expect(warnings).toEqual(['The last refused access could not be recorded.']);
   });
 });

@@ -338,7 +338,7 @@ describe('progress', () => {
     const steps = progress({ shown: () => generations, refresh: nothing });
     for (let ticks = 0; ticks < 8; ticks += 1) {
       await steps.reached('1', LONG);
-      for (let tick = 0; tick < ticks; tick += 1) await undefined;
+      for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
       expect(await steps.reached('1', 1_000)).toBe(true);
     }
   });
