@@ -85,7 +85,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
 
   const isBehind = (): boolean => backlog.bytes() > 0 || lost > 0;
 
-  /** Lost lines are reported only with room for more than that: a slow reader is not told of every single one. */
+  /** Lost lines are reported only with room for more than that: a slow reader does not get a line for every single one. */
   const tryBacklog = (): void => {
     backlog.write();
     if (lost === 0 || backlog.bytes() > MOST_BYTES / 2) return;

@@ -65,15 +65,15 @@ function pause(ms) {
   });
 }
 
-// One process prepares, others wait for it: two installations at once would spoil each other.
+// One process prepares, others wait for it: two installations at once would break each other.
 function locked(path, work) {
-  var told = false;
+  var reported = false;
   function attempt() {
     if (takeLock(path)) return;
     var holder = holderOf(path);
     if (holder === undefined) dropStaleLock(path);
-    else if (!told) {
-      told = true;
+    else if (!reported) {
+      reported = true;
       console.error('Process ' + holder + ' is installing or building here already; waiting for it …');
     }
     return pause(LOOK_AGAIN_MS).then(attempt);

@@ -1,7 +1,7 @@
 'use strict';
 
 // Makes a fresh clone ready: checks Node, installs what is missing from the lockfile, builds what has changed.
-// Plain JavaScript with old syntax and no dependency, so that it runs before anything is installed and can tell an old
+// Plain JavaScript with old syntax and no dependency, so that it runs before anything is installed and can report an old
 // Node in a clear sentence. Run by itself (`node src/prepare.cjs`) it prepares for the tests.
 
 var OLDEST = [20, 19];
@@ -29,7 +29,7 @@ var dist = path.join(root, 'dist');
 var STAMP = '.built-from';
 
 var SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-var PATIENCE_MS = 3000;
+var KILL_AFTER_MS = 3000;
 
 function readJson(file) {
   try {
@@ -50,7 +50,7 @@ function missingPackages(withTools) {
   });
 }
 
-// A file's size and time tell whether it has changed since the last build; no file is read.
+// A file's size and time show whether it has changed since the last build; no file is read.
 function sourceStamp() {
   var lines = ['src', 'projections', 'test', 'bench'].flatMap(function (folder) {
     var full = path.join(root, folder);
@@ -94,7 +94,7 @@ function run(what, command, args, onFailure) {
   });
   var interrupted;
   function onSignal(signal) {
-    if (interrupted === undefined) setTimeout(endGroup, PATIENCE_MS, child, 'SIGKILL').unref();
+    if (interrupted === undefined) setTimeout(endGroup, KILL_AFTER_MS, child, 'SIGKILL').unref();
     interrupted = signal;
     endGroup(child, signal);
   }

@@ -21,7 +21,7 @@ import { openAll } from './open-all';
 /** What HTTP and the command line work with. */
 export interface App {
   readonly log: EventLog;
-  /** Whether the log is within reach, whole and writable; it looks only when it is told to. */
+  /** Whether the log is within reach, whole and writable; it looks only when asked to. */
   readonly watch: LogWatch;
   /** Where the log is kept, in words that may be shown. */
   readonly store: string;

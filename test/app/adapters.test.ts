@@ -62,7 +62,7 @@ describe('an event log by its address', () => {
     },
   );
 
-  it('is refused where a file lies', async () => {
+  it('is refused where there is a file', async () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
     await expect(openLog(file, streamNames(), 'target', quiet)).rejects.toMatchObject({

@@ -238,10 +238,10 @@ describe('ingest beside a server', () => {
   afterAll(() => service.stop());
 
   const newTenant = async () => {
-    const desk = await beside(service);
-    const { tenantId } = await desk.newTenant();
+    const session = await beside(service);
+    const { tenantId } = await session.newTenant();
     const all = permissionsOf('management').map(({ type }) => type);
-    return { tenantId, key: (await desk.newApplication(tenantId, 'management', ...all)).key };
+    return { tenantId, key: (await session.newApplication(tenantId, 'management', ...all)).key };
   };
 
   const allRows = async (key: string): Promise<readonly { id: string; entity_type: string }[]> => {

@@ -56,7 +56,7 @@ describe('tenant-ledger logs', () => {
   beforeAll(async () => {
     await operator.json('tenant create --name Another');
     tenant = await tenantMadeAt(folder, '2020-01-01T00:00:00.000Z');
-    const told: readonly (readonly [string, string, string])[] = [
+    const reported: readonly (readonly [string, string, string])[] = [
       ['TokenCreated', 'a', '2021-01-31T10:00:00.000Z'],
       ['CardCreated', 'a', '2021-01-31T11:00:00.000Z'],
       ['TokenRead', 'b', '2021-01-31T12:00:00.000Z'],
@@ -65,7 +65,7 @@ describe('tenant-ledger logs', () => {
     ids = await reportFacts(
       folder,
       tenant,
-      told.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt })),
+      reported.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt })),
     );
   });
   const logs = (...args: readonly string[]) => operator.run(`logs --tenant ${tenant}`, ...args);

@@ -75,7 +75,7 @@ describe('projections, beside a running server', () => {
     tenantId = await (await beside(service)).tenantId();
   });
 
-  it('tells how each command is used, and refuses wrong use with exit code 2', async () => {
+  it('explains how each command is used, and refuses wrong use with exit code 2', async () => {
     const commands = ['status', 'rebuild', 'rollback', 'prune', 'verify', 'parked', 'retry', 'set-aside'];
     const outer = await operator.run('projections --help');
     expect(outer.code).toBe(0);
@@ -128,7 +128,7 @@ describe('projections, beside a running server', () => {
     expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
   });
 
-  it('only says what a rebuild would do, when told to', async () => {
+  it('only reports what a rebuild would do, when asked to', async () => {
     const rows = await operator.json<{ projection: string }[]>('projections rebuild --all --dry-run');
     const { head } = await operator.json<Status>('projections status');
     expect(rows).toEqual(
@@ -190,7 +190,7 @@ describe('projections, beside a running server', () => {
     expect((await operator.run('projections verify')).code).toBe(0);
   });
 
-  it('rolls back, and prunes only after it was told to', async () => {
+  it('rolls back, and prunes only after confirmation', async () => {
     const before = await readBy(service, 'usage');
     await operator.json('projections rebuild usage');
     await until(async () => (await readBy(service, 'usage')) !== before, 5_000);

@@ -92,7 +92,7 @@ describe('the use of the command line', () => {
     }
   });
 
-  it('lists every command in the help of the program, and tells the version', async () => {
+  it('lists every command in the help of the program, and prints the version', async () => {
     const [help, version] = await Promise.all([run('--help'), run('--version')]);
     for (const line of Object.keys(commands)) expect(help.stdout).toContain(line.split(' ')[0]);
     expect(version).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });

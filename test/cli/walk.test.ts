@@ -160,7 +160,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     expect(JSON.stringify(listed)).not.toContain(second['key']);
   });
 
-  it('tells the status', async () => {
+  it('shows the status', async () => {
     const status = await operator.json<Record<string, unknown>>('status');
     expect(status).toMatchObject({
       log: { identity: UUID, head: expect.any(String) },
