@@ -42,7 +42,7 @@ const tenantEvent = (type: 'TenantCreated' | 'TenantUpdated') => ({
   metadata: { version: 1 },
 });
 
-/** Changes a tenant again and again until told to stop; gives how long each change took to show. */
+/** Changes a tenant again and again until it is stopped; gives how long each change took to show. */
 const probe = async (
   log: EventLog,
   projection: string,

@@ -61,7 +61,7 @@ const lagNow = async ({ operationsUrl }: Server): Promise<Lag> => {
   };
 };
 
-/** Asks again and again until told to stop, and once more after that. */
+/** Asks again and again until it is stopped, and once more after that. */
 const watchLag = (server: Server) => {
   let going = true;
   let worst: Lag = { seconds: 0, events: 0 };

@@ -103,7 +103,7 @@ const askingOf =
     return performance.now() - began;
   };
 
-const told = (times: readonly number[]): string => {
+const percentiles = (times: readonly number[]): string => {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number): string =>
     (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN).toFixed(1);
@@ -160,15 +160,15 @@ const main = async (): Promise<void> => {
       const reads = await meanwhile(read, async () => {
         writes = await inRounds(customers, ({ key }) => good(key, true));
       });
-      console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${told(writes)}`);
-      console.log(`  reads of another tenant meanwhile: ${told(reads)}`);
+      console.log(`writes to ${TENANTS} tenants of ${REQUESTS} remembered requests: ${percentiles(writes)}`);
+      console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
       for (const put of [true, false]) {
         let forged: readonly number[] = [];
         const others = await meanwhile(read, async () => {
           forged = await inRounds(customers, ({ tenantId }) => refused(makeKey(tenantId), put));
         });
-        console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${told(forged)}`);
-        console.log(`  reads of another tenant meanwhile: ${told(others)}`);
+        console.log(`forged keys that name them, ${put ? 'PUT' : 'GET'}: ${percentiles(forged)}`);
+        console.log(`  reads of another tenant meanwhile: ${percentiles(others)}`);
       }
     });
 
@@ -195,7 +195,7 @@ const main = async (): Promise<void> => {
       );
       const first = (performance.now() - began).toFixed(0);
       console.log(`${KEYS} keys, no snapshot: the first write after ${first} ms and ${tries} tries`);
-      console.log(`  reads of another tenant meanwhile: ${told(reads)}`);
+      console.log(`  reads of another tenant meanwhile: ${percentiles(reads)}`);
     });
   } finally {
     rmSync(root, { recursive: true, force: true });

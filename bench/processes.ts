@@ -29,14 +29,14 @@ export interface Server {
 /** Starts a server, perhaps of another build, and waits until it says that it is ready. */
 export const startServer = async (env: Environment, main = MAIN): Promise<Server> => {
   const child = start(['serve'], { PORT: '0', OPS_PORT: '0', ...env }, main);
-  let told = '';
+  let stderr = '';
   const ready = new Promise<{ url: string; operations: string }>((resolve, reject) => {
     child.stderr?.on('data', (chunk: Buffer) => {
-      told += chunk.toString();
-      const line = told.split('\n').find((text) => text.includes('"msg":"ready"') && text.endsWith('}'));
+      stderr += chunk.toString();
+      const line = stderr.split('\n').find((text) => text.includes('"msg":"ready"') && text.endsWith('}'));
       if (line !== undefined) resolve(JSON.parse(line) as { url: string; operations: string });
     });
-    child.once('close', (code) => reject(new Error(`The server ended with ${code}: ${told}`)));
+    child.once('close', (code) => reject(new Error(`The server ended with ${code}: ${stderr}`)));
   });
   const { url, operations } = await ready;
   return {

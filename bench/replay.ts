@@ -46,8 +46,8 @@ const rebuildAll = async (app: App) => {
     steps.add(`${name} ${step}`);
     console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
-  const wish = { ifEqual: true, acceptParked: false };
-  const done = await rebuildInWorkers(configuration, projections, wish, { onError: onTrouble, onStep });
+  const options = { ifEqual: true, acceptParked: false };
+  const done = await rebuildInWorkers(configuration, projections, options, { onError: onTrouble, onStep });
   const total = (performance.now() - began) / 1_000;
   const switches = done.map((one) => {
     if (one.status === 'rejected') throw one.reason as Error;

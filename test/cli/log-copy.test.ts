@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { crowd } from '../support/crowds';
+import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { spawnProgram } from '../support/service';
@@ -42,7 +42,7 @@ const countIn = (folder: string): number => {
 const withLog = async (folder: string, count: number): Promise<string> => {
   const streams = streamNames();
   const log = await sqliteEventLog(folder, streams);
-  await crowd({ log, streams }, count);
+  await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
 };
@@ -91,12 +91,12 @@ describe('tenant-ledger log copy', () => {
     const [from, to] = [freshFolder(), freshFolder()];
     const streams = streamNames('old-');
     const log = await sqliteEventLog(from, streams);
-    await crowd({ log, streams }, 100);
+    await fillBusyLog({ log, streams }, 100);
     const line = ['log', 'copy', '--from', from, '--to', to, '--from-prefix', 'old-', '--to-prefix', ''];
     const child = spawnProgram([...line, '--follow-until-quiet', '1'], { STREAM_PREFIX: 'wrong-' });
     const ended = once(child, 'close');
     await until(() => countIn(to) > 0);
-    await crowd({ log, streams }, 100);
+    await fillBusyLog({ log, streams }, 100);
     expect(await ended).toEqual([0, null]);
     expect(countIn(to)).toBe(200);
     await log.close();

@@ -3,14 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { crowd } from '../support/crowds';
+import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 
 const withLog = async (count: number): Promise<string> => {
   const [folder, streams] = [freshFolder(), streamNames('p-')];
   const log = await sqliteEventLog(folder, streams);
-  await crowd({ log, streams }, count);
+  await fillBusyLog({ log, streams }, count);
   await log.close();
   return folder;
 };

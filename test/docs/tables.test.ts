@@ -4,7 +4,7 @@ import { tables } from './tables';
 
 /**
  * The tables in docs/ are made from the code. A table stands between `<!-- name -->` and `<!-- /name -->`.
- * `npm run docs` writes them anew; without it this test tells which one is old.
+ * `npm run docs` writes them again; without it this test reports which one is out of date.
  */
 const ROOT = join(__dirname, '..', '..', '..');
 const writing = process.env['WRITE_DOCS'] === '1';

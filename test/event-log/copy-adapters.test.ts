@@ -7,7 +7,7 @@ import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstor
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog } from '../../src/event-log/verify-log';
-import { crowd } from '../support/crowds';
+import { fillBusyLog } from '../support/busy-log';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -61,7 +61,7 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
   it('is the same, row for row, with recorded times', async () => {
     const [first, last] = [freshFolder(), freshFolder()];
     const [from, between, to] = [await embedded(first), await eventStore(), await embedded(last)];
-    await crowd(from, 150, 20);
+    await fillBusyLog(from, 150, 20);
     const stream = from.streams.tenant(randomUUID());
     await from.log.append(
       stream,
@@ -104,7 +104,7 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
   it('is taken up where it was left, and refused where the event store holds something else', async () => {
     const folder = freshFolder();
     const [from, to] = [await embedded(folder), await eventStore()];
-    await crowd(from, 60, 7);
+    await fillBusyLog(from, 60, 7);
     let appends = 0;
     const dying: Side = {
       ...to,

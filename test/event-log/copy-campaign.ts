@@ -10,7 +10,7 @@ import type { EventLog } from '../../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { crowd } from '../support/crowds';
+import { fillBusyLog } from '../support/busy-log';
 import { startStandIn } from '../support/event-store/stand-in';
 
 /**
@@ -104,7 +104,7 @@ const campaign = async (events = 100_000, kills = 3): Promise<void> => {
   };
   try {
     const source = await sqliteEventLog(first, streams);
-    await crowd({ log: source, streams }, events, 500);
+    await fillBusyLog({ log: source, streams }, events, 500);
     await source.close();
     const around = { waitMs: 10_000, onError: () => undefined };
     const between = opening(eventStoreDbEventLog(url, streamNames(prefix), around));

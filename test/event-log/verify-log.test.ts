@@ -7,7 +7,7 @@ import type { Side } from '../../src/event-log/own-events';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { idFilter, verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
-import { crowd } from '../support/crowds';
+import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { anEvent, someEvents } from '../support/events';
 import { sampleOf } from '../support/samples';
@@ -41,11 +41,11 @@ const aFact = () => {
 /** A stream of facts, among those of others. */
 const filled = async (facts: number) => {
   const place = await open();
-  await crowd(place, 60, 20);
+  await fillBusyLog(place, 60, 20);
   const tenantId = randomUUID();
   const stream = place.streams.activity(tenantId);
   await place.log.append(stream, Array.from({ length: facts }, aFact), 'no_stream');
-  await crowd(place, 30, 10);
+  await fillBusyLog(place, 30, 10);
   return { ...place, tenantId, stream };
 };
 
@@ -193,7 +193,7 @@ describe('the verification of a log', () => {
     it.each(changes)('notices a change of %s', async (_, change, earlier) => {
       const side = await filled(80);
       const before = await verify(side);
-      await crowd(side, 10, 10);
+      await fillBusyLog(side, 10, 10);
       side.file.exec(change.replace('STREAM', side.stream));
       expect(await verify(side, before)).toMatchObject({ earlier });
     });

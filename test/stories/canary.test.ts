@@ -21,8 +21,8 @@ describe('a key is nowhere but in the line that shows it', () => {
   const seen = ({ status, headers, text }: Answered): void =>
     void answers.push(`${status} ${JSON.stringify([...headers])} ${text}`);
 
-  /** The key as it is, and as a person or a program may have spoilt it. */
-  const spoilt = (): readonly string[] => {
+  /** The key as it is, and as a person or a program may have mistyped or cut it. */
+  const mangled = (): readonly string[] => {
     const at = (place: number, other: string) =>
       `${canary.slice(0, place)}${other}${canary.slice(place + 1)}`;
     return [
@@ -38,7 +38,7 @@ describe('a key is nowhere but in the line that shows it', () => {
     ];
   };
   /** Those that are recognised where a text would be kept; the others may be somebody's name. */
-  const recognised = (): readonly string[] => spoilt().filter((text) => text.startsWith('key_'));
+  const recognised = (): readonly string[] => mangled().filter((text) => text.startsWith('key_'));
   /** None of these may be found: a whole key, its secret part, or nearly all of it. */
   const secrets = (): readonly string[] => [
     canary,
@@ -58,7 +58,7 @@ describe('a key is nowhere but in the line that shows it', () => {
   it('is sent everywhere', async () => {
     const call = async (path: string, headers: Record<string, string> = {}, method = 'GET', body?: unknown) =>
       seen(await ask(`${service.url}${path}`, { key: canary, method, headers, body }));
-    for (const text of spoilt()) {
+    for (const text of mangled()) {
       for (const path of [
         `/${text}`,
         `/tenants/${text}`,
@@ -112,7 +112,7 @@ describe('a key is nowhere but in the line that shows it', () => {
   });
 
   it('is sent where it is no request', async () => {
-    for (const text of spoilt())
+    for (const text of mangled())
       for (const bytes of [
         `GET /${text} HTTP/9.9\r\n\r\n`,
         `${text}\r\n\r\n`,

@@ -283,7 +283,7 @@ describe('isolation', () => {
     };
   };
 
-  /** What a text tells about the victim. */
+  /** What a text reveals about the victim. */
   const leaks = (text: string): readonly string[] => {
     const { etag: _, ...hidden } = artefacts;
     return [...Object.values(hidden).flat(), victimName, victim.key].filter((secret) =>
@@ -354,7 +354,7 @@ describe('isolation', () => {
     expect(mine.status).toBe(412);
   });
 
-  it("nothing of the victim's was ever told, and the victim has everything", async () => {
+  it("nothing of the victim's was ever revealed, and the victim has everything", async () => {
     expect(leaks(heard.join('\n'))).toEqual([]);
     const { json } = await victim.get('?size=100');
     expect(json.pagination.total_items).toBe((await victim.raw()).length);

@@ -67,7 +67,7 @@ describe('beside one running server', () => {
       expect(others.headers.get('etag')).toBe(etag);
     });
 
-    it('is told by the server that it projects', async () => {
+    it('happens while the server is the one that projects', async () => {
       const status = await operatorAt(service.folder).json('status');
       expect(status['projector']).toMatch(new RegExp(`^${hostname()} \\S+ ${service.process.pid}$`));
     });

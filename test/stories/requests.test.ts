@@ -29,7 +29,8 @@ describe('requests made from the declarations', () => {
     caller = await by.newApplication(tenantId, 'management', ...all);
   };
   const tally = (status: number): void => void statuses.set(status, (statuses.get(status) ?? 0) + 1);
-  const told = (): string => JSON.stringify(Object.fromEntries([...statuses].toSorted(([a], [b]) => a - b)));
+  const summary = (): string =>
+    JSON.stringify(Object.fromEntries([...statuses].toSorted(([a], [b]) => a - b)));
 
   beforeAll(async () => {
     service = await startService();
@@ -65,7 +66,7 @@ describe('requests made from the declarations', () => {
         expect([200, 204, 304]).toContain(status);
       });
       await fc.assert(property, { seed, numRuns: CASES / 2 });
-      console.log(`right requests: ${CASES / 2}, SEED=${seed}, ${told()}`);
+      console.log(`right requests: ${CASES / 2}, SEED=${seed}, ${summary()}`);
     },
     MINUTES,
   );
@@ -84,7 +85,7 @@ describe('requests made from the declarations', () => {
         await sent(request, keyOf(kind));
       });
       await fc.assert(property, { seed, numRuns: CASES / 2 });
-      console.log(`wrong requests: ${CASES / 2}, SEED=${seed}, ${told()}`);
+      console.log(`wrong requests: ${CASES / 2}, SEED=${seed}, ${summary()}`);
       for (const status of [200, 400, 401, 404, 405]) expect([...statuses.keys()]).toContain(status);
     },
     MINUTES,
@@ -160,7 +161,7 @@ describe('requests made from the declarations', () => {
   };
 
   it(
-    seeded(`spoilt bytes and junk get a whole problem or nothing, ${RAW_CASES} times`),
+    seeded(`corrupted requests and junk get a whole problem or nothing, ${RAW_CASES} times`),
     async () => {
       const junk = fc.uint8Array({ minLength: 1, maxLength: 300 }).map(
         (bytes): Change =>
@@ -178,7 +179,7 @@ describe('requests made from the declarations', () => {
         fc.integer({ min: 1, max: 4 }),
         async (kind, all, pieces) => {
           const bytes = all.reduce((now, one) => (now.length === 0 ? now : one(now)), requestBytes(kind));
-          // An answer to HEAD has a length and no body: it cannot be told from the next one.
+          // An answer to HEAD has a length and no body: it cannot be distinguished from the next one.
           if (kind === 4 || /HEAD/.test(bytes.toString('latin1'))) return void (await spoken(bytes, pieces));
           for (const answered of answersIn(await spoken(bytes, pieces))) {
             tally(answered.status);
@@ -190,7 +191,7 @@ describe('requests made from the declarations', () => {
         },
       );
       await fc.assert(property, { seed, numRuns: RAW_CASES });
-      console.log(`raw requests: ${RAW_CASES}, SEED=${seed}, ${told()}`);
+      console.log(`raw requests: ${RAW_CASES}, SEED=${seed}, ${summary()}`);
       expect(refused).toBeGreaterThan(RAW_CASES / 5);
       expect((await crowd.ask('/permissions', { key: caller.key })).status).toBe(200);
     },

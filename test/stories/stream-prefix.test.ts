@@ -85,8 +85,8 @@ describe('a folder of one stream prefix', () => {
       const usage = await get('/tenants/self/reports/usage');
       const ofRevoked = await get('/tenants/self', revoked['key']);
       expect(await service.stop()).toBe(0);
-      const told = rows.json.data.filter(({ operation }: { operation: string }) => operation !== 'deny');
-      return { rows: told, usage: usage.json, revoked: ofRevoked.status };
+      const reported = rows.json.data.filter(({ operation }: { operation: string }) => operation !== 'deny');
+      return { rows: reported, usage: usage.json, revoked: ofRevoked.status };
     };
     const before = await seen();
     expect(before.revoked).toBe(401);

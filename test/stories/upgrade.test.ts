@@ -83,8 +83,8 @@ describe('an upgrade with a changed projection', () => {
     ({ url, key } = running);
     const app = await openAppIn(env['DATA_DIR'] as string);
     for (let i = 0; i < 15; i++) {
-      const told = [created(), ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`))];
-      await app.log.append(app.streams.tenant(randomUUID()), told.map(newEvent), 'no_stream', 10_000);
+      const history = [created(), ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`))];
+      await app.log.append(app.streams.tenant(randomUUID()), history.map(newEvent), 'no_stream', 10_000);
     }
     await app.close();
     await rename('Acme');

@@ -6,7 +6,7 @@ import { anEvent, eventsOf } from './events';
 
 /**
  * Appends so many events to one stream, one at a time, and tries each again until it has won the race for a revision.
- * Run as a program (FOLDER STREAM COUNT) it sends `ready` when the log is open, begins when it is told to, and sends the
+ * Run as a program (FOLDER STREAM COUNT) it sends `ready` when the log is open, begins when it gets a message, and sends the
  * ids of its events at the end.
  */
 export const appendRacing = async (

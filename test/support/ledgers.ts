@@ -85,14 +85,14 @@ export const closeLedgers = async (): Promise<void> => {
 };
 
 /** Long enough for a busy machine; tests about deadlines set their own. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 export const byOperator = (tenantId: string, decide: Decide): Command => ({
   tenantId,
   caller: { kind: 'operator', actor: { type: 'user', id: OWNER } },
   decide,
   at: new Date().toISOString(),
-  deadline: monotonicMs() + PATIENCE_MS,
+  deadline: monotonicMs() + TIMEOUT_MS,
 });
 
 /** A tenant with one management Application and its key. */
@@ -103,7 +103,7 @@ export interface Customer {
   readonly digest: string;
 }
 
-interface CustomerWish {
+interface CustomerOptions {
   readonly permissions?: readonly string[];
   readonly expiresAt?: string;
   /** The same ids again, in another log. */
@@ -121,17 +121,17 @@ const freshCustomer = (): Customer => {
 };
 
 export const makeCustomer = async (
-  { ledger: desk }: OpenLedger,
-  { permissions = ['tenant:update', 'tenant:delete'], expiresAt, as }: CustomerWish = {},
+  { ledger: one }: OpenLedger,
+  { permissions = ['tenant:update', 'tenant:delete'], expiresAt, as }: CustomerOptions = {},
 ): Promise<Customer> => {
   const customer = as ?? freshCustomer();
   const { tenantId, applicationId, keyId, digest } = customer;
   const at = '2020-01-01T00:00:00.000Z';
   const key = { keyId, digest, at, ...(expiresAt === undefined ? {} : { expiresAt }) };
-  const wish = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
-  await desk.execute(byOperator(tenantId, createTenant(wish)));
+  const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
+  await one.execute(byOperator(tenantId, createTenant(input)));
   const application = { applicationId, name: 'Desk', type: 'management' as const, permissions, key };
-  await desk.execute(byOperator(tenantId, createApplication(application)));
+  await one.execute(byOperator(tenantId, createApplication(application)));
   return customer;
 };
 
@@ -145,14 +145,14 @@ export const fillStream = async (
   const { tenantId, applicationId } = customer;
   const stream = names.tenant(tenantId);
   let revision = (await eventsOf(log.readStream(stream))).length - 1;
-  const filling = Array.from({ length: count }, (_, n) => {
+  const events = Array.from({ length: count }, (_, n) => {
     const settings = { fingerprintTokens: false, deduplicateTokens: n % 2 === 0 };
     const actor = { type: 'application', id: applicationId };
     const metadata = { actor, at: new Date().toISOString(), version: 1, ...idempotent(`key-${n}`) };
     return anEvent({ name: `Filled ${n}`, settings }, { type: 'TenantUpdated', metadata });
   });
   for (let from = 0; from < count; from += 1_000)
-    ({ revision } = await log.append(stream, filling.slice(from, from + 1_000), revision, PATIENCE_MS));
+    ({ revision } = await log.append(stream, events.slice(from, from + 1_000), revision, TIMEOUT_MS));
 };
 
 /** Gives a customer's Application many more keys, as another process would. */
@@ -170,7 +170,7 @@ export const addKeys = async (
       const data = { keyId: randomUUID(), applicationId, digest: digestOf(randomUUID()) };
       return anEvent(data, { type: 'KeyAdded', metadata: { version: 1 } });
     });
-    ({ revision } = await log.append(stream, some, revision, PATIENCE_MS));
+    ({ revision } = await log.append(stream, some, revision, TIMEOUT_MS));
   }
 };
 
@@ -186,7 +186,7 @@ export const byKey = (
     permission: 'tenant:update',
     decide,
     at,
-    deadline: monotonicMs() + PATIENCE_MS,
+    deadline: monotonicMs() + TIMEOUT_MS,
     ...more,
   };
 };

@@ -1,8 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { answerInThread } from '../../src/sqlite/thread';
 
-/** A thread for tests: it echoes, takes its time, refuses or dies, as it is told. */
-type Wish =
+/** A thread for tests: it echoes, takes its time, refuses or dies, as it is asked to. */
+type Request =
   | { readonly echo: unknown }
   | { readonly busyMs: number }
   | { readonly refuse: string }
@@ -21,16 +21,16 @@ const nap = (ms: number): void => {
 };
 
 answerInThread({
-  answer: (wishes) =>
-    (wishes as Wish[]).map((wish) => {
+  answer: (requests) =>
+    (requests as Request[]).map((request) => {
       answered += 1;
-      if (wish === 'count') return { value: answered };
-      if (wish === 'throw') throw new Error('the whole group fails');
-      if (wish === 'die') process.exit(3);
-      if ('echo' in wish) return { value: wish.echo };
-      if ('refuse' in wish)
-        return { error: Object.assign(new Error('no'), { code: wish.refuse, more: { why: 'told to' } }) };
-      nap(wish.busyMs);
+      if (request === 'count') return { value: answered };
+      if (request === 'throw') throw new Error('the whole group fails');
+      if (request === 'die') process.exit(3);
+      if ('echo' in request) return { value: request.echo };
+      if ('refuse' in request)
+        return { error: Object.assign(new Error('no'), { code: request.refuse, more: { why: 'told to' } }) };
+      nap(request.busyMs);
       return { value: 'rested' };
     }),
   tidy: () => {

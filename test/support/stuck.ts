@@ -19,7 +19,7 @@ const hindered = (folder: string, projection: string, work: string): Hindered =>
   };
 };
 
-/** Keeps a read model from moving, as a broken disk would, until it is told to go on. */
+/** Keeps a read model from moving, as a broken disk would, until `goOn` is called. */
 export const stuckReadModel = (folder: string, projection: string): Hindered =>
   hindered(folder, projection, `RAISE(ABORT, 'stuck')`);
 

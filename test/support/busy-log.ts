@@ -6,7 +6,7 @@ import type { Streams } from '../../src/event-log/streams';
  * Facts of many tenants, each after one of another tenant, as they lie in the log of a busy service. Recorded long ago,
  * so that a clock that was looked at again would be seen.
  */
-export const crowd = async (
+export const fillBusyLog = async (
   { log, streams }: { readonly log: EventLog; readonly streams: Streams },
   count: number,
   tenants = 50,
