@@ -139,6 +139,18 @@ const putBack = (refusals: Refusals, tally: Tally, mostKeys: number): void => {
   else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
 };
 
+type TalliesOfOne = readonly [Tally, ...Tally[]];
+
+const byTenant = (all: readonly Tally[]): readonly TalliesOfOne[] => {
+  const tenants = new Map<string, [Tally, ...Tally[]]>();
+  for (const tally of all) {
+    const own = tenants.get(tally.tenantId);
+    if (own === undefined) tenants.set(tally.tenantId, [tally]);
+    else own.push(tally);
+  }
+  return [...tenants.values()];
+};
+
 export const accessRecord = ({
   append,
   warn,
@@ -155,11 +167,12 @@ export const accessRecord = ({
     timer ??= setTimeout(() => void flush(), everyMs).unref();
   };
 
-  const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
+  const writeTenant = async ([first, ...others]: TalliesOfOne): Promise<void> => {
+    const own = [first, ...others];
     try {
-      await append(tenantId, own.map(eventOf));
+      await append(first.tenantId, own.map(eventOf));
     } catch (error) {
-      warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
+      warn(`Refused access to tenant ${first.tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
       for (const tally of own) putBack(refusals, tally, mostKeys);
       writeLater();
@@ -171,12 +184,7 @@ export const accessRecord = ({
     Object.assign(refusals, { tallies: new Map(), overlooked: 0 });
     if (overlooked > 0)
       warn('Some refused access was not recorded.', new Error(`Too many keys: ${overlooked} refusals.`));
-    const all = [...tallies.values()];
-    for (const tenantId of new Set(all.map((tally) => tally.tenantId)))
-      await writeTenant(
-        tenantId,
-        all.filter((tally) => tally.tenantId === tenantId),
-      );
+    for (const own of byTenant([...tallies.values()])) await writeTenant(own);
   };
 
   /** One after the other, so that two facts about a key are always a whole period apart. */

@@ -142,97 +142,104 @@ interface Cached {
   readonly bytes: number;
 }
 
+/** The least recently used first. */
+interface FoldCache extends Parts {
+  readonly snapshots: Snapshots;
+  readonly mostBytes: number;
+  readonly tenants: Map<string, Cached>;
+  bytes: number;
+  /** Those that could not be read. */
+  readonly broken: Map<string, Fault>;
+  readonly loading: Map<string, Promise<KnownTenant>>;
+}
+
+const drop = (cache: FoldCache, tenantId: string): void => {
+  cache.bytes -= cache.tenants.get(tenantId)?.bytes ?? 0;
+  cache.tenants.delete(tenantId);
+};
+
+/** Puts it last: it was just used. */
+const put = (cache: FoldCache, tenantId: string, entry: Cached): void => {
+  drop(cache, tenantId);
+  cache.tenants.set(tenantId, entry);
+  cache.bytes += entry.bytes;
+  for (const oldest of cache.tenants.keys()) {
+    if (cache.bytes <= cache.mostBytes || oldest === tenantId) return;
+    drop(cache, oldest);
+  }
+};
+
+/** Gives the later one of this and what is cached. */
+const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
+  const { fold, replies } = known;
+  const before = cache.tenants.get(tenantId);
+  if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
+  if (fold.revision < 0) return known;
+  const snapshotAt = loadedAt ?? before?.snapshotAt ?? fold.revision;
+  const isDue = fold.revision - snapshotAt >= snapshotEvery(fold);
+  if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), fold);
+  replies.flush();
+  const bytes = bytesOf(fold) + replies.bytes();
+  put(cache, tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes });
+  return known;
+};
+
+/** Whatever is known of a stream that cannot be read is not decided on. */
+const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promise<T>): Promise<T> => {
+  try {
+    const result = await work();
+    cache.broken.delete(tenantId);
+    return result;
+  } catch (thrown) {
+    const isLost = codeOf(thrown) === 'history_missing';
+    const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
+    if (codeOf(error) === 'tenant_unreadable') {
+      drop(cache, tenantId);
+      cache.broken.set(tenantId, error as Fault);
+    }
+    throw error;
+  }
+};
+
+/** Whoever comes while a tenant is being loaded waits for the same load. */
+const load = (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
+  const { loading } = cache;
+  const begin = async (): Promise<KnownTenant> => {
+    const parts = { ...cache, onLost: () => drop(cache, tenantId) };
+    const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
+    return keep(cache, tenantId, known, snapshotAt);
+  };
+  const begun = loading.get(tenantId) ?? begin().finally(() => loading.delete(tenantId));
+  loading.set(tenantId, begun);
+  return begun;
+};
+
+/** A load may have begun earlier: what came since is read after it. It goes on from what it gave, cached or not. */
+const catchUp = async (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
+  const known = cache.tenants.get(tenantId)?.known ?? (await load(cache, tenantId));
+  const fold = await reading(cache, tenantId, () => readOn(tenantId, known, cache));
+  return keep(cache, tenantId, { fold, replies: known.replies });
+};
+
 export const cachedFolds = (
   log: EventLog,
   snapshots: Snapshots,
   streams: Streams,
   mostBytes = MOST_BYTES,
 ): Folds => {
-  const cache = new Map<string, Cached>();
+  const tenants = new Map<string, Cached>();
   const broken = new Map<string, Fault>();
-  const loading = new Map<string, Promise<KnownTenant>>();
-  let bytes = 0;
-
-  const drop = (tenantId: string): void => {
-    bytes -= cache.get(tenantId)?.bytes ?? 0;
-    cache.delete(tenantId);
-  };
-
-  /** Puts it last: it was just used. */
-  const put = (tenantId: string, entry: Cached): void => {
-    drop(tenantId);
-    cache.set(tenantId, entry);
-    bytes += entry.bytes;
-    for (const oldest of cache.keys()) {
-      if (bytes <= mostBytes || oldest === tenantId) return;
-      drop(oldest);
-    }
-  };
-
-  /** Gives the later one of this and what is cached. */
-  const keep = (tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
-    const { fold, replies } = known;
-    const before = cache.get(tenantId);
-    if (before !== undefined && before.known.fold.revision > fold.revision) return before.known;
-    if (fold.revision < 0) return known;
-    const snapshotAt = loadedAt ?? before?.snapshotAt ?? fold.revision;
-    const isDue = fold.revision - snapshotAt >= snapshotEvery(fold);
-    if (isDue) void snapshots.save(streams.tenant(tenantId), fold);
-    replies.flush();
-    const size = bytesOf(fold) + replies.bytes();
-    put(tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes: size });
-    return known;
-  };
-
-  /** Whatever is known of a stream that cannot be read is not decided on. */
-  const reading = async <T>(tenantId: string, work: () => Promise<T>): Promise<T> => {
-    try {
-      const result = await work();
-      broken.delete(tenantId);
-      return result;
-    } catch (thrown) {
-      const isLost = codeOf(thrown) === 'history_missing';
-      const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
-      if (codeOf(error) === 'tenant_unreadable') {
-        drop(tenantId);
-        broken.set(tenantId, error as Fault);
-      }
-      throw error;
-    }
-  };
-
-  const loadOnce = async (tenantId: string): Promise<KnownTenant> => {
-    const onLost = (): void => drop(tenantId);
-    const parts = { log, snapshots, streams, onLost };
-    const { known, snapshotAt } = await reading(tenantId, () => loadedTenant(tenantId, parts));
-    return keep(tenantId, known, snapshotAt);
-  };
-
-  /** Whoever comes while a tenant is being loaded waits for the same load. */
-  const load = (tenantId: string): Promise<KnownTenant> => {
-    const under = loading.get(tenantId);
-    if (under !== undefined) return under;
-    const begun = loadOnce(tenantId).finally(() => loading.delete(tenantId));
-    loading.set(tenantId, begun);
-    return begun;
-  };
-
-  /** A load may have begun earlier: what came since is read after it. It goes on from what it gave, cached or not. */
-  const catchUp = async (tenantId: string): Promise<KnownTenant> => {
-    const known = cache.get(tenantId)?.known ?? (await load(tenantId));
-    const fold = await reading(tenantId, () => readOn(tenantId, known, { log, streams }));
-    return keep(tenantId, { fold, replies: known.replies });
-  };
-
+  const parts = { log, snapshots, streams, mostBytes };
+  const cache: FoldCache = { ...parts, tenants, bytes: 0, broken, loading: new Map() };
   return {
-    peek: (tenantId) => cache.get(tenantId)?.known.fold,
+    peek: (tenantId) => tenants.get(tenantId)?.known.fold,
     known: async (tenantId, deadline) => {
-      const entry = cache.get(tenantId);
-      if (entry === undefined) return beforeDeadline(load(tenantId), deadline, slow);
-      put(tenantId, entry);
+      const entry = tenants.get(tenantId);
+      if (entry === undefined) return beforeDeadline(load(cache, tenantId), deadline, slow);
+      put(cache, tenantId, entry);
       return entry.known;
     },
-    atHead: (tenantId, deadline) => beforeDeadline(catchUp(tenantId), deadline, slow),
+    atHead: (tenantId, deadline) => beforeDeadline(catchUp(cache, tenantId), deadline, slow),
     advance: (tenantId, { fold, replies }, appended) => {
       const folding = foldingStream(fold, tenantId);
       for (const event of appended) {
@@ -240,7 +247,7 @@ export const cachedFolds = (
         replies.take(event);
       }
       const advanced = folding.fold();
-      keep(tenantId, { fold: advanced, replies });
+      keep(cache, tenantId, { fold: advanced, replies });
       return advanced;
     },
     unreadable: () => [...broken.values()],

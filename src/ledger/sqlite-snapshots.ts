@@ -75,14 +75,14 @@ const statementsOf = (db: Database) => ({
 
 type Statements = ReturnType<typeof statementsOf>;
 
-/**
- * Snapshots and remembered requests of one log in `snapshots.db`. The writing thread starts with the first save: most
- * short commands never need it.
- */
-export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
-  const path = join(folder, 'snapshots.db');
-  const thread = startThread(join(__dirname, 'sqlite-snapshots-thread.js'), { path });
-  const saving = new Set<Promise<unknown>>();
+/** Reads what is there; undefined where that cannot be read. */
+interface SnapshotReader {
+  <T>(read: (from: Statements) => T): T | undefined;
+  isDamaged(): boolean;
+  close(): void;
+}
+
+const snapshotReader = (path: string): SnapshotReader => {
   let db: Database | undefined;
   let prepared: Statements | undefined;
   let isDamaged = false;
@@ -97,7 +97,7 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
     return prepared;
   };
 
-  /** Undefined: there is nothing that could be read. A file that is damaged is not asked again. */
+  /** A file that is damaged is not asked again. */
   const reading = <T>(read: (from: Statements) => T): T | undefined => {
     try {
       const from = isDamaged ? undefined : statements();
@@ -107,65 +107,79 @@ export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
       return undefined;
     }
   };
+  return Object.assign(reading, { isDamaged: () => isDamaged, close: () => db?.close() });
+};
+
+/** Part by part; undefined also when another process saves meanwhile: then it is simply not there. */
+const loadParts = async (reading: SnapshotReader, stream: string, log: string): Promise<Fold | undefined> => {
+  const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
+  if (head === undefined) return undefined;
+  const assembly = assembleFold();
+  for (let part = 0; part < head.parts; part += 1) {
+    const row = reading(({ part: find }) => find.get(stream, head.save, part)) as PartRow | undefined;
+    if (row === undefined || !assembly.add(row.content)) return undefined;
+    await yieldToEventLoop();
+  }
+  return assembly.fold();
+};
+
+type Call = <T>(request: SnapshotRequest) => Promise<T>;
+
+const saveParts = async (call: Call, stream: string, log: string, fold: Fold): Promise<void> => {
+  const save = randomUUID();
+  let parts = 0;
+  for (const content of partsOf(fold)) {
+    await call({ kind: 'part', stream, save, part: parts, content });
+    parts += 1;
+  }
+  await call({ kind: 'fold', stream, log, version: FOLD_VERSION, save, parts });
+};
+
+const keptReplies = (reading: SnapshotReader, call: Call, log: string): KeptReplies => ({
+  mark: (stream) => reading(({ mark }) => mark.get(stream, log) as KeptMark | undefined),
+  find: (stream, key) => {
+    const row = reading(({ reply }) => reply.get(key, stream, log) as MarkAndReply | undefined);
+    if (row === undefined) return {};
+    const { epoch, revision, eventId, number, lastKey, hash, keyId } = row;
+    const mark = { epoch, revision, eventId, number, lastKey };
+    if (row.key === null) return { mark };
+    const reply = { key, hash, revision: row.replyRevision, number: row.replyNumber };
+    return { mark, reply: keyId === null ? reply : { ...reply, keyId } };
+  },
+  add: async (stream, from, to, replies) => {
+    if (reading.isDamaged()) throw new Error('The remembered requests cannot be read.');
+    const added = await call<KeptMark | null>({ kind: 'replies', stream, log, from, to, replies });
+    return added ?? undefined;
+  },
+});
+
+/**
+ * Snapshots and remembered requests of one log in `snapshots.db`. The writing thread starts with the first save: most
+ * short commands never need it.
+ */
+export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
+  const path = join(folder, 'snapshots.db');
+  const thread = startThread(join(__dirname, 'sqlite-snapshots-thread.js'), { path });
+  const reading = snapshotReader(path);
+  const saving = new Set<Promise<unknown>>();
 
   const tracked = <T>(work: Promise<T>): Promise<T> => {
     saving.add(work);
     return work.finally(() => saving.delete(work));
   };
-
-  /** Part by part; undefined also when another process saves meanwhile: then it is simply not there. */
-  const loadParts = async (stream: string): Promise<Fold | undefined> => {
-    const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
-    if (head === undefined) return undefined;
-    const assembly = assembleFold();
-    for (let part = 0; part < head.parts; part += 1) {
-      const row = reading(({ part: find }) => find.get(stream, head.save, part)) as PartRow | undefined;
-      if (row === undefined || !assembly.add(row.content)) return undefined;
-      await yieldToEventLoop();
-    }
-    return assembly.fold();
-  };
-
-  const replies: KeptReplies = {
-    mark: (stream) => reading(({ mark }) => mark.get(stream, log) as KeptMark | undefined),
-    find: (stream, key) => {
-      const row = reading(({ reply }) => reply.get(key, stream, log) as MarkAndReply | undefined);
-      if (row === undefined) return {};
-      const { epoch, revision, eventId, number, lastKey, hash, keyId } = row;
-      const mark = { epoch, revision, eventId, number, lastKey };
-      if (row.key === null) return { mark };
-      const reply = { key, hash, revision: row.replyRevision, number: row.replyNumber };
-      return { mark, reply: keyId === null ? reply : { ...reply, keyId } };
-    },
-    add: async (stream, from, to, some) => {
-      if (isDamaged) throw new Error(`${path} cannot be read.`);
-      const request: AddReplies = { kind: 'replies', stream, log, from, to, replies: some };
-      return (await tracked(thread.call<KeptMark | null>(request, SAVE_MS))) ?? undefined;
-    },
-  };
-
-  const save = async (stream: string, fold: Fold): Promise<void> => {
-    const name = randomUUID();
-    const call = (request: SnapshotRequest) => thread.call(request, SAVE_MS);
-    let parts = 0;
-    for (const content of partsOf(fold)) {
-      await call({ kind: 'part', stream, save: name, part: parts, content });
-      parts += 1;
-    }
-    await call({ kind: 'fold', stream, log, version: FOLD_VERSION, save: name, parts });
-  };
+  const call: Call = (request) => thread.call(request, SAVE_MS);
 
   return {
-    load: loadParts,
-    save: (stream, fold) => tracked(save(stream, fold)).catch(() => undefined),
-    replies,
+    load: (stream) => loadParts(reading, stream, log),
+    save: (stream, fold) => tracked(saveParts(call, stream, log, fold)).catch(() => undefined),
+    replies: keptReplies(reading, (request) => tracked(call(request)), log),
     close: async () => {
       while (saving.size > 0) {
         await Promise.allSettled(saving);
         await yieldToEventLoop();
       }
       await thread.close();
-      db?.close();
+      reading.close();
     },
   };
 };
