@@ -1,7 +1,7 @@
 import { monotonicMs } from '../../clock';
 import type { Position } from '../../event-log/event-log';
 import { findParked } from '../../projecting/parking';
-import { headerOf, type ApiContext, type ApiParts, type Step } from '../api-context';
+import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
 import { rawBodyOf } from '../request/request-body';
@@ -56,8 +56,8 @@ const showGap = async (ctx: ApiContext, projection: string, { reader, headers }:
   if (parked !== undefined) ctx.set(headers.completeUntil, parked.recorded_at);
 };
 
-const send = (ctx: ApiContext, route: Route, answer: Answer, { headers }: ApiParts): void => {
-  const { status, body, etag, totalItems } = answer;
+const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiParts): void => {
+  const { status, body, etag, totalItems } = answered;
   ctx.set('Cache-Control', 'private, no-cache');
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
@@ -68,12 +68,10 @@ const send = (ctx: ApiContext, route: Route, answer: Answer, { headers }: ApiPar
 };
 
 /** The innermost step: asks the handler and sends its answer. */
-export const answering =
-  (route: Route, parts: ApiParts): Step =>
-  async (ctx) => {
-    // First: a tenant that is freed meanwhile gives more than was said, not less.
-    if (route.from !== undefined) await showGap(ctx, route.from, parts);
-    const answer = await route.handle(askedOf(ctx, route, parts), parts);
-    if (answer.position !== undefined) await showWrite(ctx, answer.position, parts);
-    send(ctx, route, answer, parts);
-  };
+export const answer = async (ctx: ApiContext, route: Route, parts: ApiParts): Promise<void> => {
+  // First: a tenant that is freed meanwhile gives more than was said, not less.
+  if (route.from !== undefined) await showGap(ctx, route.from, parts);
+  const answered = await route.handle(askedOf(ctx, route, parts), parts);
+  if (answered.position !== undefined) await showWrite(ctx, answered.position, parts);
+  send(ctx, route, answered, parts);
+};

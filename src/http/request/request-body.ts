@@ -49,8 +49,8 @@ const translated = (error: ParserError, limit: number): Error => {
 /** The body as it was sent, for the hash of an idempotent request. */
 export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
 
-/** Parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
-export const requestBody = ({ bodyLimit }: ApiParts): Step => {
+/** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
+export const bodyReader = ({ bodyLimit }: ApiParts): ((ctx: ApiContext) => Promise<void>) => {
   const parse = bodyParser({
     enableTypes: ['json'],
     jsonLimit: `${bodyLimit}b`,
@@ -63,16 +63,14 @@ export const requestBody = ({ bodyLimit }: ApiParts): Step => {
       throw translated(error, bodyLimit);
     },
   }) as unknown as Step;
-  return async (ctx, next) => {
+  return async (ctx) => {
     mustBeJson(ctx);
     mustBeSmall(ctx, bodyLimit);
     codingInLowerCase(ctx);
-    await parse(ctx, async () => {
-      arrived(ctx);
-      const rawBody = rawBodyOf(ctx);
-      if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
-      if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
-      await next();
-    });
+    await parse(ctx, async () => undefined);
+    arrived(ctx);
+    const rawBody = rawBodyOf(ctx);
+    if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
+    if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
   };
 };

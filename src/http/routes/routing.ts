@@ -1,34 +1,36 @@
 import Router, { type RouterContext } from '@koa/router';
 import { holds, mustHold } from '../../domain/authority';
 import { fault } from '../../fault';
-import { answering } from '../answer/answering';
+import { answer } from '../answer/answering';
 import type { ApiParts, ApiState, Step } from '../api-context';
-import { requestBody } from '../request/request-body';
+import { bodyReader } from '../request/request-body';
 import type { Route } from './route';
 
 /** Before a write is refused, the head of its tenant's stream is asked: the permission may have been given since. */
-const permission =
-  ({ method, path, permission: needed }: Route, { ledger }: ApiParts): Step =>
-  async (ctx, next) => {
-    const { presented, identity } = ctx.state;
-    ctx.state.route = path;
-    if (presented === undefined || identity === undefined)
-      throw new Error('A route was reached without a key.');
-    if (needed !== undefined) {
-      const isEnough = method === 'get' || holds(identity.application, needed);
-      const { application } = isEnough ? identity : await ledger.identifyAtHead(presented);
-      mustHold(application, needed);
-    }
-    await next();
-  };
+const requirePermission = async (
+  { presented, identity }: ApiState,
+  { method, permission }: Route,
+  { ledger }: ApiParts,
+): Promise<void> => {
+  if (presented === undefined || identity === undefined)
+    throw new Error('A route was reached without a key.');
+  if (permission === undefined) return;
+  const isEnough = method === 'get' || holds(identity.application, permission);
+  const { application } = isEnough ? identity : await ledger.identifyAtHead(presented);
+  mustHold(application, permission);
+};
 
 /** Declared routes, each with its checks in order. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   const router = new Router<ApiState>({ sensitive: true });
-  for (const route of routes) {
-    const body = route.body === undefined ? [] : [requestBody(parts)];
-    router[route.method](route.path, permission(route, parts), ...body, answering(route, parts));
-  }
+  const readBody = bodyReader(parts);
+  for (const route of routes)
+    router[route.method](route.path, async (ctx) => {
+      ctx.state.route = route.path;
+      await requirePermission(ctx.state, route, parts);
+      if (route.body !== undefined) await readBody(ctx);
+      await answer(ctx, route, parts);
+    });
   return router.routes() as unknown as Step;
 };
 
