@@ -9,7 +9,7 @@ import { securityHeaders } from './answer/security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
 
 /** How long a connection is waited for, in milliseconds. */
-export interface Patience {
+export interface Timeouts {
   /** For all the headers, also on a connection that has said nothing yet. */
   readonly headersMs: number;
   /** For the whole request. */
@@ -20,7 +20,7 @@ export interface Patience {
   readonly silenceMs: number;
 }
 
-const PATIENCE: Patience = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
+const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
 const HEADER_BYTES = 16_384;
 const CHECK_MS = 1_000;
 
@@ -31,8 +31,8 @@ export interface ListenerOptions {
   readonly port: number;
   readonly traceHeader: string;
   readonly publicUrl: string;
-  readonly patience?: Patience;
-  /** A request that never became one: told here, because no other log line has its trace id. */
+  readonly timeouts?: Timeouts;
+  /** A request that never became one: reported here, because no other log line has its trace id. */
   readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
 }
 
@@ -121,7 +121,7 @@ const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> 
   });
 
 export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
-  const { headersMs, requestMs, keepAliveMs, silenceMs } = options.patience ?? PATIENCE;
+  const { headersMs, requestMs, keepAliveMs, silenceMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer({
     maxHeaderSize: HEADER_BYTES,
     headersTimeout: headersMs,

@@ -48,7 +48,7 @@ describe('authentication', () => {
     beforeAll(async () => {
       reference = essence(await call('/permissions'));
       expect(reference.challenge).toBe('ApiKey realm="tenant-ledger"');
-      expect(reference.rest['detail']).toMatch(/^Send a good API key in the header SVC-API-KEY: /);
+      expect(reference.rest['detail']).toMatch(/^Send a valid API key in the header SVC-API-KEY: /);
     });
 
     it.each([

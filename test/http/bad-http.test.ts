@@ -100,7 +100,7 @@ describe('bad HTTP', () => {
     });
   });
 
-  /** A request behind a request whose end is told in two ways: whoever believes the other one would carry it out. */
+  /** A request behind a request whose end is given in two ways: a server that believes the other one would carry it out. */
   describe('nothing is smuggled in', () => {
     const hidden = (): string => `${put('Content-Length: 19\r\n')}{"name":"Smuggled"}`;
 

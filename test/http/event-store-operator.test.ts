@@ -212,7 +212,7 @@ describe('an operator whose event log is in an event store', () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  it('is told after two seconds what a command waits for', async () => {
+  it('learns after two seconds what a command waits for', async () => {
     const store = await aStore();
     store.gate.freeze();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
@@ -227,7 +227,7 @@ describe('an operator whose event log is in an event store', () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  it('with another prefix by mistake is told so, and leaves nothing behind', async () => {
+  it('with another prefix by mistake gets an error, and leaves nothing behind', async () => {
     const store = await aStore();
     const folder = freshFolder();
     const service = await startService({

@@ -34,7 +34,7 @@ describe('the limits as specified', () => {
   };
   const limits = async () => (await ask(`${service.operationsUrl}/readyz`)).json.limits;
 
-  describe('are told', () => {
+  describe('are reported', () => {
     it('to whoever has a key', async () => {
       const { status, json } = await from('192.0.2.1', '/limits', { key: service.key });
       expect(status).toBe(200);

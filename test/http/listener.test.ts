@@ -8,9 +8,9 @@ import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
 import { signal, until } from '../support/waiting';
 
-/** A listener of its own with little patience, and clients who try it. */
+/** A listener of its own with short timeouts, and clients that run into them. */
 describe('a connection', () => {
-  const patience = { headersMs: 200, requestMs: 400, keepAliveMs: 100, silenceMs: 500 };
+  const timeouts = { headersMs: 200, requestMs: 400, keepAliveMs: 100, silenceMs: 500 };
   const LATEST_MS = 5_000;
   let listener: Listener;
   let sockets: Socket[] = [];
@@ -23,7 +23,7 @@ describe('a connection', () => {
 
   beforeAll(async () => {
     const names = { traceHeader: 'SVC-TRACE-ID', publicUrl: '' };
-    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, patience });
+    listener = await openListener(handle, { host: '127.0.0.1', port: 0, ...names, timeouts });
     isNotTheApi(listener.url);
   });
   beforeEach(() => (sockets = []));
@@ -88,7 +88,7 @@ describe('a connection', () => {
     const gone = once(sockets[0]!, 'close');
     const began = Date.now();
     await gone;
-    expect(Date.now() - began).toBeLessThan(LATEST_MS + patience.silenceMs);
+    expect(Date.now() - began).toBeLessThan(LATEST_MS + timeouts.silenceMs);
     socket.destroy();
   });
 
@@ -160,7 +160,7 @@ describe('requests that are sent without waiting for answers', () => {
     },
   );
 
-  it('are told to go on when their turn has come', async () => {
+  it('get 100 Continue when their turn has come', async () => {
     const talk = converse(listener.url);
     const start = 'PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n';
     talk.socket.write(`${put(0, 'abcd')}${start}\r\n`);

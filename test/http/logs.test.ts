@@ -476,7 +476,7 @@ describe('audit logs', () => {
         await one.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
     });
 
-    it('tells nothing about the inside and is safe in an address', async () => {
+    it('says nothing about the inside and is safe in a URL', async () => {
       const cursor = await cursorOf(customer);
       expect(cursor).toMatch(/^[A-Za-z0-9._-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
@@ -633,7 +633,7 @@ describe('audit logs', () => {
   });
 
   describe('a tenant with a fact that cannot be read', () => {
-    it('is told until when its logs and usage are complete; others are not, and it goes on writing', async () => {
+    it('learns until when its logs and usage are complete; others do not, and it goes on writing', async () => {
       const { get, key, tenantId, report } = await newCustomer();
       const other = await newCustomer();
       const [good] = await report(fact('TokenCreated', 'a', { recordedAt: '2091-01-01T00:00:00.000Z' }));

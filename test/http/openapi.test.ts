@@ -162,6 +162,24 @@ describe('the description of the API', () => {
     });
   });
 
+  it('describes the parameters of a path', async () => {
+    const answer = { status: 204, description: 'X' } as const;
+    const handle = async () => ({ status: 204 });
+    const common = { method: 'delete', operationId: 'deletePart', tag: 'Limits', summary: 'X' } as const;
+    const parts = route({ ...common, path: '/things/:id/parts/:part', answer, handle });
+    const document = described({ routes: [parts] });
+    expect(await verdict(document)).toMatchObject({ valid: true });
+    expect(document).toMatchObject({
+      paths: {
+        '/things/{id}/parts/{part}': {
+          delete: {
+            parameters: expect.arrayContaining([expect.objectContaining({ name: 'part', in: 'path' })]),
+          },
+        },
+      },
+    });
+  });
+
   it('follows the settings', () => {
     const followed = described({ headers: headerNames('ACME'), publicUrl: 'https://api.example.com' });
     expect(followed).toMatchObject({

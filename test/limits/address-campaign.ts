@@ -34,13 +34,13 @@ const server = spawn(process.execPath, [...FLAGS, MAIN, 'serve'], {
 });
 
 const ready = async (): Promise<{ url: string; operations: string }> => {
-  let told = '';
+  let printed = '';
   for await (const chunk of server.stderr) {
-    told += String(chunk);
-    const line = told.split('\n').find((text) => text.includes('"msg":"ready"') && text.endsWith('}'));
+    printed += String(chunk);
+    const line = printed.split('\n').find((text) => text.includes('"msg":"ready"') && text.endsWith('}'));
     if (line !== undefined) return JSON.parse(line) as { url: string; operations: string };
   }
-  throw new Error(`The server ended: ${told}`);
+  throw new Error(`The server ended: ${printed}`);
 };
 
 const megabytes = (name: 'VmRSS' | 'VmHWM'): number => {

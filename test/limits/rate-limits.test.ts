@@ -13,14 +13,14 @@ const B = '192.0.2.2';
 const limits = (policies: readonly Policy[] = specifiedPolicies, parts: Partial<RateLimitsParts> = {}) => {
   const clock = { now: 1_000.25 };
   const memory = boundedCounters(1_000, () => clock.now);
-  const told: string[] = [];
-  const made = rateLimits(policies, { memory, warn: (what) => told.push(what), ...parts });
+  const warnings: string[] = [];
+  const made = rateLimits(policies, { memory, warn: (what) => warnings.push(what), ...parts });
   const many = async (count: number, method = 'GET', path = '/x', address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count(method, path, address);
     return last!;
   };
-  return { clock, memory, told, many, ...made };
+  return { clock, memory, warnings, many, ...made };
 };
 
 const passed = ({ refused }: Counted): boolean => refused === undefined;
@@ -199,15 +199,15 @@ describe('rate limits', () => {
 });
 
 describe('counters that fail', () => {
-  it('let requests pass uncounted, and tell it once', async () => {
+  it('let requests pass uncounted, and warn once', async () => {
     const fail = (): never => {
       throw new Error('No memory.');
     };
     const memory: Counters = { ...boundedCounters(10), add: fail };
-    const { many, status, told } = limits(readPolicies('global=5'), { memory });
+    const { many, status, warnings } = limits(readPolicies('global=5'), { memory });
     expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
     expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
-    expect(told).toEqual(['Requests are not counted: every rate counter fails.']);
+    expect(warnings).toEqual(['Requests are not counted: every rate counter fails.']);
   });
 });
 
@@ -248,7 +248,7 @@ describe('shared counters', () => {
     ]);
     clock.now += 10_000;
     expect(passed(await one.many(5))).toBe(true);
-    expect([...one.told, ...two.told]).toEqual([]);
+    expect([...one.warnings, ...two.warnings]).toEqual([]);
   });
 
   it('never send anybody back at once, whatever they say', async () => {
@@ -260,7 +260,7 @@ describe('shared counters', () => {
     expect((await limits(five, { shared }).many(1)).refused?.retryAfter).toBe(1);
   });
 
-  it('that fail are insured by memory: each instance counts for itself, and says so once', async () => {
+  it('that fail are insured by memory: each instance counts for itself, and warns once', async () => {
     const { state, shared } = sharedStore();
     const [one, two] = [limits(five, { shared }), limits(five, { shared })];
     await one.many(5);
@@ -274,7 +274,7 @@ describe('shared counters', () => {
       instance.clock.now += 1;
       expect(passed(await instance.many(1))).toBe(true);
       expect(instance.status()).toMatchObject({ blocks_started: 1, counted_alone: 8, uncounted: 0 });
-      expect(instance.told).toEqual([
+      expect(instance.warnings).toEqual([
         'The shared rate counters do not answer: this process counts for itself.',
       ]);
     }
@@ -295,7 +295,7 @@ describe('shared counters', () => {
     expect(status()).toMatchObject({ counted_alone: 6, uncounted: 0 });
   });
 
-  it('let requests pass uncounted when memory fails, too, and tell it once', async () => {
+  it('let requests pass uncounted when memory fails, too, and warn once', async () => {
     const { state, shared } = sharedStore();
     state.mood = 'failing';
     const memory: Counters = {
@@ -304,10 +304,10 @@ describe('shared counters', () => {
         throw new Error('No memory.');
       },
     };
-    const { many, status, told } = limits(five, { shared, memory });
+    const { many, status, warnings } = limits(five, { shared, memory });
     expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
     expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
-    expect(told).toEqual([
+    expect(warnings).toEqual([
       'The shared rate counters do not answer: this process counts for itself.',
       'Requests are not counted: every rate counter fails.',
     ]);

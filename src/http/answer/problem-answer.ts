@@ -8,7 +8,7 @@ import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
-const tellsCaller = (code: HttpProblemCode): boolean => (problems[code].status ?? 500) < 500;
+const isForCaller = (code: HttpProblemCode): boolean => (problems[code].status ?? 500) < 500;
 
 /** What a problem adds to its body. A reason or a revision is not among it. */
 const SHOWN = [
@@ -36,11 +36,11 @@ const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
 
 /** The same for every reason: a stranger learns nothing from it, an honest client what to send. */
 const keyDetail = (header: string): string =>
-  `Send a good API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
+  `Send a valid API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
 
 const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts): string | undefined => {
   if (code === 'key_refused') return keyDetail(headers.apiKey);
-  return tellsCaller(code) ? messageOf(error) : undefined;
+  return isForCaller(code) ? messageOf(error) : undefined;
 };
 
 /** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */

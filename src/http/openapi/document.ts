@@ -4,7 +4,7 @@ import type { Schema } from '../routes/schema';
 import { headersFor, sharedHeaders } from './answer-headers';
 import { namedSchemas } from './named-schemas';
 import { openPages } from './open-pages';
-import { operation } from './operation';
+import { operation, PATH_PARAMETER } from './operation';
 import { problemSchemas } from './problem-answers';
 
 /** The OpenAPI 3.1 description of the API, made from the declared routes and the schemas that they are checked with. */
@@ -30,8 +30,10 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
   const schemas = namedSchemas();
   const headers = headersFor(names);
   const paths: Record<string, Record<string, Schema>> = {};
-  for (const route of routes)
-    (paths[route.path] ??= {})[route.method] = operation(route, names, headers, schemas);
+  for (const route of routes) {
+    const path = route.path.replace(PATH_PARAMETER, '/{$1}');
+    (paths[path] ??= {})[route.method] = operation(route, names, headers, schemas);
+  }
   const open = openPages(headers, schemas);
   return {
     openapi: '3.1.0',

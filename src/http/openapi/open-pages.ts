@@ -28,7 +28,7 @@ const code = {
   example: 'not_found',
 };
 
-/** What needs no key: it tells nothing about anybody. */
+/** What needs no key: it says nothing about anybody. */
 export const openPages = (headers: HeadersFor, schemas: NamedSchemas): Readonly<Record<string, Schema>> => {
   const refusals = answersOf(codesWithoutKey, headers);
   const open = (operationId: string, summary: string, ok: Schema, more: Schema = {}): Schema => ({

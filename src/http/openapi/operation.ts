@@ -63,6 +63,12 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
       ]),
 ];
 
+/** As the router knows them. */
+export const PATH_PARAMETER = /\/:([a-z_]+)/g;
+
+const pathParameters = ({ path }: Route): readonly Schema[] =>
+  [...path.matchAll(PATH_PARAMETER)].map(([, name]) => ({ name, in: 'path', required: true, schema: text }));
+
 const queryParameters = ({ query }: Route): readonly Schema[] =>
   Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example, mayBeEmpty }]) => ({
     name,
@@ -85,7 +91,7 @@ export const operation = (
   tags: [route.tag],
   description:
     route.permission === undefined ? 'Any valid API key.' : `Needs the permission \`${route.permission}\`.`,
-  parameters: [...queryParameters(route), ...requestHeaders(route, names)],
+  parameters: [...pathParameters(route), ...queryParameters(route), ...requestHeaders(route, names)],
   ...(route.body === undefined
     ? {}
     : {

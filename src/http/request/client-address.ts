@@ -2,7 +2,7 @@ import { parseAddress } from '../../limits/address';
 import { originOf } from '../../limits/trusted-proxies';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 
-/** `Forwarded` is not read: of two headers that tell the same thing one could contradict the other. */
+/** `Forwarded` is not read: two headers that say the same thing could contradict each other. */
 const FORWARDED_FOR = 'x-forwarded-for';
 
 /** The peer is gone already: its answer reaches nobody. */

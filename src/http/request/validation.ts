@@ -121,7 +121,7 @@ export const textParameter = (description: string, example: string): Parameter<s
   read: (text) => text,
 });
 
-/** Repeated parameters and `name[…]` are refused, also unknown ones, because they mean something elsewhere. */
+/** Repeated parameters and `name[…]` are refused, also unknown ones, because they mean something in other APIs. */
 const parametersIn = (querystring: string): ReadonlyMap<string, string> => {
   const query = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(querystring)) {
