@@ -167,9 +167,9 @@ describe('the description of the API', () => {
     const handle = async () => ({ status: 204 });
     const common = { method: 'delete', operationId: 'deletePart', tag: 'Limits', summary: 'X' } as const;
     const parts = route({ ...common, path: '/things/:id/parts/:part', answer, handle });
-    const document = described({ routes: [parts] });
-    expect(await verdict(document)).toMatchObject({ valid: true });
-    expect(document).toMatchObject({
+    const whole = described({ routes: [parts] });
+    expect(await verdict(whole)).toMatchObject({ valid: true });
+    expect(whole).toMatchObject({
       paths: {
         '/things/{id}/parts/{part}': {
           delete: {
