@@ -207,10 +207,18 @@ describe('every request', () => {
 });
 
 describe('settings', () => {
+  const PUBLIC_URL = 'https://api.example.com/v1';
+  const traceHeader = 'ACME-TRACE-ID';
+  let service: Service;
+  beforeAll(async () => {
+    const settings = { HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/`, BODY_LIMIT: '1024' };
+    service = await startService(settings);
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
   it('HEADER_PREFIX and PUBLIC_URL work throughout', async () => {
-    const PUBLIC_URL = 'https://api.example.com/v1';
-    const service = await startService({ HEADER_PREFIX: 'ACME', PUBLIC_URL: `${PUBLIC_URL}/` });
-    const traceHeader = 'ACME-TRACE-ID';
     const call = (headers: Record<string, string>, method = 'GET', body?: unknown) =>
       ask(`${service.url}/tenants/self`, { method, headers, body });
     const key = { 'acme-api-key': service.key };
@@ -239,21 +247,19 @@ describe('settings', () => {
       traceHeader,
     });
     expect(service.stdout()).toContain(`ACME-API-KEY: ${service.key}`);
-    expect(await service.stop()).toBe(0);
   });
 
   it('BODY_LIMIT is the limit', async () => {
-    const service = await startService({ BODY_LIMIT: '1024' });
     const put = (pad: number) =>
       ask(`${service.url}/tenants/self`, {
         method: 'PUT',
-        key: service.key,
+        headers: { 'ACME-API-KEY': service.key },
         body: `{"name":"A"}${' '.repeat(pad)}`,
       });
     expect((await put(1_024 - 12)).status).toBe(200);
     const refused = await put(1_025 - 12);
-    expectProblem(refused, { status: 413, code: 'body_too_large' });
+    const type = `${PUBLIC_URL}/problems/body_too_large`;
+    expectProblem(refused, { status: 413, code: 'body_too_large', type, traceHeader });
     expect(refused.json.detail).toContain('1024');
-    expect(await service.stop()).toBe(0);
   });
 });

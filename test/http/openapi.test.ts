@@ -34,15 +34,12 @@ const verdict = async (
 const described = (more: Partial<Parameters<typeof openApiDocument>[0]> = {}) =>
   openApiDocument({ routes, headers: headerNames('SVC'), publicUrl: '', version: programVersion(), ...more });
 
-describe('the description of the API', () => {
-  let service: Service;
-  beforeAll(async () => {
-    service = await startService();
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
-  });
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
 
+describe('the description of the API', () => {
   it('is valid OpenAPI 3.1', async () => {
     expect(await verdict(described())).toEqual({ valid: true, version: '3.1' });
   });
@@ -233,15 +230,14 @@ describe('a route', () => {
 });
 
 describe('an answer that is not as described is a failure', () => {
-  let service: Service;
   let good: Seen;
   const asked = { url: 'http://x', path: '/permissions' };
   beforeAll(async () => {
-    service = await startService();
     good = await ask(`${service.url}/permissions`, { key: service.key });
   });
-  afterAll(() => service.stop());
-
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
   const without = (name: string): Headers => {
     const headers = new Headers(good.headers);
     headers.delete(name);
