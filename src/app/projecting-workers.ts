@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { Worker, type ResourceLimits } from 'node:worker_threads';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
 import { pause } from '../clock';
@@ -26,19 +26,24 @@ export type Report =
 
 interface Group {
   readonly projectors: readonly Projector[];
-  /** Batches live for a while: in a larger young generation most of them die young. */
-  readonly youngGenerationMb: number;
+  readonly heap: ResourceLimits;
 }
 
 const followsActivity = ({ streams }: Projector): boolean => streams.includes('activity');
+
+/**
+ * Batches live for a while: in a larger young generation most of them die young. The limit on the old generation is far
+ * above what is needed; it makes the collector begin in time.
+ */
+const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
 /**
  * Each group has a worker of its own, which reads the log by itself. What is known about Applications and their keys
  * decides who may read: it must wait neither for other tenants' facts nor for a projection that is slow.
  */
 const groups: readonly Group[] = [
-  { projectors: projections.filter((one) => !followsActivity(one)), youngGenerationMb: 8 },
-  { projectors: projections.filter(followsActivity), youngGenerationMb: 32 },
+  { projectors: projections.filter((one) => !followsActivity(one)), heap: { maxYoungGenerationSizeMb: 8 } },
+  { projectors: projections.filter(followsActivity), heap: HEAP },
 ];
 
 const RESTART_MS = 500;
@@ -59,7 +64,7 @@ const runOnce = ({ group, assignment, receive, onError, ending }: Work): Promise
   new Promise((resolve) => {
     const worker = new Worker(join(__dirname, 'projecting-worker.js'), {
       workerData: assignment,
-      resourceLimits: { maxYoungGenerationSizeMb: group.youngGenerationMb },
+      resourceLimits: group.heap,
     });
     let terminating: NodeJS.Timeout | undefined;
     const close = (): void => {

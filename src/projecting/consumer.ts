@@ -39,8 +39,8 @@ export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch
  * A batch ends at whichever comes first. While there is more to read, batches are this large, since a commit costs less
  * per document the more documents it has; at the end of the log they hold whatever has arrived.
  */
-export const BATCH_EVENTS = 4_096;
-const BATCH_BYTES = 4_194_304;
+const BATCH_EVENTS = 16_384;
+const BATCH_BYTES = 8_388_608;
 
 /** Where an adapter does not say. */
 const USUAL_BYTES = 500;
@@ -68,7 +68,10 @@ const endOf = (events: readonly LoggedEvent[], otherwise: Position): Position =>
 const afterOf = (at: Position): { readonly after?: Position } => (at === '' ? {} : { after: at });
 
 /** As much as possible at once. If the batch is not full, the iterator has ended. */
-const readMany = async (batches: AsyncIterator<readonly LoggedEvent[]>): Promise<Read> => {
+const readMany = async (
+  batches: AsyncIterator<readonly LoggedEvent[]>,
+  batchEvents: number,
+): Promise<Read> => {
   const events: LoggedEvent[] = [];
   let bytes = 0;
   for (let some = await batches.next(); some.done !== true; some = await batches.next()) {
@@ -76,7 +79,7 @@ const readMany = async (batches: AsyncIterator<readonly LoggedEvent[]>): Promise
       events.push(event);
       bytes += event.bytes ?? USUAL_BYTES;
     }
-    if (events.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) return { events, isFull: true };
+    if (events.length >= batchEvents || bytes >= BATCH_BYTES) return { events, isFull: true };
   }
   return { events, isFull: false };
 };
@@ -85,7 +88,7 @@ const iterate = (log: EventLog, at: Position, more: Omit<ReadFrom, 'after'> = {}
   log.readAll({ ...afterOf(at), ...more })[Symbol.asyncIterator]();
 
 /** Reads the log batch by batch, and at its end waits for what arrives. A read stays open as long as it is of use. */
-const batchReader = (log: EventLog, abort: AbortSignal) => {
+const batchReader = (log: EventLog, batchEvents: number, abort: AbortSignal) => {
   let reading: Reading | undefined;
 
   const close = async (): Promise<void> => {
@@ -103,7 +106,7 @@ const batchReader = (log: EventLog, abort: AbortSignal) => {
 
   const readOn = async (at: Position): Promise<Read> => {
     const from = await open(at, false);
-    const read = await readMany(from.batches);
+    const read = await readMany(from.batches, batchEvents);
     from.at = endOf(read.events, at);
     if (!read.isFull) reading = undefined;
     return read;
@@ -151,6 +154,7 @@ interface SharedBatch {
 
 interface State {
   readonly log: EventLog;
+  readonly batchEvents: number;
   readonly members: Set<Member>;
   /** A batch has been read, or a member has finished one or left. */
   readonly changed: Signal;
@@ -175,8 +179,8 @@ const isInWork = ({ members, shared }: State): boolean =>
   shared?.isFull === true && [...members].some(({ last, isWaiting }) => last === shared && !isWaiting);
 
 /** About a batch lies between them, or less. */
-const areNear = async ({ log }: State, low: Position, high: Position): Promise<boolean> =>
-  low === high || (await log.distance(afterOf(low).after, high)) <= 2 * BATCH_EVENTS;
+const areNear = async ({ log, batchEvents }: State, low: Position, high: Position): Promise<boolean> =>
+  low === high || (await log.distance(afterOf(low).after, high)) <= 2 * batchEvents;
 
 /** Where a read has failed, the next one begins anew. */
 const share = (state: State, after: Position, mayFollow: boolean): void => {
@@ -240,10 +244,14 @@ const nextShared = async (state: State, me: Member, abort: AbortSignal): Promise
   return undefined;
 };
 
-const readAlone = async ({ log, streams }: State, { at }: Member, abort: AbortSignal): Promise<Batch> => {
+const readAlone = async (
+  { log, streams, batchEvents }: State,
+  { at }: Member,
+  abort: AbortSignal,
+): Promise<Batch> => {
   const batches = iterate(log, at, { signal: abort });
   try {
-    return batchOf((await readMany(batches)).events, streams);
+    return batchOf((await readMany(batches, batchEvents)).events, streams);
   } finally {
     await batches.return?.();
   }
@@ -300,13 +308,20 @@ export interface Consumer {
 
 const RETRY_MS = 500;
 
+export interface ConsumerOptions {
+  /** Called when the log cannot be followed; it is tried again. */
+  readonly onError?: (error: unknown) => void;
+  /** A full batch has so many events, or a few more. */
+  readonly batchEvents?: number;
+}
+
 export const consumer = (
   log: EventLog,
   streams: Streams,
-  onError: (error: unknown) => void = () => undefined,
+  { onError = () => undefined, batchEvents = BATCH_EVENTS }: ConsumerOptions = {},
 ): Consumer => {
   const ending = new AbortController();
-  const reader = batchReader(log, ending.signal);
+  const reader = batchReader(log, batchEvents, ending.signal);
 
   const read = async (at: Position, mayFollow: boolean): Promise<Read> => {
     while (!ending.signal.aborted)
@@ -323,7 +338,7 @@ export const consumer = (
     return { events: [], isFull: false };
   };
 
-  const state: State = { log, streams, read, members: new Set(), changed: signal() };
+  const state: State = { log, batchEvents, streams, read, members: new Set(), changed: signal() };
   const batches =
     (upTo?: Position): Batches =>
     (after, abort) => {

@@ -13,6 +13,17 @@ export const write = (slot: Slot, document: Document | undefined): void => {
   slot.isWritten = true;
 };
 
+/** By tenant, collection and key. Nested, because building one name from the three would cost more than the look-ups. */
+type Slots = Map<string, Map<string, Map<string, Slot>>>;
+
+const inner = <V>(map: Map<string, Map<string, V>>, key: string): Map<string, V> => {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = new Map<string, V>();
+  map.set(key, made);
+  return made;
+};
+
 /** About so many documents are kept, and those of the last batch anyhow: the next one often needs them. */
 const MOST_KEPT = 2_048;
 
@@ -22,41 +33,45 @@ const MOST_KEPT = 2_048;
  */
 export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_KEPT) => {
   /** Documents that were touched lately, and those from before that: what is not touched again is soon dropped. */
-  let recent = new Map<string, Slot>();
-  let older = new Map<string, Slot>();
+  let recent: Slots = new Map();
+  let older: Slots = new Map();
+  let kept: Slot[] = [];
   let unknown: Slot[] = [];
 
   return {
     /** The next batch begins. */
     begin: (): void => {
-      unknown = [];
-      if (recent.size <= mostKept) return;
+      if (kept.length <= mostKept) return;
       older = recent;
       recent = new Map();
+      kept = [];
     },
 
     /** A document of this batch. Its content is known after `load`. */
     slot: (tenantId: string, collection: string, key: string): Slot => {
-      const name = `${tenantId} ${collection} ${key}`;
-      const known = recent.get(name);
+      const slots = inner(inner(recent, tenantId), collection);
+      const known = slots.get(key);
       if (known !== undefined) return known;
-      const former = older.get(name);
+      const former = older.get(tenantId)?.get(collection)?.get(key);
       const slot = former ?? { tenantId, collection, key, document: undefined, isWritten: false };
       if (former === undefined) unknown.push(slot);
-      recent.set(name, slot);
+      slots.set(key, slot);
+      kept.push(slot);
       return slot;
     },
 
     load: async (): Promise<void> => {
       if (unknown.length === 0) return;
-      const loaded = await generation.load(unknown);
-      unknown.forEach((slot, i) => (slot.document = loaded[i]));
+      const wanted = unknown;
+      unknown = [];
+      const loaded = await generation.load(wanted);
+      wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
 
     /** What the batch has changed. */
     writes: (): readonly Write[] => {
       const writes: Write[] = [];
-      for (const slot of recent.values()) {
+      for (const slot of kept) {
         if (!slot.isWritten) continue;
         slot.isWritten = false;
         const { tenantId, collection, key, document } = slot;

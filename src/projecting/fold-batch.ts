@@ -155,6 +155,9 @@ const take = (step: Step, run: Folding): void => {
   }
 };
 
+/** More steps would live long enough to be copied by the garbage collector. */
+const STEPS_AT_ONCE = 512;
+
 /**
  * What a batch does to the documents of the cache. A tenant that is parked, or that is parked by an event of
  * this batch, waits: its later events are not applied.
@@ -166,9 +169,14 @@ export const foldBatch = async (
   after: string | undefined,
 ): Promise<readonly Write[]> => {
   cache.begin();
-  const steps = stepsOf(run.projector, batch, after, cache);
-  await cache.load();
-  for (const step of steps) if (step.parking.document === undefined) take(step, run);
+  let before = after;
+  for (let at = 0; at < batch.length; at += STEPS_AT_ONCE) {
+    const some = batch.slice(at, at + STEPS_AT_ONCE);
+    const steps = stepsOf(run.projector, some, before, cache);
+    await cache.load();
+    for (const step of steps) if (step.parking.document === undefined) take(step, run);
+    before = some.at(-1)?.logged.position;
+  }
   return cache.writes();
 };
 

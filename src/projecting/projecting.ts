@@ -116,9 +116,9 @@ const followPointers = async ({ active, ending, onTrouble }: Engine, forMs: numb
 /** As long as this process may project anything: every generation of that has its run. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const { log, streams, readModels, leases, active, reports, ending, onTrouble } = engine;
-  const events = consumer(log, streams, (error) =>
-    onTrouble('The event log cannot be followed and is tried again.', error),
-  );
+  const events = consumer(log, streams, {
+    onError: (error) => onTrouble('The event log cannot be followed and is tried again.', error),
+  });
   const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onTrouble });
   reports.begin();
   try {

@@ -1,9 +1,10 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { PARKED, type Checkpoint, type Target, type Write } from '../read-models/read-models';
+import { codeOf } from '../fault';
+import { PARKED, type Target, type Write } from '../read-models/read-models';
 import type { Batch, Batches } from './consumer';
-import { documentCache } from './document-cache';
+import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
 import { readSetAside } from './parking';
 
@@ -35,31 +36,46 @@ export const runInto = async (
   moved,
 });
 
-const checkpointOf = (batch: Batch): Checkpoint | undefined => {
-  const last = batch.at(-1)?.logged;
-  return last === undefined ? undefined : { position: last.position, eventId: last.id };
-};
-
 const changesParked = (writes: readonly Write[]): boolean =>
   writes.some(({ collection }) => collection === PARKED);
 
-/** False: another projector was faster, so what is cached is out of date. */
-const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<boolean> => {
-  const { generation } = run;
-  const control = await generation.control();
-  const cache = documentCache(generation);
-  let { n } = control;
-  let after = control.to?.position;
-  for await (const batch of batches(after, abort)) {
-    const to = checkpointOf(batch);
-    if (to === undefined) continue;
-    const writes = await foldBatch(run, cache, batch, after);
-    if (!(await generation.commit(n, to, writes))) return false;
-    n += 1;
-    after = to.position;
-    run.moved(to.position);
-    if (changesParked(writes)) run.parkedChanged?.();
+/** How far a run is: the number of its last commit, and the documents as of that. */
+interface Progress {
+  n: number;
+  after: Position | undefined;
+  cache: DocumentCache;
+}
+
+/**
+ * Commits what a batch changes, in halves where that is too large for one commit. False: another projector was faster, so
+ * the cache is out of date.
+ */
+const commitBatch = async (run: ProjectionRun, at: Progress, batch: Batch): Promise<boolean> => {
+  const last = batch.at(-1)?.logged;
+  if (last === undefined) return true;
+  const writes = await foldBatch(run, at.cache, batch, at.after);
+  try {
+    const to = { position: last.position, eventId: last.id };
+    if (!(await run.generation.commit(at.n, to, writes))) return false;
+  } catch (error) {
+    if (codeOf(error) !== 'commit_too_large' || batch.length === 1) throw error;
+    at.cache = documentCache(run.generation);
+    const half = batch.length >> 1;
+    return (
+      (await commitBatch(run, at, batch.slice(0, half))) && (await commitBatch(run, at, batch.slice(half)))
+    );
   }
+  at.n += 1;
+  at.after = last.position;
+  run.moved(last.position);
+  if (changesParked(writes)) run.parkedChanged?.();
+  return true;
+};
+
+const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<boolean> => {
+  const { n, to } = await run.generation.control();
+  const at: Progress = { n, after: to?.position, cache: documentCache(run.generation) };
+  for await (const batch of batches(at.after, abort)) if (!(await commitBatch(run, at, batch))) return false;
   return true;
 };
 

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-log/event-log';
-import {
-  BATCH_EVENTS,
-  consumer,
-  type Batch,
-  type Batches,
-  type Consumer,
-} from '../../src/projecting/consumer';
+import { consumer, type Batch, type Batches, type Consumer } from '../../src/projecting/consumer';
 import { closeAfterwards, created, openLog, streams, turn, until, updated, type TestLog } from './world';
 
+const BATCH_EVENTS = 1_024;
 const TENANT = randomUUID();
 const STREAM = streams.tenant(TENANT);
 
@@ -18,7 +13,7 @@ const openConsumer = (
     throw error;
   },
 ): Consumer => {
-  const made = consumer(log, streams, onError);
+  const made = consumer(log, streams, { onError, batchEvents: BATCH_EVENTS });
   closeAfterwards(() => made.close());
   return made;
 };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BATCH_EVENTS } from '../../src/projecting/consumer';
+import { consumer } from '../../src/projecting/consumer';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
 import {
@@ -288,11 +288,12 @@ describe('a rebuild', () => {
           return generation.commit(n, to, writes);
         },
       }));
-    await expect(rebuild({ ...world, readModels: counted(1) }, lines, quiet)).rejects.toThrow('killed');
+    const parts = { ...world, consumer: consumer(world.log, streams, { batchEvents: 1_024 }) };
+    await expect(rebuild({ ...parts, readModels: counted(1) }, lines, quiet)).rejects.toThrow('killed');
     commits = 0;
-    const { generation } = await rebuild({ ...world, readModels: counted(99) }, lines, quiet);
+    const { generation } = await rebuild({ ...parts, readModels: counted(99) }, lines, quiet);
     expect(generation).toBe('lines_v1_2');
-    expect(commits).toBe(Math.ceil(5_001 / BATCH_EVENTS) - 1);
+    expect(commits).toBe(Math.ceil(5_001 / 1_024) - 1);
     await expectPlain(world);
   });
 
