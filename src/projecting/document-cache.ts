@@ -41,6 +41,7 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
   return {
     /** The next batch begins. */
     begin: (): void => {
+      unknown = [];
       if (kept.length <= mostKept) return;
       older = recent;
       recent = new Map();
