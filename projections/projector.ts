@@ -1,7 +1,7 @@
 import type { EventType, Recorded, StreamKind } from '../src/domain/events';
 
 /**
- * What is derived from the log, said without saying how it runs or where it is kept. A projector is a table from event
+ * What is derived from the log, independent of how it runs and where it is kept. A projector is a table from event
  * type to the changes of documents; the engine reads and writes. Everything here is pure.
  */
 export interface Projector {
@@ -31,7 +31,7 @@ export interface NumberedLine {
   readonly number: string;
   /**
    * Fields whose values never go down along the line, and that are looked up in it: `countBefore` takes no other. A store
-   * that cannot search the numbers by halving makes an index of each.
+   * that cannot search the numbers by bisection makes an index of each.
    */
   readonly borders: readonly string[];
 }
@@ -56,12 +56,12 @@ export interface Change {
   readonly apply: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[];
 }
 
-/** Types that a projector does not name change nothing in it. */
+/** Event types that a projector does not name change nothing. */
 export type Reducers = {
   readonly [T in EventType]?: (event: Extract<Recorded, { readonly type: T }>) => readonly Change[];
 };
 
-/** Changes one document, which may be missing. Giving back undefined removes it. */
+/** Changes one document, which may be missing. Returning undefined removes it. */
 export const change = <D extends object>(
   collection: string,
   key: string,
@@ -71,7 +71,7 @@ export const change = <D extends object>(
   apply: ([document]) => [next(document as D | undefined) as Document | undefined],
 });
 
-/** Changes several documents that depend on each other. Those given back as they were are not written. */
+/** Changes several documents that depend on each other. Those that are returned unchanged are not written. */
 export const changeTogether = (
   touches: readonly Reference[],
   next: (documents: readonly (Document | undefined)[]) => readonly (Document | undefined)[],
@@ -90,7 +90,7 @@ export interface Reader {
   find(tenantId: string, collection: string, query: Query): Promise<readonly Document[]>;
   /**
    * The number of the last document in a part of a line whose border is before a value; the number before the part if
-   * there is none. A matter of one look-up, or of halving.
+   * there is none. It takes one look-up, or a binary search.
    */
   countBefore(tenantId: string, collection: string, part: LinePart, value: string): Promise<number>;
 }

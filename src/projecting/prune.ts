@@ -10,8 +10,8 @@ import { projectingLease, rebuildLease } from './lease';
 import { STILL_PROJECTED_MS } from './active-generations';
 
 /**
- * What keeps a generation of a projection that this program knows. Of an older version everything goes that no older
- * program projects. A newer one belongs to a newer program and is left alone.
+ * What keeps a generation of a projection that this program knows. Everything of an older version goes unless an older
+ * program projects it. A newer version belongs to a newer program and is left alone.
  */
 const keeping = (id: GenerationId, projectors: readonly Projector[]): RemovalRefused | undefined => {
   const projector = projectors.find(({ name }) => name === id.projection);
@@ -21,7 +21,7 @@ const keeping = (id: GenerationId, projectors: readonly Projector[]): RemovalRef
     : { held: rebuildLease(id.projection), live: true };
 };
 
-/** The generations that nothing needs now: those before the live ones, what killed rebuilds have left, older versions. */
+/** The generations that nobody needs now: those before the live ones, leftovers of killed rebuilds, older versions. */
 export const unusedGenerations = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
@@ -40,7 +40,7 @@ export const unusedGenerations = async (
 
 const LOOK_MS = 100;
 
-/** Other processes may not have noticed yet that it is live no more: writes wait for it until they have. */
+/** Other processes may not have noticed yet that it is no longer live: writes wait for it until they have. */
 const untilUnread = async (
   readModels: ReadModels,
   { projection, version, generation }: GenerationId,

@@ -2,14 +2,14 @@ import type { Reader as Questions } from '../../projections/projector';
 import { turns, type Turns } from '../turns';
 import type { Reader } from './read-models';
 
-/** More than this is not remembered: then it begins anew. */
+/** When there are more answers than this, all of them are dropped. */
 const MOST_REMEMBERED = 2_000;
-/** Whoever asks chooses part of a question's name: long ones are not kept. */
+/** Callers choose part of a question's name, so answers to long ones are not kept. */
 const LONGEST_NAME = 1_000;
 
 /**
- * What was read of a generation while it stayed as it is. Everything that a question is asked with is part of its name,
- * so that no two tenants can share an answer. Promises are kept, so that what fails is not remembered.
+ * Keeps the answers of a reader as long as nothing changes. All arguments of a question are part of its name, so no two
+ * tenants can share an answer. Promises are kept, and those that fail are dropped.
  */
 const remembered = (reader: Reader): Questions => {
   const answers = new Map<string, Promise<unknown>>();
@@ -31,14 +31,14 @@ const remembered = (reader: Reader): Questions => {
   const findOnce = once('find', reader.find);
   return {
     get: once('get', reader.get),
-    /** Whole pages are not kept: they are large, and seldom asked for twice. */
+    /** Whole pages are not kept: they are large and seldom asked for twice. */
     find: (tenantId, collection, query) =>
       (query.limit > 1 ? reader.find : findOnce)(tenantId, collection, query),
     countBefore: once('countBefore', reader.countBefore),
   };
 };
 
-/** Another one at every turn, so that nobody keeps anything by it for longer. */
+/** A new object each time, so that nothing that is cached by its identity lives longer. */
 const forgetful = ({ get, find, countBefore }: Reader): Questions => ({ get, find, countBefore });
 
 /** Readers that ask the store only whether anything has changed, as long as nothing has. */

@@ -16,7 +16,7 @@ import type { CollectionWrites, Writes } from './writes';
 export interface GenerationWriter {
   /** Creates the keys and indexes that are missing. */
   finish(): void;
-  /** Also while keys are missing: those that are needed are made first. */
+  /** Works while keys are missing, too: those that are needed are created first. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
   commit(n: number, to: Checkpoint | undefined, writes: Writes): boolean;
   close(): void;
@@ -25,7 +25,7 @@ export interface GenerationWriter {
 /** Called before every single step of a commit that changes the file; the contract suite makes it fail. */
 export type OnWrite = () => void;
 
-/** Rows arrive in log order, their keys do not: with little memory nearly every row would touch the disk. */
+/** Rows arrive in log order, but their keys are random: with a small cache nearly every row would touch the disk. */
 const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 8192;';
 
 /** Whoever opens what exists does not wait for its writer. */
@@ -110,7 +110,7 @@ const generationWriter = (
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
   };
   if (!isBuild) finish();
-  // These are asked for at any time, and the latter changes with every batch.
+  // These can be scanned at any time, and the latter changes with every batch.
   for (const collection of [PARKED, STREAMS]) tables.get(collection)?.haveKeys();
   waitBriefly(db);
   const reader = generationReader(db, collections);
@@ -140,7 +140,7 @@ const generationWriter = (
   };
 };
 
-/** A file that is busy is tried again: whoever fails leaves nothing open. */
+/** A busy file is tried again, so a failure leaves nothing open. */
 export const openGenerationWriter = (
   path: string,
   collections: readonly Collection[],

@@ -6,7 +6,7 @@ const partsOf = (holder: string): { readonly host: string | undefined; readonly 
   return { host: words[0], process: Number(words.at(-1)) };
 };
 
-/** A holder that died cannot renew: its lease is free at once. Where the process cannot be seen, the time decides. */
+/** A process that died cannot renew its lease, which is free at once. Processes of other machines cannot be seen. */
 export const isGone = (holder: string): boolean => {
   const { host, process: number } = partsOf(holder);
   if (host !== hostname()) return false;

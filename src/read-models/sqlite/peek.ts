@@ -6,7 +6,7 @@ import { generationName, type GenerationId, type Peek } from '../read-models';
 import { generationReader, type GenerationReader } from './generation-reader';
 import { orUnavailable } from './sqlite-generation';
 
-/** Looks into a generation's file, which is open only for each question: it may be removed in between. */
+/** Looks into a generation's file, which is opened for each question only: it may be removed in between. */
 export const peekAt = (
   path: string,
   id: GenerationId,

@@ -35,14 +35,14 @@ export const openRegistryReader = (path: string): RegistryReader => {
 
   const read = (projection: string, version: number): Known => {
     const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-    // After the pointer: of a switch in between both sides are then known.
+    // Read after the pointer: if a switch comes in between, both of its sides are known.
     const rows = left.all(projection, version) as unknown as Known['left'];
     if (row === undefined) return { pointer: undefined, left: rows };
     const previous = row.previous === null ? {} : { previous: row.previous };
     return { pointer: { live: row.live, ...previous }, left: rows };
   };
 
-  /** Every write looks at the pointers: while the file has not changed, that is one question. */
+  /** Every write looks at the pointers. While the file has not changed, that is a single query. */
   const known = new Map<string, Known>();
   let seen: number | undefined;
   const look = (projection: string, version: number): Known => {

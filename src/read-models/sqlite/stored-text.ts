@@ -1,7 +1,7 @@
 /**
- * Keys and indexed values are any text, but the driver cuts a text at its first NUL and makes one and the same character
- * of all halves of a surrogate pair that stand alone. So these are written with U+0001 before them, and so is U+0001
- * itself. The order of texts stays what it was, as far as they have one.
+ * Keys and indexed values are any text, but the driver cuts a text at its first NUL and turns every lone surrogate into
+ * the same replacement character. So these are escaped with U+0001, and so is U+0001 itself. The order of texts stays the
+ * same wherever they have one.
  */
 const MARK = '\u0001';
 
@@ -33,7 +33,7 @@ export const textOf = (stored: string): string => {
   return text;
 };
 
-/** A value as a column takes it. */
+/** A value of a column. */
 export type Field = string | number | null;
 
 export const stored = (value: unknown): Field =>

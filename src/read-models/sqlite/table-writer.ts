@@ -4,23 +4,23 @@ import type { Field } from './stored-text';
 import { fieldsOf, findKeys, giveKeys, insertIntoHeap, removeFrom, upsertInto } from './tables';
 
 /**
- * Writes the rows of one collection. One that is being built is a heap until somebody needs its keys: whoever writes a
- * row that is certainly not there yet does not.
+ * Writes the rows of one collection. While it is being built it is a heap, until somebody needs its keys; to write a row
+ * that certainly does not exist yet takes none.
  */
 export interface TableWriter {
-  /** So many values make a row: the number of its tenant, its key, its document, and its fields. */
+  /** How many values make a row: the number of its tenant, its key, its document, and its fields. */
   readonly width: number;
   put(row: readonly Field[], isNew: boolean): void;
   remove(tenant: number, key: string): void;
-  /** Makes the keys if they are missing. */
+  /** Creates the keys if they are missing. */
   haveKeys(): void;
-  /** A transaction begins: another process may have made the keys since the last one, but nobody can until it ends. */
+  /** A transaction begins. Another process may have created the keys since the last one; none can until this one ends. */
   begin(): void;
   /** A transaction was undone, and perhaps the keys with it. */
   forget(): void;
 }
 
-/** Rows are written with `get`, which gives nothing: what `run` gives would be a third of the cost of a row. */
+/** Rows are written with `get`, which returns nothing here: the result of `run` would be a third of the cost of a row. */
 export const tableWriter = (db: Database, collection: Collection): TableWriter => {
   const keys = db.prepare(findKeys(collection));
   const prepareHeap = () => db.prepare(insertIntoHeap(collection));
@@ -33,7 +33,7 @@ export const tableWriter = (db: Database, collection: Collection): TableWriter =
 
   const areMissing = (): boolean => keys.get() === undefined;
 
-  /** Another process may have made them while this one waited for the lock. */
+  /** Another process may have created them while this one waited for the lock. */
   const makeKeys = (): void => {
     if (areMissing()) db.exec(giveKeys(collection));
   };

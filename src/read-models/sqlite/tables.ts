@@ -19,7 +19,7 @@ const name = (text: string): string => {
 
 export const tableOf = (collection: string): string => `docs_${name(collection)}`;
 
-/** Worked out once for each collection: every question needs it. */
+/** Computed once per collection, because every question needs it. */
 const indexes = new WeakMap<Collection, Collection['indexes']>();
 const indexesIn = (collection: Collection): Collection['indexes'] => {
   const known = indexes.get(collection) ?? indexesOf(collection);
@@ -39,7 +39,7 @@ const columnsOf = (collection: Collection, index: string): readonly string[] => 
   return fields.map(columnOf);
 };
 
-/** The column without which a row is not in an index: where many have none, they cost nothing. */
+/** A row without a value in this column is not in the index, so rows that have none cost the index nothing. */
 const neededBy = (collection: Collection, index: string): string => {
   const columns = columnsOf(collection, index);
   const at = Object.hasOwn(collection.lines ?? {}, index) ? columns.length - 1 : 0;
@@ -57,11 +57,11 @@ const columnsIn = (collection: Collection): string => {
 const heapOf = (collection: Collection): string =>
   isStoredByKey(collection) ? `new_${tableOf(collection.name)}` : tableOf(collection.name);
 
-/** The rows as they come, without keys: none can be found, and nobody sees whether one is there twice. */
+/** Rows in the order of arrival, without keys: they cannot be looked up, and duplicates are not noticed. */
 export const createHeap = (collection: Collection): string =>
   `CREATE TABLE ${heapOf(collection)} (${columnsIn(collection)}) STRICT;`;
 
-/** Makes the keys of such a heap. All at once they cost a third of what they cost row by row, in a large table. */
+/** Creates the keys of such a heap. In a large table all of them at once cost a third of what they cost row by row. */
 export const giveKeys = (collection: Collection): string => {
   const [table, heap] = [tableOf(collection.name), heapOf(collection)];
   if (!isStoredByKey(collection)) return `CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
@@ -70,7 +70,7 @@ export const giveKeys = (collection: Collection): string => {
     DROP TABLE ${heap};`;
 };
 
-/** Gives a row if the collection has its keys. */
+/** Returns a row if the collection has its keys. */
 export const findKeys = (collection: Collection): string =>
   `SELECT 1 FROM pragma_index_list('${tableOf(collection.name)}') WHERE "unique" = 1`;
 
@@ -112,7 +112,7 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
   ];
   const used = tests.filter(([, value]) => value !== undefined);
   const isRange = from !== undefined || upTo !== undefined;
-  // SQLite uses an index that leaves rows out only where it sees that none of them is asked for.
+  // SQLite uses a partial index only if it can see that the rows which are left out are not asked for.
   const inIndex = index === undefined ? '' : ` AND ${neededBy(collection, index)} IS NOT NULL`;
   return {
     tests: `${used.map(([test]) => ` AND ${test}`).join('')}${inIndex}`,
@@ -121,7 +121,7 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
   };
 };
 
-/** The index that is named is the one that is used: without statistics SQLite may think that another one is as good. */
+/** Forces the named index: without statistics SQLite may consider another one just as good. */
 const tableBy = (collection: Collection, index: string | undefined): string =>
   `${tableOf(collection.name)}${index === undefined ? '' : ` INDEXED BY ${indexOf(collection, index)}`}`;
 
@@ -136,7 +136,7 @@ export const findIn = (collection: Collection, query: Query) => {
   };
 };
 
-/** The border of one document of a line, by its number. */
+/** The border value of one document of a line, by its number. */
 export const borderIn = (collection: Collection, { line, equal = [], border }: LinePart): string => {
   const { lines = {} } = collection;
   const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
@@ -149,16 +149,16 @@ export const borderIn = (collection: Collection, { line, equal = [], border }: L
 /** Another generation's file, attached to the connection that compares. */
 export const OTHER = 'other';
 
-/** Between rows as they are stored: the number of a row, or the number of its tenant and its key. */
+/** A position between stored rows: the row id, or the number of the tenant and the key. */
 export type Place = readonly (string | number)[];
 
-/** The rows from just after one place up to another one; without a place from the first row, or up to the last one. */
+/** The rows after one place up to and including another; an undefined end is open. */
 export interface Range {
   readonly after: Place | undefined;
   readonly upTo: Place | undefined;
 }
 
-/** As it is stored, with the first number of its place. */
+/** A row as it is stored, with the first number of its place. */
 export interface RangeRow {
   readonly number: number;
   readonly tenant: string;
@@ -166,7 +166,7 @@ export interface RangeRow {
   readonly document: string;
 }
 
-/** The place just behind a row. */
+/** The place just after a row. */
 export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 'number' | 'key'>): Place =>
   isStoredByKey(collection) ? [number, key] : [number];
 
@@ -189,7 +189,7 @@ export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
   const isSame = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
   return {
     values: [...(after ?? []), ...(upTo ?? [])],
-    /** One row, by how many come before it in the range. */
+    /** The row at an offset into the range. */
     row: `SELECT ${number} AS number, d.key FROM ${table} d${where} ORDER BY ${order} LIMIT 1 OFFSET ?`,
     /** The first rows of this file, or of the other one. */
     rows: (file: 'main' | typeof OTHER): string =>

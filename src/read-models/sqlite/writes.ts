@@ -21,10 +21,10 @@ export interface Writes {
   readonly collections: readonly CollectionWrites[];
 }
 
-/** A character of JavaScript takes at most so many bytes of UTF-8. */
+/** The most bytes of UTF-8 per UTF-16 code unit. */
 const MOST_BYTES_EACH = 3;
 
-/** Texts are measured only when they might be too many. */
+/** Texts are measured only when there might be too many. */
 const mustFit = (groups: readonly CollectionWrites[], characters: number, mostBytes: number): void => {
   if (characters * MOST_BYTES_EACH <= mostBytes) return;
   let bytes = 0;
