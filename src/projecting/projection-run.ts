@@ -2,15 +2,9 @@ import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf } from '../fault';
-<<<<<<< HEAD
 import { PARKED, type Target, type Write } from '../read-models/read-models';
 import type { Batch, Batches } from './consumer';
 import { documentCache, type DocumentCache } from './document-cache';
-=======
-import { PARKED, type Checkpoint, type Target, type Write } from '../read-models/read-models';
-import { BATCH_EVENTS, type Batch, type Batches } from './consumer';
-import { documentCache } from './document-cache';
->>>>>>> 1478743 (Project in smaller batches when a commit has more bytes than the store takes)
 import { foldBatch, type Folding } from './fold-batch';
 import { readSetAside } from './parking';
 
@@ -85,23 +79,7 @@ const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSi
   return true;
 };
 
-/** The same events in batches of at most so many. */
-const cutInto = (most: number, batches: Batches): Batches =>
-  async function* (after, abort) {
-    for await (const batch of batches(after, abort))
-      for (let from = 0; from < batch.length; from += most) yield batch.slice(from, from + most);
-  };
-
-/**
- * Projects batches until there are no more. Starts over by itself when another projector was faster, and with smaller
- * batches when a commit has more bytes than the store takes.
- */
+/** Projects batches until there are no more. Starts over by itself when another projector was faster. */
 export const project = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<void> => {
-  for (let most = BATCH_EVENTS; ;)
-    try {
-      if (await projectFrom(run, cutInto(most, batches), abort)) return;
-    } catch (error) {
-      if (codeOf(error) !== 'commit_too_large' || most === 1) throw error;
-      most = Math.ceil(most / 2);
-    }
+  while (!(await projectFrom(run, batches, abort)));
 };
