@@ -19,15 +19,7 @@ export interface Own {
 const members = ['stream', 'revision', 'id', 'type', 'data', 'metadata', 'recordedAt'] as const;
 type Member = (typeof members)[number];
 
-const memberNames: Readonly<Record<Member, string>> = {
-  stream: 'stream',
-  revision: 'revision',
-  id: 'id',
-  type: 'type',
-  data: 'data',
-  metadata: 'metadata',
-  recordedAt: 'recorded time',
-};
+const nameOf = (member: Member): string => (member === 'recordedAt' ? 'recorded time' : member);
 
 /** No JSON text begins with these words, so nothing is mistaken for something else. */
 const textOf = (value: unknown): string => {
@@ -53,7 +45,7 @@ export const ownOf = (event: LoggedEvent, role: string): Own => ({
 /** Undefined when they are equal. */
 export const differenceOf = (one: Own, other: Own): string | undefined => {
   const found = members.filter((member) => one.text[member] !== other.text[member]);
-  return found.length === 0 ? undefined : found.map((member) => memberNames[member]).join(', ');
+  return found.length === 0 ? undefined : found.map(nameOf).join(', ');
 };
 
 /**
