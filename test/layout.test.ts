@@ -65,7 +65,6 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/http/api.ts routes',
   'src/ingest/lines.ts LONGEST_LINE',
   'src/projecting/active-generations.ts STILL_READ_MS',
-  'src/projecting/consumer.ts BATCH_EVENTS',
   'src/projecting/parking.ts retryParked',
   'src/projecting/rebuild.ts rebuild',
 ]);
