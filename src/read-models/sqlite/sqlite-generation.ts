@@ -121,13 +121,7 @@ export const sqliteGeneration = (
     reader,
     control: async () => read((db) => db.control()),
     scan: reader.scan,
-    // The writer has the pages at hand that it wrote last; a reader's are out of date after every commit.
-    load: (keys) =>
-      send({
-        do: 'load',
-        id,
-        keys: keys.map(({ tenantId, collection, key }) => ({ tenantId, collection, key })),
-      }),
+    load: async (keys) => read((db) => db.load(keys)),
     commit: (n, to, writes) => commitAs(n, to, writes, never),
     commitAs,
     snapshot: async (keys) =>
