@@ -16,6 +16,9 @@ export interface Turns {
 /** When this much of a turn is used, whoever still waits goes on in the next one. */
 const TURN_MS = 3;
 
+/** So many go on together before the time is looked at, since looking costs as much as a short request does. */
+const GROUP = 4;
+
 export const turns = (turnMs = TURN_MS): Turns => {
   const waiting: (() => void)[] = [];
   let number = 0;
@@ -26,13 +29,15 @@ export const turns = (turnMs = TURN_MS): Turns => {
 
   const hasTime = (): boolean => threadMs() - began < turnMs;
 
+  const tickLater = (): void => process.nextTick(goOn);
+
   const goOn = (): void => {
-    const work = due > 0 && hasTime() ? waiting.shift() : undefined;
-    if (work === undefined) return;
-    due -= 1;
-    work();
-    // A tick that is asked for in a microtask comes after all that this work can do without waiting.
-    queueMicrotask(() => process.nextTick(goOn));
+    if (due === 0 || !hasTime()) return;
+    const group = waiting.splice(0, Math.min(GROUP, due));
+    due -= group.length;
+    for (const work of group) work();
+    // A tick that is asked for in a microtask comes after all that this group can do without waiting.
+    if (due > 0) queueMicrotask(tickLater);
   };
 
   const begin = (): void => {
