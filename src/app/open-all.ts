@@ -7,8 +7,11 @@ export const openAll = async <T>(
   open: (closing: <P extends Closable>(part: P) => P) => Promise<T>,
 ): Promise<T & Closable> => {
   const opened: Closable[] = [];
+  /** All of them, also when one fails; then it fails with the first failure. */
   const close = async (): Promise<void> => {
-    for (const part of opened) await part.close();
+    const failures: unknown[] = [];
+    for (const part of opened) await part.close().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
   };
   try {
     const all = await open((part) => {
@@ -17,7 +20,7 @@ export const openAll = async <T>(
     });
     return { ...all, close };
   } catch (error) {
-    await close();
+    await close().catch(() => undefined);
     throw error;
   }
 };

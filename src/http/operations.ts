@@ -75,6 +75,9 @@ export const operations = (parts: OperationsParts): RequestListener => {
     }
     if (path === '/livez') return send(response, 200, { status: 'live' });
     if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz'] });
-    void readiness().then(({ code, body }) => send(response, code, body));
+    readiness().then(
+      ({ code, body }) => send(response, code, body),
+      () => send(response, 503, { status: 'unavailable' }),
+    );
   };
 };

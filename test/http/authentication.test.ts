@@ -4,7 +4,7 @@ import type { ApplicationType } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type Answered, type Asking } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { sendRaw } from '../support/raw';
+import { answersIn, converse, sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
 import { isolatedTenants, type IsolatedTenant } from '../support/isolated-tenants';
 import { until } from '../support/waiting';
@@ -155,6 +155,21 @@ describe('authentication', () => {
       refused(await call('/permissions', { key }));
       refused(await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } }));
       expect(await by.count()).toBe(events);
+    });
+
+    it('a key that expires while an unusable body arrives', async () => {
+      const { tenantId: tenant, id } = await by.newTenant();
+      const expires = new Date(Date.now() + 3_000).toISOString();
+      const options = ['--tenant', tenant, '--application', id, '--expires', expires];
+      const { key } = await by.run<{ key: string }>('key', 'create', ...options);
+      const { socket, received, closed } = converse(service.url);
+      const head = `PUT /tenants/self HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSVC-API-KEY: ${key}\r\n`;
+      socket.write(`${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{`);
+      await until(() => Date.now() > Date.parse(expires));
+      socket.write('!');
+      await closed;
+      const [answered] = answersIn(received());
+      refused(answered!);
     });
 
     it('the key of a deleted Application', async () => {

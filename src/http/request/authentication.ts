@@ -50,7 +50,9 @@ export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: Ap
   if (presented === undefined || identity === undefined || isRead(ctx) || !isRefusedEarly(error))
     return error;
   try {
-    await ledger.identifyAtHead(presented);
+    // Both were set anew when the body was there.
+    const { at, deadline } = ctx.state;
+    await ledger.identifyAtHead({ ...presented, at, deadline });
     return error;
   } catch (refused) {
     return refused;
