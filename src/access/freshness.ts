@@ -14,8 +14,6 @@ export interface Freshness {
    * - `away`: the log does not answer within a moment; with a deadline (on the monotonic clock), not before that.
    */
   shows(reader: Reader, since: number, deadline?: number): Promise<Shown>;
-  /** A number for each proof: the same one as long as `shows` rests on the same proof. */
-  proofNumber(): number;
   /** Does the reader show everything that was in the log when that last answered? */
   showsLastHead(reader: Reader): Promise<boolean>;
   /** When the log last answered. */
@@ -44,43 +42,31 @@ interface Proof {
   readonly reader: Reader | undefined;
 }
 
-/** The head of the log as it was last seen. */
-const headsOf = (log: Pick<EventLog, 'head'>) => {
+export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   let answeredAt = threadMs();
   let goal: Goal | undefined;
+  let proof: Proof = { at: -Infinity, reader: undefined };
+
   const heads = sharedRuns(async (at) => {
     const head = await log.head();
     answeredAt = threadMs();
     goal = { at, position: head?.position ?? '' };
   });
+
   const looking = setInterval(() => {
     if (threadMs() - answeredAt >= LOOK_EVERY_MS) heads.current();
-  }, LOOK_EVERY_MS).unref();
-  return {
-    ...heads,
-    last: () => goal,
-    answeredAt: () => answeredAt,
-    close: async () => clearInterval(looking),
-  };
-};
-
-export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
-  const heads = headsOf(log);
-  let proof: Proof = { at: -Infinity, reader: undefined };
-  let proofs = 0;
+  }, LOOK_EVERY_MS);
+  looking.unref();
 
   const isProven = (reader: Reader, since: number): boolean => proof.reader === reader && proof.at >= since;
 
   /** The reader is asked after the head was known: what it has reached then it shows from now on. */
   const prove = async (reader: Reader, since: number): Promise<boolean> => {
-    const reached = heads.last();
+    const reached = goal;
     if (reached === undefined || reached.at < since) return false;
     const applied = (await reader.applied()) ?? '';
     if (applied < reached.position) return false;
-    if (proof.reader !== reader || proof.at < reached.at) {
-      proof = { at: reached.at, reader };
-      proofs += 1;
-    }
+    if (proof.reader !== reader || proof.at < reached.at) proof = { at: reached.at, reader };
     return true;
   };
 
@@ -100,21 +86,16 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   return {
     shows: async (reader, since, deadline) => {
       if (isProven(reader, since)) {
-        if (heads.last()?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
+        if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
         return 'shown';
       }
       if (await prove(reader, since)) return 'shown';
-      const goal = heads.last();
       if (goal !== undefined && goal.at >= since) return 'behind';
       if (!(await askedSince(since, deadline ?? soon()))) return 'away';
       return (await prove(reader, since)) ? 'shown' : 'behind';
     },
-    proofNumber: () => proofs,
-    showsLastHead: async (reader) => {
-      const goal = heads.last();
-      return goal !== undefined && ((await reader.applied()) ?? '') >= goal.position;
-    },
-    answeredAt: heads.answeredAt,
-    close: heads.close,
+    showsLastHead: async (reader) => goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,
+    answeredAt: () => answeredAt,
+    close: async () => clearInterval(looking),
   };
 };

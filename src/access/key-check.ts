@@ -31,12 +31,10 @@ const slow = () => logFault('log_unavailable', 'The history of this tenant is st
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
 const notCaughtUp = () => fault('read_models_unavailable', 'The read models have not caught up yet.');
 
-/** Keys as a reader shows them, by digest. */
+/** Keys as a reader shows them, by digest, valid as long as it has not changed. */
 interface RememberedKeys {
   readonly reader: Reader;
-  /** They were read after this proof was made, or nothing had changed since they were read when it was made. */
-  readonly proof: number;
-  readonly token: number | undefined;
+  readonly token: number;
   readonly keys: Map<string, KeyRecord>;
 }
 
@@ -54,16 +52,15 @@ interface Found {
   readonly isProven: boolean;
 }
 
-/** What was read since the last proof was made is as good as the proof. Older records are kept if nothing has changed. */
+/** The store is asked at every call whether anything has changed: no answer is older than this. */
 const rememberedKeys = (sources: Sources, reader: Reader): Map<string, KeyRecord> => {
-  const last = sources.remembered;
-  const hasRoom = last?.reader === reader && last.keys.size < MOST_REMEMBERED;
-  const proof = sources.fresh.proofNumber();
-  if (hasRoom && last.proof === proof) return last.keys;
   const token = reader.changeToken?.();
-  const isSame = hasRoom && token !== undefined && last.token === token;
-  const keys = isSame ? last.keys : new Map<string, KeyRecord>();
-  sources.remembered = { reader, proof, token, keys };
+  if (token === undefined) return new Map();
+  const last = sources.remembered;
+  const isValid = last?.reader === reader && last.token === token && last.keys.size < MOST_REMEMBERED;
+  if (last !== undefined && isValid) return last.keys;
+  const keys = new Map<string, KeyRecord>();
+  sources.remembered = { reader, token, keys };
   return keys;
 };
 

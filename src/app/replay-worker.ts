@@ -32,7 +32,8 @@ const verifyTogether = async (
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
-  const replay = { ...parts, consumer: consumer(parts.log, parts.streams) };
+  const events = consumer(parts.log, parts.streams);
+  const replay = { ...parts, consumer: events };
   const place = await openScratch(configuration);
   const verifying = live.map((one) =>
     verify(replay, place.readModels, one, {
@@ -45,6 +46,7 @@ const verifyTogether = async (
   try {
     return await Promise.allSettled(verifying);
   } finally {
+    await events.close();
     await place.remove().catch((error: unknown) => onError('A scratch store could not be removed.', error));
   }
 };

@@ -104,12 +104,14 @@ const batchReader = (log: EventLog, batchEvents: number, abort: AbortSignal) => 
     return (reading = { batches, at, isFollowing });
   };
 
+  /** A read that was kept open may have ended with its last batch: then it says nothing about what came since. */
   const readOn = async (at: Position): Promise<Read> => {
+    const kept = reading;
     const from = await open(at, false);
     const read = await readMany(from.batches, batchEvents);
     from.at = endOf(read.events, at);
     if (!read.isFull) reading = undefined;
-    return read;
+    return read.events.length === 0 && from === kept ? readOn(at) : read;
   };
 
   const follow = async (at: Position): Promise<Read> => {

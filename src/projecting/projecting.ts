@@ -165,8 +165,9 @@ const projectUpTo = async (
 ): Promise<void> => {
   const { log, streams, leases, active } = engine;
   const renewing = setInterval(() => void leases.hold(), RENEW_MS);
+  const shared = consumer(log, streams);
   try {
-    const events = consumer(log, streams).upTo(position);
+    const events = shared.upTo(position);
     const shown = active.shown();
     const due = active.projected().filter(({ generation }) => shown.includes(generation));
     const projecting = among(due, held).map(async (one) => {
@@ -180,6 +181,7 @@ const projectUpTo = async (
     await together(projecting);
   } finally {
     clearInterval(renewing);
+    await shared.close();
     await leases.release();
   }
 };

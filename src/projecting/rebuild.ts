@@ -255,12 +255,13 @@ export const rebuild = async (
 };
 
 /** Rebuilds several at the same time: the log is read once for all of them. One that fails does not stop the others. */
-export const rebuildTogether = (
+export const rebuildTogether = async (
   parts: ReplayParts,
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
-  const shared = { ...parts, consumer: consumer(parts.log, parts.streams) };
+  const events = consumer(parts.log, parts.streams);
+  const shared = { ...parts, consumer: events };
   const [built, indexed] = [barrier(projectors.length), barrier(projectors.length)];
   const one = async (projector: Projector): Promise<Rebuilt> => {
     const [allBuilt, allIndexed] = [built(), indexed()];
@@ -274,7 +275,9 @@ export const rebuildTogether = (
       allIndexed.leave();
     }
   };
-  return Promise.allSettled(projectors.map(one));
+  const outcomes = await Promise.allSettled(projectors.map(one));
+  await events.close();
+  return outcomes;
 };
 
 /** What a rebuild would do, as far as it can be known before. */

@@ -293,6 +293,32 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 7);
   });
 
+  it('of a tenant that is quiet while others write is not taken for one that fell silent', async () => {
+    const { log, server, streams, aStream } = await onStandIn();
+    const tenantId = randomUUID();
+    const events = someEvents(2);
+    await log.append(streams.tenant(tenantId), [events[0]!], 'no_stream');
+    const abort = new AbortController();
+    const seen: string[] = [];
+    const ended = (async () => {
+      for await (const batch of log.readTenant(tenantId, { follow: true, signal: abort.signal }))
+        seen.push(...idsOf(batch));
+    })();
+    await until(() => seen.length === 1 && server.subscriptions.size === 1);
+    const [subscription] = server.subscriptions;
+    const begun = monotonicMs();
+    while (monotonicMs() - begun < 7_000) {
+      await log.append(aStream(), someEvents(1), 'no_stream');
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+    expect([...server.subscriptions]).toEqual([subscription]);
+    await log.append(streams.tenant(tenantId), [events[1]!], 0);
+    await until(() => seen.length === 2);
+    abort.abort();
+    await ended;
+    expect(seen).toEqual(idsOf(events));
+  });
+
   it('that falls silent, or whose server freezes, is noticed within 15 s', async () => {
     const mute = await following();
     const frozen = await following();

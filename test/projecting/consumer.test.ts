@@ -298,6 +298,16 @@ describe('those who read up to a position', () => {
     expect(await takeAll(upTo(position)(position))).toBe(0);
   });
 
+  it('see what was appended since, also where a full batch was the end of the log', async () => {
+    // The second page of the log is cut short by its end, and makes the batch full.
+    const { plain, last } = await filledLog(612);
+    const events = consumer(plain, streams, { batchEvents: 600 });
+    closeAfterwards(() => events.close());
+    expect(await take(events.upTo(last), undefined, last)).toHaveLength(612);
+    const { position } = await plain.tell(STREAM, updated('more'));
+    expect(await take(events.upTo(position), last, position)).toEqual(await idsIn(plain, last));
+  });
+
   it('end at the end of the log if it comes earlier', async () => {
     const { log } = await filledLog(20);
     expect(await takeAll(openConsumer(log).upTo('9999999999999999')(undefined))).toBe(20);

@@ -27,7 +27,7 @@ interface Followed {
   readonly signal?: AbortSignal | undefined;
   readonly selected: Selection;
   /** Reads the selected streams between two positions, if that is cheaper than a subscription. */
-  readonly upTo?: ReadUpTo;
+  readonly upTo?: ReadUpTo | undefined;
 }
 
 /** After this long without an event the head is read, and if it shows that one is missing, it may take this much longer. */
@@ -74,10 +74,15 @@ const batchesFrom = async function* (
   }
 };
 
+const isAny = async (batches: AsyncIterable<Batch>): Promise<boolean> => {
+  for await (const batch of batches) if (batch.length > 0) return true;
+  return false;
+};
+
 /** One subscription, until it ends for whatever reason. */
 const subscribeOnce = async function* (
   { connection, log, continuity }: Following,
-  selected: Selection,
+  { selected, upTo }: Pick<Followed, 'selected' | 'upTo'>,
   { after, known }: Readonly<Progress>,
   ending: AbortSignal,
 ): AsyncGenerator<Batch> {
@@ -87,7 +92,11 @@ const subscribeOnce = async function* (
   const stay = connection.onRenewed(stop);
   ending.addEventListener('abort', stop);
   let reached = after;
-  const isBehind = async (): Promise<boolean> => ((await log.head())?.position ?? '') > reached;
+  /** What others wrote is not missing. */
+  const isBehind = async (): Promise<boolean> => {
+    const head = (await log.head())?.position ?? '';
+    return head > reached && (upTo === undefined || isAny(upTo(reached, head)));
+  };
   try {
     for await (const batch of batchesFrom(source, isBehind)) {
       const wanted = batch.filter(({ position, stream }) => position > after && selected.has(stream));
@@ -122,7 +131,7 @@ export const follow = async function* (
       yield* upTo(progress.after, head);
       progress.after = head;
     }
-    if (!ending.aborted) yield* subscribeOnce(parts, selected, progress, ending);
+    if (!ending.aborted) yield* subscribeOnce(parts, { selected, upTo }, progress, ending);
   };
 
   const fail = (client: EventStoreDBClient, error: unknown): void => {

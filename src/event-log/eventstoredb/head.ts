@@ -104,10 +104,12 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   };
 
   const search = async (): Promise<void> => {
+    // An append that is answered meanwhile may be beyond what the page shows.
+    const floor = searched;
     const events = await page(everything, undefined, FIRST_PAGE);
     const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];
     // A log that ends before what was searched is another one: a backup was put in its place.
-    if (first < searched) {
+    if (first < floor) {
       known = undefined;
       searched = start <= first ? start : '';
     }

@@ -134,7 +134,13 @@ export const sqliteReadModels = async (
   });
   const registry = openRegistryReader(indexPath(folder));
   const { handle, close, all } = openGenerations(folder, send, mostCommitBytes);
-  const looking = setInterval(() => closeIdle(all(), registry, send), LOOK_MS).unref();
+  const looking = setInterval(() => {
+    try {
+      closeIdle(all(), registry, send);
+    } catch {
+      // The store cannot be read now; it is looked at again soon.
+    }
+  }, LOOK_MS).unref();
   return {
     ...registryOf(registry, send, folder),
     open: async (id, collections, log) => (await handle(id, collections, log, false)).generation,
