@@ -36,7 +36,7 @@ const untilRead = async ({ projecting }: App, generation: string): Promise<numbe
   });
 
 const configuration = readConfiguration({ DATA_DIR: folder });
-const onTrouble = (what: string, error: unknown): void => console.error(what, error);
+const onError = (what: string, error: unknown): void => console.error(what, error);
 
 const rebuildAll = async (app: App) => {
   const began = performance.now();
@@ -47,7 +47,7 @@ const rebuildAll = async (app: App) => {
     console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
   const options = { ifEqual: true, acceptParked: false };
-  const done = await rebuildInWorkers(configuration, projections, options, { onError: onTrouble, onStep });
+  const done = await rebuildInWorkers(configuration, projections, options, { onError, onStep });
   const total = (performance.now() - began) / 1_000;
   const switches = done.map((one) => {
     if (one.status === 'rejected') throw one.reason as Error;
@@ -58,7 +58,7 @@ const rebuildAll = async (app: App) => {
 
 const verifyAll = (): Promise<unknown> =>
   verifyInWorkers(configuration, projections, undefined, {
-    onError: onTrouble,
+    onError,
     onProgress: () => undefined,
     onDifference: () => {
       throw new Error('There is a difference.');
@@ -66,7 +66,7 @@ const verifyAll = (): Promise<unknown> =>
   });
 
 const main = async (): Promise<void> => {
-  const app = await openApp(configuration, onTrouble);
+  const app = await openApp(configuration, onError);
   await appendFacts(app, EVENTS);
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';

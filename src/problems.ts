@@ -44,8 +44,8 @@ const http = {
   },
   method_not_allowed: {
     status: 405,
-    title: 'This path does not have that method.',
-    meaning: 'The `Allow` header lists the methods that it has.',
+    title: 'This method is not supported for this path.',
+    meaning: 'The `Allow` header lists the methods that are.',
   },
   request_too_slow: {
     status: 408,
@@ -77,7 +77,7 @@ const http = {
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key was used with another body.',
-    meaning: 'A key stands for one request. Use a new key for a new request.',
+    meaning: 'An idempotency key identifies one request. Use a new key for a new request.',
   },
   rate_limited: {
     status: 429,
@@ -99,13 +99,13 @@ const http = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. Reads are refused only once the log has been away for a while, since keys may have been revoked meanwhile. Repeat the request after `Retry-After` seconds.',
+      'Nothing was changed. Reads are refused only once the log has been unreachable for some time, since keys may have been revoked meanwhile. Repeat the request after `Retry-After` seconds.',
   },
   log_set_back: {
     status: 503,
     title: 'The event log was set back.',
     meaning:
-      'The event log has lost events that this service had read or written, so nothing is read or written any more: it was restored from an older backup, or its file was replaced. Waiting does not help. The operator puts the right log back and restarts every service; if the older log is to stay, `tenant-ledger projections rebuild --all` comes before the restart.',
+      'The event log has lost events that this service had read or written, so nothing is read or written any more: it was restored from an older backup, or its file was replaced. Waiting does not help. The operator puts the right log back and restarts every instance; to keep the older log, run `tenant-ledger projections rebuild --all` before restarting.',
   },
   outcome_unknown: {
     status: 503,
@@ -199,7 +199,7 @@ const readModels = {
   },
   rebuild_parks: {
     title: 'The rebuild parks a tenant that the live read model does not park.',
-    meaning: 'It was not switched to. Look at the named tenants; `--accept-parked` switches all the same.',
+    meaning: 'It was not switched to. Look at the named tenants; use `--accept-parked` to switch anyway.',
   },
   nothing_to_roll_back_to: {
     title: 'There is no previous generation.',
@@ -220,7 +220,7 @@ const eventLog = {
   log_of_another_prefix: {
     title: 'The event log has another stream prefix.',
     meaning:
-      "A log in a data folder belongs to the `STREAM_PREFIX` that it was made with: with another one, its events would count as somebody else's. The message names both. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands the option that names the prefix). Nothing was changed.",
+      'A log in a data folder belongs to the `STREAM_PREFIX` that it was made with: with another one, its events would be treated as belonging to another program. The message names both. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands the option that names the prefix). Nothing was changed.',
   },
   log_incomplete: {
     title: 'The event log is not complete.',
@@ -245,7 +245,7 @@ const eventLog = {
   copy_source_grows: {
     title: 'The source is still being written.',
     meaning:
-      'Stop what writes there and run the same command again: it continues where it stopped. `--follow-until-quiet` copies along meanwhile.',
+      'Stop what writes there and run the same command again: it continues where it stopped. `--follow-until-quiet` keeps copying until the source is quiet.',
   },
   history_missing: {
     title: 'Events of a stream were removed from the event store.',
@@ -262,14 +262,14 @@ const startAndCommands = {
   port_taken: {
     title: 'A port is taken.',
     meaning:
-      'Something else listens there, perhaps another server of ours. Stop it, or choose another `PORT` or `OPS_PORT`.',
+      'Something else listens there, possibly another instance of this service. Stop it, or choose another `PORT` or `OPS_PORT`.',
   },
   port_refused: {
     title: 'This user may not listen on that port.',
     meaning: 'Ports below 1024 are often for root only. Choose another `PORT` or `OPS_PORT`.',
   },
   host_unknown: {
-    title: 'The address to listen on is not of this machine.',
+    title: 'The listen address does not belong to this machine.',
     meaning: 'Choose another `HOST` or `OPS_HOST`, for example `127.0.0.1` or `0.0.0.0`.',
   },
   data_dir_unusable: {
@@ -300,7 +300,8 @@ const startAndCommands = {
   },
   output_failed: {
     title: 'The output could not be written.',
-    meaning: 'What stdout leads to is full or broken. What the command changed is changed.',
+    meaning:
+      'stdout could not be written: the disk is full or the pipe is closed. Changes already made are kept.',
   },
 } satisfies Record<string, Problem>;
 

@@ -16,7 +16,7 @@ export interface Turns {
 /** When this much of a turn is used, whoever still waits goes on in the next one. */
 const TURN_MS = 3;
 
-/** So many go on together before the time is looked at, since looking costs as much as a short request does. */
+/** How many continue before the clock is checked, since checking costs as much as a short request does. */
 const GROUP = 4;
 
 export const turns = (turnMs = TURN_MS): Turns => {

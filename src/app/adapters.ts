@@ -21,7 +21,7 @@ import { openAll } from './open-all';
 
 /** This file alone knows which adapters are plugged in. */
 
-/** Without an error it is good news. */
+/** Without an error it is a recovery, logged as information. */
 export type Report = (what: string, error?: unknown) => void;
 
 /** The event log and the read models of a configuration: what every thread works on that reads, projects or replays. */

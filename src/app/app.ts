@@ -54,7 +54,7 @@ const openParts = (
     const { snapshots, keyUses } = await openLocalStores(configuration, log);
     closing(snapshots);
     closing(keyUses);
-    const parts = { log, streams, readModels, program: programVersion(), onTrouble: report };
+    const parts = { log, streams, readModels, program: programVersion(), onError: report };
     const projecting = await openProjecting({ ...parts, projectors: projections, workers });
     closing({ close: projecting.stop });
     const watch = logWatch({

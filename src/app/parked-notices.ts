@@ -69,8 +69,8 @@ const logBlocked = (logger: Log, { what, places }: Notice, isAnnounced: boolean)
 
 const logFreed = (logger: Log, tenant_id: string, places: ReadonlySet<string>): void => {
   const projections = projectionsAmong(places);
-  if (projections.length > 0) logger.info({ tenant_id, projections }, 'A tenant is parked no more.');
-  if (places.has(DECISIONS)) logger.info({ tenant_id }, 'A tenant can be decided about again.');
+  if (projections.length > 0) logger.info({ tenant_id, projections }, 'A tenant is no longer parked.');
+  if (places.has(DECISIONS)) logger.info({ tenant_id }, 'The history of a tenant can be read again.');
 };
 
 const logNews = (logger: Log, { blocked, freed }: News, isAnnounced: (notice: Notice) => boolean): void => {
@@ -80,7 +80,7 @@ const logNews = (logger: Log, { blocked, freed }: News, isAnnounced: (notice: No
     const places = [...new Set(notices.flatMap((notice) => [...notice.places]))];
     logger.warn({ tenants, places }, `Many tenants are parked. ${SHOWN_BY.parked} lists them.`);
   } else for (const notice of notices) logBlocked(logger, notice, isAnnounced(notice));
-  if (freed.size > MOST_LINES) logger.info({ tenants: freed.size }, 'Many tenants are parked no more.');
+  if (freed.size > MOST_LINES) logger.info({ tenants: freed.size }, 'Many tenants are no longer parked.');
   else for (const [tenantId, places] of freed) logFreed(logger, tenantId, places);
 };
 

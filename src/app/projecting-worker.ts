@@ -23,7 +23,7 @@ const opening = openAll(async (closing) => {
     projectors: projections.filter(({ name }) => names.includes(name)),
     program: programVersion(),
     holder,
-    onTrouble: onError,
+    onError,
     onMoved: (generation, position) => report({ type: 'moved', generation, position }),
     onParked: (parked) => report({ type: 'parked', ...parked }),
   });

@@ -62,7 +62,7 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
 const run = async (): Promise<void> => {
   const stores = await openStores(configuration, 'worker', onError);
   try {
-    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onTrouble: onError });
+    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onError });
     outcomes.forEach((outcome, i) => {
       const projection = projectors[i]?.name ?? '';
       if (outcome.status === 'fulfilled') report({ type: 'done', projection, outcome: outcome.value });

@@ -79,7 +79,7 @@ const openApi = (server: Running, app: App): Promise<Listener> => {
     port,
     publicUrl,
     traceHeader: headers.traceId,
-    onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused before it was a request'),
+    onRefused: (code, traceId) => logger.info({ trace_id: traceId, code }, 'refused by the HTTP parser'),
   });
 };
 

@@ -125,13 +125,13 @@ export const ledgerStatus = async (
   const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
   const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await look(ledger, suspects);
-  const trouble = watch.missing()?.message;
+  const problem = watch.missing()?.message;
   const status: LedgerStatus = {
     log: {
       store,
       identity: await log.identity(),
       head: head ?? null,
-      ...(trouble === undefined ? {} : { trouble }),
+      ...(problem === undefined ? {} : { trouble: problem }),
     },
     projector: (await projecting.holder()) ?? null,
     projections,

@@ -28,7 +28,7 @@ const SHOWN_MS = 2_000;
 
 export const BEHIND = 'The read models do not show it yet; the process that projects them is behind.';
 
-/** A warning of the app. Without an error it is good news. */
+/** A warning of the app. Without an error it is a recovery, logged as information. */
 export const warn = (what: string, error?: unknown): void =>
   notice(error === undefined ? what : `${what} ${messageOf(error)}`);
 

@@ -5,13 +5,13 @@ import { readConfiguration, settingNames, settings } from '../configuration';
 import { makeLogger } from '../logger';
 import { welcome } from './welcome';
 
-/** A second signal does not wait. */
-const IMPATIENT_EXIT = 130;
+/** A second signal exits immediately. */
+const FORCED_EXIT = 130;
 
 const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
   let isStopping = false;
   const onSignal = (signal: string): void => {
-    if (isStopping) process.exit(IMPATIENT_EXIT);
+    if (isStopping) process.exit(FORCED_EXIT);
     isStopping = true;
     logger.info({ signal }, 'stopping: finishing what is under way; a second signal ends at once');
     stop().then(

@@ -73,7 +73,7 @@ export const keyRefused = (reason: string, of?: KnownKey) =>
     ...(of === undefined ? {} : { of }),
   });
 
-export const mustBeGood = (
+export const requireValid = (
   standing: KeyStanding,
 ): { readonly keyId: string; readonly application: HeldBy } => {
   if (standing.status === 'good') return standing;

@@ -6,12 +6,13 @@ import { hasChecksum } from './key-format';
  */
 const WHOLE_KEY = /key_(?=([0-9A-Za-z]{55}))/g;
 /** A key that was cut or mistyped, at the beginning of a word. */
-const SPOILT_KEY = /(?<![\p{L}\p{N}_])key_[0-9A-Za-z]{40}/u;
+const DAMAGED_KEY = /(?<![\p{L}\p{N}_])key_[0-9A-Za-z]{40}/u;
 
 /** Surely a key, or what is left of one: such a name, idempotency key or trace id is not accepted. Other texts are. */
 export const looksLikeKey = (text: string): boolean =>
   text.includes('key_') &&
-  (SPOILT_KEY.test(text) || [...text.matchAll(WHOLE_KEY)].some(([start, rest]) => hasChecksum(start + rest)));
+  (DAMAGED_KEY.test(text) ||
+    [...text.matchAll(WHOLE_KEY)].some(([start, rest]) => hasChecksum(start + rest)));
 
 /**
  * What the mask is for. A trace id was accepted as one before it came into a line or a body, and must be found there. The

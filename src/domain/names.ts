@@ -4,7 +4,7 @@ import { refusal } from './refusal';
 /** The longest name of a Tenant or an Application, in UTF-16 units. */
 export const LONGEST_NAME = 200;
 
-/** What is wrong with a name, or undefined when nothing is. The same rule at every door. */
+/** What is wrong with a name, or undefined when nothing is. The same rule in every interface. */
 export const nameFault = (name: string): string | undefined => {
   if (name.trim() === '') return 'must not be blank';
   if (name.length > LONGEST_NAME) return `must be at most ${LONGEST_NAME} characters long`;

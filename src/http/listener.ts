@@ -109,7 +109,10 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
   if (code === 'EACCES')
     return fault('port_refused', `This user may not use port ${port}. Choose another PORT and OPS_PORT.`);
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return fault('host_unknown', `${host} is no address of this machine. Choose another HOST and OPS_HOST.`);
+    return fault(
+      'host_unknown',
+      `${host} is not an address of this machine. Choose another HOST and OPS_HOST.`,
+    );
   return error;
 };
 

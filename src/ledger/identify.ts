@@ -1,4 +1,4 @@
-import { isFinal, keyStanding, mustBeGood, type HeldBy, type KeyStanding } from '../domain/authority';
+import { isFinal, keyStanding, requireValid, type HeldBy, type KeyStanding } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
 import { codeOf } from '../fault';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
@@ -53,7 +53,7 @@ export const holderOf = (
     standing.status === 'tenant_deleted' &&
     reply?.keyId === standing.keyId &&
     reply.revision === fold.revision;
-  return repeatsDeletion ? standing : mustBeGood(standing);
+  return repeatsDeletion ? standing : requireValid(standing);
 };
 
 export interface Identifying {
@@ -89,7 +89,7 @@ export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
   const writer = async (key: PresentedKey, standing: KeyStanding): Promise<Identity> => {
     const { tenantId, request } = key;
     if (standing.status !== 'tenant_deleted' || request === undefined)
-      return { tenantId, ...mustBeGood(standing) };
+      return { tenantId, ...requireValid(standing) };
     return untilUnchanged(async () => {
       const tenant = await folds.atHead(tenantId, key.deadline);
       const reply = tenant.replies.find(replyKey(standing.application.id, request));
@@ -104,7 +104,7 @@ export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
       const isFinished = standing !== undefined && isFinal(standing);
       if (purpose === 'read') {
         const { tenantId } = key;
-        return { tenantId, ...mustBeGood(isFinished ? standing : await keys.forReading(key)) };
+        return { tenantId, ...requireValid(isFinished ? standing : await keys.forReading(key)) };
       }
       const isEnough = isFinished || standing?.status === 'good';
       return writer(key, isEnough ? standing : await orFolded(key, keys.forWriting));

@@ -21,7 +21,7 @@ export const holderName = (): string => `${hostname()} ${randomUUID().slice(0, 8
 export const leaseOn = (
   readModels: ReadModels,
   what: string,
-  onTrouble: (what: string, error: unknown) => void,
+  onError: (what: string, error: unknown) => void,
   forMs = LEASE_MS,
   me = holderName(),
 ): Lease => {
@@ -30,7 +30,7 @@ export const leaseOn = (
       try {
         return await readModels.lease(what, me, forMs, note);
       } catch (error) {
-        onTrouble(`The lease ${what} cannot be renewed.`, error);
+        onError(`The lease ${what} cannot be renewed.`, error);
         return false;
       }
     },
@@ -60,12 +60,12 @@ export const rebuildLease = (projection: string): string => `rebuild ${projectio
 export const projectingLeases = (
   readModels: ReadModels,
   projectors: readonly Projector[],
-  onTrouble: (what: string, error: unknown) => void,
+  onError: (what: string, error: unknown) => void,
   me = holderName(),
 ): ProjectingLeases => {
   const leases = projectors.map(({ name, version }) => ({
     name,
-    lease: leaseOn(readModels, projectingLease(name, version), onTrouble, LEASE_MS, me),
+    lease: leaseOn(readModels, projectingLease(name, version), onError, LEASE_MS, me),
   }));
   return {
     hold: async () => {

@@ -43,7 +43,7 @@ export interface ProjectingParts {
   readonly projectors: readonly Projector[];
   readonly program: string;
   /** What went wrong and is tried again. */
-  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
   /** Called after every commit of this process with what is visible now. */
   readonly onMoved?: Moved;
   /** Called with who is parked in what this process projects, at first and whenever that has changed. */
@@ -98,7 +98,7 @@ const runOf = async (engine: Engine, { projector, generation }: LiveGeneration):
 };
 
 /** Follows the pointers for a while, or until there is something else to project. */
-const followPointers = async ({ active, ending, onTrouble }: Engine, forMs: number): Promise<void> => {
+const followPointers = async ({ active, ending, onError }: Engine, forMs: number): Promise<void> => {
   const names = (): string =>
     active
       .projected()
@@ -109,17 +109,17 @@ const followPointers = async ({ active, ending, onTrouble }: Engine, forMs: numb
     await pause(Math.min(LOOK_MS, left), ending);
     await active
       .refresh()
-      .catch((error) => onTrouble('The pointers of the read models cannot be followed.', error));
+      .catch((error) => onError('The pointers of the read models cannot be followed.', error));
   }
 };
 
 /** As long as this process may project anything: every generation of that has its run. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
-  const { log, streams, readModels, leases, active, reports, ending, onTrouble } = engine;
+  const { log, streams, readModels, leases, active, reports, ending, onError } = engine;
   const events = consumer(log, streams, {
-    onError: (error) => onTrouble('The event log cannot be followed and is tried again.', error),
+    onError: (error) => onError('The event log cannot be followed and is tried again.', error),
   });
-  const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onTrouble });
+  const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onError });
   reports.begin();
   try {
     let known = await readModels.retryRequests();
@@ -138,12 +138,12 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
 };
 
 const projectInThisThread = async (engine: Engine): Promise<void> => {
-  const { leases, ending, onTrouble } = engine;
+  const { leases, ending, onError } = engine;
   while (!ending.aborted) {
     try {
       if ((await leases.hold()).size > 0) await projectWhileHeld(engine);
     } catch (error) {
-      onTrouble('Projecting stopped and is tried again.', error);
+      onError('Projecting stopped and is tried again.', error);
     }
     await followPointers(engine, LOOK_MS);
   }
@@ -219,14 +219,14 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
 };
 
 export const openProjecting = async (parts: ProjectingParts): Promise<Projecting> => {
-  const { log, readModels, projectors, onTrouble, workers } = parts;
+  const { log, readModels, projectors, onError, workers } = parts;
   const active = await openActiveGenerations(projectors, readModels, log);
   const ending = new AbortController();
   const engine: Engine = {
     ...parts,
     active,
     steps: progress(active),
-    leases: projectingLeases(readModels, projectors, onTrouble, parts.holder),
+    leases: projectingLeases(readModels, projectors, onError, parts.holder),
     reports: parkedReports(parts.onParked ?? (() => undefined)),
     ending: ending.signal,
   };
@@ -243,7 +243,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     },
     start: async () => {
       running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
-      running.catch((error: unknown) => onTrouble('Projecting ended.', error));
+      running.catch((error: unknown) => onError('Projecting ended.', error));
     },
     // Whoever follows the pointers all the time reports that they cannot be; questions go on with what they have.
     upToDate: () => active.upToDate()?.catch(() => undefined),

@@ -28,9 +28,9 @@ const RETRY_MS = 500;
 export const projectionRuns = (parts: {
   readonly runOf: (one: LiveGeneration) => Promise<ProjectionRun>;
   readonly consumer: Consumer;
-  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }): ProjectionRuns => {
-  const { runOf, consumer, onTrouble } = parts;
+  const { runOf, consumer, onError } = parts;
   const running = new Map<string, Running>();
 
   /** Projects one generation until it is told to stop, through whatever goes wrong. */
@@ -47,7 +47,7 @@ export const projectionRuns = (parts: {
         asked = undefined;
         await project(run, consumer.follow, signal);
       } catch (error) {
-        onTrouble(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
+        onError(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
         await pause(RETRY_MS, signal);
       }
   };

@@ -24,7 +24,7 @@ export interface ReplayParts {
   readonly streams: Streams;
   readonly readModels: ReadModels;
   readonly program: string;
-  readonly onTrouble: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
   /** Shared by those who replay at the same time, so that the log is read once. */
   readonly consumer?: Consumer;
 }
@@ -224,9 +224,9 @@ export const rebuild = async (
   options: RebuildOptions,
   barriers: Barriers = ALONE,
 ): Promise<Rebuilt> => {
-  const { log, streams, readModels, onTrouble, consumer: events = consumer(log, streams) } = parts;
+  const { log, streams, readModels, onError, consumer: events = consumer(log, streams) } = parts;
   const { name } = projector;
-  const lease = leaseOn(readModels, rebuildLease(name), onTrouble, LEASE_MS);
+  const lease = leaseOn(readModels, rebuildLease(name), onError, LEASE_MS);
   let note = '';
   if (!(await lease.hold(note)))
     throw fault(

@@ -41,7 +41,7 @@ describe('the notices about parked tenants', () => {
     parked('logs');
     parked('usage');
     expect(said()).toEqual([
-      ['info', { tenant_id: 'one', projections: ['logs', 'usage'] }, 'A tenant is parked no more.'],
+      ['info', { tenant_id: 'one', projections: ['logs', 'usage'] }, 'A tenant is no longer parked.'],
     ]);
     parked('logs');
     expect(said()).toEqual([]);
@@ -95,7 +95,7 @@ describe('the notices about parked tenants', () => {
     ]);
     parked('logs');
     parked('usage');
-    expect(said()).toEqual([['info', { tenants: 11 }, 'Many tenants are parked no more.']]);
+    expect(said()).toEqual([['info', { tenants: 11 }, 'Many tenants are no longer parked.']]);
   });
 
   it('take those after the end of a list that was cut to be as they were', () => {
@@ -104,7 +104,7 @@ describe('the notices about parked tenants', () => {
     said();
     notices.parked({ projection: 'logs', parked: [blocked('b')], isCut: true });
     expect(said()).toEqual([
-      ['info', { tenant_id: 'a', projections: ['logs'] }, 'A tenant is parked no more.'],
+      ['info', { tenant_id: 'a', projections: ['logs'] }, 'A tenant is no longer parked.'],
     ]);
     parked('logs', blocked('b'), blocked('c'));
     expect(said()).toEqual([]);
@@ -130,6 +130,6 @@ describe('the notices about parked tenants', () => {
     faults.pop();
     await looked(1);
     await new Promise(setImmediate);
-    expect(said()).toEqual([['info', { tenant_id: 'one' }, 'A tenant can be decided about again.']]);
+    expect(said()).toEqual([['info', { tenant_id: 'one' }, 'The history of a tenant can be read again.']]);
   });
 });

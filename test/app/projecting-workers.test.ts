@@ -38,14 +38,14 @@ const factsOf = (count: number) =>
 describe('the projecting workers', () => {
   it('begin when they can, say what is wrong until then, and project at once what another thread appends', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
-    const troubles: string[] = [];
-    const onTrouble = (what: string): void => void troubles.push(what);
+    const warnings: string[] = [];
+    const onError = (what: string): void => void warnings.push(what);
     const moves: string[] = [];
-    closers.push(projectingWorkers(configuration, onTrouble)((generation) => void moves.push(generation)));
-    await until(() => troubles.length >= 2);
-    expect(troubles[0]).toBe('Projecting cannot begin and is tried again.');
+    closers.push(projectingWorkers(configuration, onError)((generation) => void moves.push(generation)));
+    await until(() => warnings.length >= 2);
+    expect(warnings[0]).toBe('Projecting cannot begin and is tried again.');
 
-    const app = await openApp(configuration, onTrouble);
+    const app = await openApp(configuration, onError);
     closers.push(app.close);
     const tenantId = randomUUID();
     const { position } = await app.log.append(app.streams.tenant(tenantId), [tenantCreated], 'no_stream');
@@ -96,10 +96,10 @@ describe('the projecting workers', () => {
 
   it('tell the thread that asks what has moved: a write does not wait for a look at the file', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
-    const onTrouble = (what: string, error: unknown): never => {
+    const onError = (what: string, error: unknown): never => {
       throw new Error(what, { cause: error });
     };
-    const app = await openApp(configuration, onTrouble, projectingWorkers(configuration, onTrouble));
+    const app = await openApp(configuration, onError, projectingWorkers(configuration, onError));
     closers.push(app.close);
     await app.projecting.start();
     const tenantId = randomUUID();

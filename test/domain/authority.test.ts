@@ -1,5 +1,5 @@
 import type { TenantEvent } from '../../src/domain/events';
-import { isExpired, keyStanding, mustBeGood, mustHold, type HeldBy } from '../../src/domain/authority';
+import { isExpired, keyStanding, requireValid, mustHold, type HeldBy } from '../../src/domain/authority';
 import { applicationTypes, isAssignable, permissions } from '../../src/domain/permissions';
 import { isRefusal } from '../../src/domain/refusal';
 import { minute, tenantAfter } from '../support/given';
@@ -42,7 +42,7 @@ describe('what a key stands for', () => {
   ])('is %s', (status, history) => {
     const standing = keyStanding(tenantAfter(history), DIGEST, NOW);
     expect(standing.status).toBe(status);
-    const answer = thrownBy(() => mustBeGood(standing));
+    const answer = thrownBy(() => requireValid(standing));
     if (status === 'good')
       expect(answer).toMatchObject({ application: { id: APPLICATION, permissions: ['tenant:update'] } });
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
@@ -50,7 +50,7 @@ describe('what a key stands for', () => {
 
   it('is the same sentence whatever the reason, so that nobody learns it', () => {
     const sentences = (['unknown', 'revoked', 'expired', 'application_deleted'] as const).map(
-      (status) => (thrownBy(() => mustBeGood({ status })) as Error).message,
+      (status) => (thrownBy(() => requireValid({ status })) as Error).message,
     );
     expect(new Set(sentences).size).toBe(1);
   });

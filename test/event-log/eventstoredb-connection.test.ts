@@ -56,12 +56,12 @@ describe('a start', () => {
   it('waits for a server that is not there yet, and says so', async () => {
     const server = await standIn();
     await server.kill();
-    const troubles: string[] = [];
-    const opening = openOn(server.url, { troubles });
-    await until(() => troubles.length > 0);
+    const warnings: string[] = [];
+    const opening = openOn(server.url, { warnings });
+    await until(() => warnings.length > 0);
     await server.restart();
     const { log, aStream } = await opening;
-    expect(troubles).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
+    expect(warnings).toEqual([`Waiting for the event store at 127.0.0.1:${server.port}, 5 s at most.`]);
     expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
   });
 

@@ -86,7 +86,7 @@ describe('the continuity of a log in the event store', () => {
   });
 
   it('is asked for before a follower is given anything of a node that came back', async () => {
-    const { log, server, stream, all, troubles } = await written();
+    const { log, server, stream, all, warnings } = await written();
     const tail = followed(log);
     await until(() => tail.seen.length === 20);
     await server.kill();
@@ -98,7 +98,7 @@ describe('the continuity of a log in the event store', () => {
     const before = server.asked.read;
     await until(() => server.asked.read > before + 8);
     expect(idsOf(tail.seen)).toEqual(idsOf(all));
-    expect(troubles).toHaveLength(1);
+    expect(warnings).toHaveLength(1);
   });
 });
 

@@ -207,13 +207,13 @@ describe('a subscription to the event store', () => {
   };
 
   it('that ends in order is resumed', async () => {
-    const { log, tail, stream, subscription, troubles } = await following();
+    const { log, tail, stream, subscription, warnings } = await following();
     subscription.end();
     const begun = monotonicMs();
     await log.append(stream, someEvents(2), 2);
     await expectAll(log, tail, 5);
     note('a subscription ends in order', 'nothing', monotonicMs() - begun, 0);
-    expect(troubles).toEqual([]);
+    expect(warnings).toEqual([]);
   });
 
   it.each([
@@ -271,14 +271,14 @@ describe('a subscription to the event store', () => {
   });
 
   it('that is dropped because it lags goes on where it was, without a word', async () => {
-    const { log, server, tail, stream, troubles } = await following();
+    const { log, server, tail, stream, warnings } = await following();
     const before = server.asked.read;
     const begun = monotonicMs();
     await log.append(stream, someEvents(1_000), 2, 20_000);
     await log.append(stream, someEvents(10), 1_002, 20_000);
     await expectAll(log, tail, 1_013);
     expect(server.asked.read - before).toBeGreaterThan(1);
-    expect(troubles).toEqual([]);
+    expect(warnings).toEqual([]);
     note('the consumer lags and is dropped', 'nothing', monotonicMs() - begun, 0);
   });
 
@@ -337,7 +337,7 @@ describe('a subscription to the event store', () => {
       expect(value).toBe('outcome_unknown');
       expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
-      await until(() => frozen.troubles.length > 0, 15_000);
+      await until(() => frozen.warnings.length > 0, 15_000);
       const noticed = monotonicMs() - begun;
       expect(frozen.server.gate.connections().ever).toBeGreaterThan(1);
       frozen.server.gate.thaw();

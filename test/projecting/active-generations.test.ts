@@ -225,7 +225,7 @@ describe('a projecting process', () => {
     await until(() => liveName(server) === 'lines_v1_1');
     expect(await server.reached(position, LONG)).toBe(true);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
-    expect(server.troubles).toEqual([]);
+    expect(server.warnings).toEqual([]);
   });
 
   it('takes two switches at once without keeping a write waiting', async () => {
@@ -261,7 +261,7 @@ describe('a projecting process', () => {
     const { generation } = await world.live();
     expect((await generation.control()).to?.position).toBe(position);
     expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
-    expect(server.troubles).toEqual([]);
+    expect(server.warnings).toEqual([]);
   });
 
   it(
@@ -314,7 +314,7 @@ describe('a projecting process', () => {
       })().finally(() => (done = true));
       await Promise.all([...reading, writing, switching]);
       for (const names of seen) expect(names.size).toBeGreaterThan(2);
-      for (const server of servers) expect(server.troubles).toEqual([]);
+      for (const server of servers) expect(server.warnings).toEqual([]);
       const { generation } = await world.catchUp();
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
     },

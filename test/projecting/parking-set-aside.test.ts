@@ -46,7 +46,7 @@ describe('setting an event aside', () => {
     expect(await desk.retryParked()).toBe('asked');
     await until(async () => (await parkedIn(server.reader('lines'))).length === 0, 5_000);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
-    expect(server.troubles).toEqual([]);
+    expect(server.warnings).toEqual([]);
   });
 
   it('heals it here where nobody projects, also in the generation before', async () => {
@@ -155,7 +155,7 @@ describe('setting an event aside', () => {
       await server.start();
       expect(await server.reached(position, 3_000)).toBe(true);
       expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
-      expect(server.troubles).toEqual([]);
+      expect(server.warnings).toEqual([]);
     },
   );
 });

@@ -110,7 +110,7 @@ describe('a bad event', () => {
     );
     await process.start();
     expect(await process.reached(last, 10_000)).toBe(true);
-    expect(process.troubles).toEqual([]);
+    expect(process.warnings).toEqual([]);
 
     const parked = (await Promise.all(process.live.map(({ generation }) => parkedIn(generation)))).flat();
     expect(parked.length).toBeGreaterThan(0);
@@ -313,7 +313,7 @@ describe('a parked tenant', () => {
     expect(await documentsOf(after.reader('lines'), lineCollections)).toEqual(
       await documentsOf(other, lineCollections),
     );
-    expect(after.troubles).toEqual([]);
+    expect(after.warnings).toEqual([]);
   });
 
   it('stays parked when it fails again: since then, by the program that tried', async () => {

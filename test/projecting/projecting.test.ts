@@ -47,7 +47,7 @@ describe('a projecting process', () => {
       expect(await one.reached(position, LONG)).toBe(true);
       expect(await nameIn(one)).toBe(name);
     }
-    expect(one.troubles).toEqual([]);
+    expect(one.warnings).toEqual([]);
   });
 
   it('says that it has not reached a position in time', async () => {
@@ -87,7 +87,7 @@ describe('a projecting process', () => {
     const { position: later } = await log.tell(STREAM, updated('third'));
     expect(await two.reached(later, LONG)).toBe(true);
     expect(await nameIn(two)).toBe('third');
-    expect([...one.troubles, ...two.troubles]).toEqual([]);
+    expect([...one.warnings, ...two.warnings]).toEqual([]);
   });
 
   it('takes over from a process that was ahead of its feed', async () => {
@@ -130,8 +130,8 @@ describe('a projecting process', () => {
       history.push({ tenantId: TENANT, type: told.type, position, bad: false });
       expect(await one.reached(position, LONG)).toBe(true);
     }
-    expect(one.troubles).toHaveLength(2);
-    expect(one.troubles[0]).toMatch(/Projecting lines_v1_1 stopped and is tried again.*the disk is full/);
+    expect(one.warnings).toHaveLength(2);
+    expect(one.warnings[0]).toMatch(/Projecting lines_v1_1 stopped and is tried again.*the disk is full/);
     expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
   });
 
@@ -261,7 +261,7 @@ describe('catching up', () => {
     await server.start();
     const { position } = await log.tell(STREAM, created('first'));
     expect(await server.reached(position, LONG)).toBe(true);
-    expect(server.troubles).toContain('Projecting stopped and is tried again. away');
+    expect(server.warnings).toContain('Projecting stopped and is tried again. away');
   });
 
   it('does no harm beside a process that projects', async () => {

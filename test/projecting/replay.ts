@@ -15,7 +15,7 @@ export interface Replaying extends ReplayParts {
   readonly log: TestLog;
   readonly folder: string;
   readonly history: Happened[];
-  readonly troubles: string[];
+  readonly warnings: string[];
   /** Tells the log, and remembers it. */
   tell(tenantId: string, ...events: readonly Told[]): Promise<string>;
   /** The generation that answers questions. */
@@ -35,8 +35,8 @@ export const replaying = async (
   const folder = join(log.folder, 'read-models');
   const readModels = await openReadModels(folder, hooks);
   const history: Happened[] = [];
-  const troubles: string[] = [];
-  const parts = { log, streams, readModels, program, onTrouble: (what: string) => void troubles.push(what) };
+  const warnings: string[] = [];
+  const parts = { log, streams, readModels, program, onError: (what: string) => void warnings.push(what) };
   const live = async (projector: Projector = lines): Promise<LiveGeneration> => {
     const [one] = await openLiveGenerations([projector], readModels, log);
     return one as LiveGeneration;
@@ -45,7 +45,7 @@ export const replaying = async (
     ...parts,
     folder,
     history,
-    troubles,
+    warnings,
     live,
     tell: async (tenantId, ...events) => {
       const { position: last } = await log.tell(streams.tenant(tenantId), ...events);

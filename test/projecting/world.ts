@@ -113,18 +113,17 @@ export const openProcess = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
   program = '1',
-): Promise<Projecting & { readonly troubles: string[] }> => {
-  const troubles: string[] = [];
-  const onTrouble = (what: string, error: unknown) =>
-    void troubles.push(`${what} ${(error as Error).message}`);
-  const projecting = await openProjecting({ log, streams, readModels, projectors, program, onTrouble });
+): Promise<Projecting & { readonly warnings: string[] }> => {
+  const warnings: string[] = [];
+  const onError = (what: string, error: unknown) => void warnings.push(`${what} ${(error as Error).message}`);
+  const projecting = await openProjecting({ log, streams, readModels, projectors, program, onError });
   closeAfterwards(() => projecting.stop());
   return {
     ...projecting,
     get live() {
       return projecting.live;
     },
-    troubles,
+    warnings,
   };
 };
 

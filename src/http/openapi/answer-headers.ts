@@ -28,7 +28,7 @@ const answerHeaders = ({
     schema: moment,
   },
   [totalItems]: {
-    description: 'The list is cut: so many items there are.',
+    description: 'The list is truncated; this is the full number of items.',
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
   Vary: { description: 'What the answer depends on.', schema: text },

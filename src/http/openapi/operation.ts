@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../answer/header-names';
-import type { GoodAnswer, Route } from '../routes/route';
+import type { SuccessResponse, Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
@@ -12,13 +12,13 @@ const sometimes = ({ method, from, answer }: Route, names: HeaderNames): readonl
   ...('mayBeCut' in answer ? [names.totalItems] : []),
 ];
 
-const goodAnswers = (
+const successResponses = (
   route: Route,
   names: HeaderNames,
   headers: HeadersFor,
   schemas: NamedSchemas,
 ): Record<string, Schema> => {
-  const answer: GoodAnswer = route.answer;
+  const answer: SuccessResponse = route.answer;
   const tag = 'etag' in answer ? ['ETag'] : [];
   const common = { description: answer.description, headers: headers([...tag, ...sometimes(route, names)]) };
   if (!('schema' in answer)) return { [answer.status]: common };
@@ -29,7 +29,7 @@ const goodAnswers = (
     },
   };
   if (route.method !== 'get' || tag.length === 0) return { [answer.status]: whole };
-  const unchanged = { ...common, description: 'It is still what `If-None-Match` names.' };
+  const unchanged = { ...common, description: 'Not modified since `If-None-Match`.' };
   return { [answer.status]: whole, 304: unchanged };
 };
 
@@ -105,5 +105,5 @@ export const operation = (
           },
         },
       }),
-  responses: { ...goodAnswers(route, names, headers, schemas), ...problemAnswers(route, headers) },
+  responses: { ...successResponses(route, names, headers, schemas), ...problemAnswers(route, headers) },
 });

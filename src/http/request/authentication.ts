@@ -21,7 +21,7 @@ const presentedBy = (ctx: ApiContext, { headers }: ApiParts): PresentedKey => {
   return { tenantId, digest: digestOf(key), at, deadline, request };
 };
 
-/** 401 comes before everything that could tell a stranger what is here. */
+/** 401 comes first: an unauthenticated caller must not learn which routes exist. */
 export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
   const presented = presentedBy(ctx, parts);
   ctx.state.presented = presented;
@@ -42,8 +42,8 @@ const isRefusedEarly = (error: unknown): boolean => {
 };
 
 /**
- * The error that a request is answered with. A write that is refused before any decision: a key that was revoked
- * elsewhere hears 401 and nothing else.
+ * The error that a request is answered with. A write that is refused before any decision: if its key was
+ * revoked by another process meanwhile, the answer is 401, not the original error.
  */
 export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: ApiParts): Promise<unknown> => {
   const { presented, identity } = ctx.state;

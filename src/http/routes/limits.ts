@@ -9,9 +9,9 @@ const rateLimit = record('RateLimit', {
     listOf(text),
     'The paths that it counts; `*` is all, and one that ends in `/*` all below it.',
   ),
-  limit: meaning(count, 'So many requests of one client address in a window.', 1_000),
+  limit: meaning(count, 'Requests allowed per client address and window.', 1_000),
   window_seconds: meaning(count, 'The length of a window.', 10),
-  block_seconds: meaning(count, 'How long an address is refused that has passed the limit.', 10),
+  block_seconds: meaning(count, 'How long an address is blocked after exceeding the limit.', 10),
 });
 
 const reactorLimits = record('ReactorLimits', {
@@ -31,7 +31,7 @@ export const listLimits = route({
     description: 'The rate limits of this service, and the limits of Reactors.',
     schema: record('Limits', {
       rate_limits: meaning(listOf(rateLimit), 'Counted per client address.'),
-      reactor: meaning(reactorLimits, 'For whoever runs Reactors.'),
+      reactor: meaning(reactorLimits, 'Enforced by the services that run Reactors.'),
     }),
     example: limitsView(specifiedPolicies),
   },

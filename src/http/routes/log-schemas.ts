@@ -6,7 +6,7 @@ export const LARGEST_SIZE = 100;
 const log = record(
   'Log',
   {
-    id: meaning(uuid, 'Of the event that the row was made from.'),
+    id: meaning(uuid, 'The id of the underlying event.'),
     tenant_id: meaning(uuid, 'The Tenant that owns the entity.'),
     actor_id: meaning(uuid, 'Who did it.'),
     actor_type: meaning(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),

@@ -5,7 +5,7 @@ import { count, meaning, moment, record, type Schema } from './schema';
 const metrics = record(
   'TokenTypeMetrics',
   {
-    count: meaning(count, 'Tokens of this type that are there.', 2),
+    count: meaning(count, 'Number of existing tokens of this type.', 2),
     last_created_at: meaning(moment, 'When the last one was created.'),
   },
   ['last_created_at'],

@@ -38,13 +38,13 @@ export interface Route<Body = unknown, Query = unknown> {
   /** Left out: the route takes no body and ignores one. */
   readonly body?: BodyCheck<Body>;
   /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
-  readonly answer: GoodAnswer;
+  readonly answer: SuccessResponse;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
   readonly handle: (asked: Asked<Body, Query>, parts: RouteParts) => Promise<Answer>;
 }
 
-export type GoodAnswer =
+export type SuccessResponse =
   | {
       readonly status: 200 | 201;
       readonly description: string;

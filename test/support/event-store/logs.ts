@@ -9,7 +9,7 @@ export interface OwnLog {
   readonly log: EventLog;
   readonly streams: Streams;
   /** What the log told whoever runs it. */
-  readonly troubles: readonly string[];
+  readonly warnings: readonly string[];
   aStream(): string;
 }
 
@@ -17,7 +17,7 @@ interface LogWish {
   readonly waitMs?: number;
   readonly prefix?: string;
   /** Filled with what the log tells, from the first moment on. */
-  readonly troubles?: string[];
+  readonly warnings?: string[];
 }
 
 const closing: (() => unknown)[] = [];
@@ -34,13 +34,13 @@ export const standIn = async (wish: StandInWish = {}): Promise<StandIn> => {
 
 export const openOn = async (
   url: string,
-  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, troubles = [] }: LogWish = {},
+  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, warnings = [] }: LogWish = {},
 ): Promise<OwnLog> => {
   const streams = streamNames(prefix);
-  const onError = (what: string): void => void troubles.push(what);
+  const onError = (what: string): void => void warnings.push(what);
   const log = await eventStoreDbEventLog(url, streams, { waitMs, onError });
   closing.push(() => log.close());
-  return { log, streams, troubles, aStream: () => streams.tenant(randomUUID()) };
+  return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };
 
 export const onStandIn = async (wish: StandInWish = {}): Promise<OwnLog & { readonly server: StandIn }> => {
