@@ -1,12 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
 /**
  * Loaded into a server before anything else: on SIGUSR2 it says how long the thread that answers HTTP was held since the
  * last time, and begins anew. `delay` is what a timer sees, other processes' share of the machine included; `held` is the
  * thread's own processor time from one look to the next, which only its own work makes long (Linux; elsewhere it is
- * what a clock says).
+ * what a clock says); `working` is the same without the garbage collections in between.
  */
 const LOOK_MS = 2;
 
@@ -18,27 +18,50 @@ const processorMs = (): (() => number) => {
   return () => Number(text.toString('latin1', 0, readSync(file, text, 0, 64, 0)).split(' ')[0]) / 1e6;
 };
 
+interface Span {
+  readonly begin: number;
+  readonly end: number;
+}
+
+const statisticsOf = (times: readonly number[]) => {
+  const sorted = Float64Array.from(times).toSorted();
+  return { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, longest: sorted.at(-1) ?? 0 };
+};
+
+const overlap = (one: Span, other: Span): number =>
+  Math.max(0, Math.min(one.end, other.end) - Math.max(one.begin, other.begin));
+
 if (isMainThread) {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   const now = processorMs();
-  let held: number[] = [];
-  let before = now();
+  let looks: (Span & { readonly held: number })[] = [];
+  let collections: Span[] = [];
+  let before = { at: performance.now(), processor: now() };
+  const observer = new PerformanceObserver((list) => {
+    for (const { startTime, duration } of list.getEntries())
+      collections.push({ begin: startTime, end: startTime + duration });
+  });
+  observer.observe({ entryTypes: ['gc'] });
   setInterval(() => {
-    const after = now();
-    held.push(after - before);
+    const after = { at: performance.now(), processor: now() };
+    looks.push({ begin: before.at, end: after.at, held: after.processor - before.processor });
     before = after;
   }, LOOK_MS).unref();
   delay.enable();
 
+  const withoutCollections = (look: (typeof looks)[number]): number =>
+    collections.reduce((left, span) => left - overlap(look, span), look.held);
+
   process.on('SIGUSR2', () => {
-    const sorted = Float64Array.from(held).toSorted();
     const report = {
-      looks: sorted.length,
-      held: { p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0, longest: sorted.at(-1) ?? 0 },
+      looks: looks.length,
+      held: statisticsOf(looks.map(({ held }) => held)),
+      working: statisticsOf(looks.map(withoutCollections)),
       delay: { p99: delay.percentile(99) / 1e6, longest: delay.max / 1e6 },
     };
     process.stderr.write(`${JSON.stringify({ event_loop: report })}\n`);
-    held = [];
+    looks = [];
+    collections = [];
     delay.reset();
   });
 }
