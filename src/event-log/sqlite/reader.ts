@@ -9,6 +9,9 @@ import { hasStoredAt } from './log-file';
 const BATCH_EVENTS = 512;
 const BATCH_BYTES = 1_048_576;
 
+/** Streams are read by the thread that answers HTTP, which no page may hold for long. */
+const STREAM_BATCH_EVENTS = 128;
+
 type Batch = readonly LoggedEvent[];
 
 interface Page {
@@ -44,7 +47,14 @@ const parsed = (text: string): unknown => {
   }
 };
 
-const isoOf = (time: number): string => new Date(Number.isSafeInteger(time) ? time : 0).toISOString();
+/** Many events in a row have the same time: its text is made once. */
+const isoOf = (() => {
+  let [last, text] = [NaN, ''];
+  return (time: number): string => {
+    if (time !== last) [last, text] = [time, new Date(Number.isSafeInteger(time) ? time : 0).toISOString()];
+    return text;
+  };
+})();
 
 const isBefore = (storedAt: number | null, recordedAt: number): storedAt is number =>
   storedAt !== null && Number.isSafeInteger(storedAt) && storedAt < recordedAt;
@@ -63,14 +73,14 @@ const eventOf = ([position, stream, revision, id, type, data, metadata, recorded
 });
 
 /** Takes rows until the batch is full. No statement stays open when it returns. */
-const takeBatch = (rows: Iterable<unknown>): Page => {
+const takeBatch = (rows: Iterable<unknown>, mostEvents = BATCH_EVENTS): Page => {
   const batch: LoggedEvent[] = [];
   let bytes = 0;
   for (const row of rows as Iterable<Row>) {
     const event = eventOf(row);
     batch.push(event);
     bytes += event.bytes;
-    if (batch.length >= BATCH_EVENTS || bytes >= BATCH_BYTES) return { batch, full: true };
+    if (batch.length >= mostEvents || bytes >= BATCH_BYTES) return { batch, full: true };
   }
   return { batch, full: false };
 };
@@ -167,7 +177,7 @@ export const eventReader = (db: Database, news: Tail) => {
     stream: (stream: string, after: number): AsyncIterable<Batch> => {
       let from = after;
       const next = (): Page => {
-        const page = takeBatch(ofStream.iterate(stream, from));
+        const page = takeBatch(ofStream.iterate(stream, from), STREAM_BATCH_EVENTS);
         from = page.batch.at(-1)?.revision ?? from;
         return page;
       };
