@@ -39,8 +39,8 @@ export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch
  * A batch ends at whichever comes first. While there is more to read, batches are this large, since a commit costs less
  * per document the more documents it has; at the end of the log they hold whatever has arrived.
  */
-const BATCH_EVENTS = 16_384;
-const BATCH_BYTES = 8_388_608;
+const BATCH_EVENTS = 4_096;
+const BATCH_BYTES = 4_194_304;
 
 /** Where an adapter does not say. */
 const USUAL_BYTES = 500;
