@@ -245,7 +245,7 @@ describe('a start that cannot be', () => {
 
   it('says that the host is not here', async () => {
     const env = { DATA_DIR: freshFolder(), HOST: '192.0.2.1' };
-    expectOneSentence(await start(env), '192.0.2.1 is no address of this machine', 'HOST');
+    expectOneSentence(await start(env), '192.0.2.1 is not an address of this machine', 'HOST');
   });
 
   it('says that DATA_DIR is where no folder can be made', async () => {
