@@ -10,7 +10,7 @@ const BATCH_EVENTS = 512;
 const BATCH_BYTES = 1_048_576;
 
 /** Streams are read by the thread that answers HTTP, which no page may hold for long. */
-const STREAM_BATCH_EVENTS = 128;
+const STREAM_BATCH_EVENTS = 256;
 
 type Batch = readonly LoggedEvent[];
 
