@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const main = async (): Promise<void> => {
   const configuration = readConfiguration({ DATA_DIR: folder });
   const onError = (what: string, error: unknown): void => console.error(what, error);
-  const app = await openApp(configuration, onError, projectingWorkers(configuration, onError));
+  const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
   console.log(`append: ${Math.round(EVENTS / (await seconds(() => appendFacts(app, EVENTS))))} events/s`);
   let read = 0;
   const reading = await seconds(async () => {

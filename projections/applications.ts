@@ -119,9 +119,11 @@ export const findKeyRecord = async (
   const document = found[0] as KeyDocument | undefined;
   const key = keyAfter(document === undefined ? undefined : keyOf(document), digest, since);
   if (key === undefined) return { key, application: undefined, isTenantDeleted: false };
-  const isTenantDeleted =
-    since.isTenantDeleted || (await reader.get(tenantId, 'access', TENANT)) !== undefined;
-  const application = await findApplication(reader, tenantId, key.applicationId);
+  const [access, application] = await Promise.all([
+    reader.get(tenantId, 'access', TENANT),
+    findApplication(reader, tenantId, key.applicationId),
+  ]);
+  const isTenantDeleted = since.isTenantDeleted || access !== undefined;
   if (application?.deleted_at !== undefined) return { key, application: undefined, isTenantDeleted };
   return { key, application: applicationAfter(application, key.applicationId, since), isTenantDeleted };
 };

@@ -2,7 +2,7 @@ import { headOf, type EntityHead, type LogRow } from './logs';
 import type { LinePart, Reader } from './projector';
 
 /** The questions about a tenant's log. */
-export interface LogFilter {
+export interface SpecifiedLogFilter {
   readonly entityType?: string;
   readonly entityId?: string;
   /** Rows from this moment on. */
@@ -11,12 +11,19 @@ export interface LogFilter {
   readonly end?: string;
 }
 
+/** With those that the specification does not have. */
+export interface LogFilter extends SpecifiedLogFilter {
+  readonly actorId?: string;
+  readonly operation?: string;
+  readonly traceId?: string;
+}
+
 export interface LogPage {
   readonly rows: readonly LogRow[];
-  /** Of the whole filter. */
-  readonly total: number;
-  /** Older rows follow. */
-  readonly more: boolean;
+  /** Of the whole filter. Undefined: its rows are not numbered (`isNumbered`). */
+  readonly total?: number;
+  /** Where the next page begins: after this row. Undefined: there is none. */
+  readonly last?: LogRow;
 }
 
 export interface LogQuestion {
@@ -40,6 +47,16 @@ interface LogLine {
 
 type Part = Required<Omit<LinePart, 'border'>>;
 
+/**
+ * Rows are numbered by type, by entity, by actor and by operation. With any other combination the rows of one of them are
+ * looked through for the rest, so there are no totals, and pages follow each other by their last rows.
+ */
+export const isNumbered = ({ entityType, entityId, actorId, operation, traceId }: LogFilter): boolean => {
+  if (traceId !== undefined) return false;
+  const ours = [actorId, operation].filter((value) => value !== undefined).length;
+  return ours === 0 || (ours === 1 && entityType === undefined && entityId === undefined);
+};
+
 const partsOfTypedEntity = async (
   reader: Reader,
   tenantId: string,
@@ -61,7 +78,7 @@ const partsOfTypedEntity = async (
 const partsOf = async (
   reader: Reader,
   tenantId: string,
-  { entityType, entityId }: LogFilter,
+  { entityType, entityId, actorId, operation }: LogFilter,
 ): Promise<readonly Part[]> => {
   const whole = async (
     line: string,
@@ -74,14 +91,24 @@ const partsOf = async (
   if (entityId !== undefined && entityType !== undefined)
     return partsOfTypedEntity(reader, tenantId, entityId, entityType);
   if (entityId !== undefined) return whole('by_entity', ['entities', entityId], entityId);
+  if (actorId !== undefined) return whole('by_actor', ['heads', headOf.actor(actorId)], actorId);
   if (entityType !== undefined) return whole('by_type', ['heads', headOf.type(entityType)], entityType);
+  if (operation !== undefined)
+    return whole('by_operation', ['heads', headOf.operation(operation)], operation);
   return whole('by_number', ['heads', headOf.tenant]);
 };
 
 /** The number of a row in the line that a filter follows. */
-export const numberIn = ({ entityType, entityId }: LogFilter, row: LogRow): number => {
-  if (entityId === undefined) return entityType === undefined ? row.number : row.type_number;
-  return entityType === undefined ? row.entity_number : (row.typed_entity_number ?? row.entity_number);
+export const numberIn = (
+  { entityType, entityId, actorId, operation, traceId }: LogFilter,
+  row: LogRow,
+): number => {
+  if (traceId !== undefined) return row.number;
+  if (entityId !== undefined)
+    return entityType === undefined ? row.entity_number : (row.typed_entity_number ?? row.entity_number);
+  if (actorId !== undefined) return row.actor_number ?? 0;
+  if (entityType !== undefined) return row.type_number;
+  return operation === undefined ? row.number : row.operation_number;
 };
 
 const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Promise<LogLine> => {
@@ -122,18 +149,90 @@ const countOlder = async (line: LogLine, position: string, believed: number): Pr
   return seen?.position === position ? believed - 1 : line.countBefore('position', position);
 };
 
-/** A page of the log, newest first by position in the log. */
-export const findLogs = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
-  const { filter, olderThan, olderNumber = 0, page, size } = question;
-  const line = await lineOf(reader, tenantId, filter);
+/** Which numbers of a line a question is about, and where its page begins. */
+const spanOf = async (line: LogLine, { filter, olderThan, olderNumber = 0 }: LogQuestion) => {
   const { first, last } = await numbersOf(line, filter);
-  const total = Math.max(0, last - first + 1);
   const older = olderThan === undefined ? last : await countOlder(line, olderThan, olderNumber);
-  const top = Math.min(last, older) - (page - 1) * size;
-  if (top < first) return { rows: [], total, more: false };
-  const bottom = Math.max(first, top - size + 1);
-  return { rows: (await line.range(bottom, top)).toReversed(), total, more: bottom > first };
+  return { first, last, top: Math.min(last, older) };
 };
+
+const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+  const { filter, page, size } = question;
+  const line = await lineOf(reader, tenantId, filter);
+  const { first, last, top: newest } = await spanOf(line, question);
+  const total = Math.max(0, last - first + 1);
+  const top = newest - (page - 1) * size;
+  if (top < first) return { rows: [], total };
+  const bottom = Math.max(first, top - size + 1);
+  const rows = (await line.range(bottom, top)).toReversed();
+  const end = rows.at(-1);
+  return { rows, total, ...(bottom > first && end !== undefined ? { last: end } : {}) };
+};
+
+/** So many rows are looked at for one page: a page may be short, or even empty, although there are more. */
+const MOST_LOOKED_AT = 1_000;
+const LOOKED_AT_ONCE = 200;
+
+/** Everything that a filter names but its dates. */
+const fits = ({ entityType, entityId, actorId, operation, traceId }: LogFilter, row: LogRow): boolean =>
+  (entityType === undefined || row.entity_type === entityType) &&
+  (entityId === undefined || row.entity_id === entityId) &&
+  (actorId === undefined || row.actor_id === actorId) &&
+  (operation === undefined || row.operation === operation) &&
+  (traceId === undefined || row.trace_id === traceId);
+
+/** The newest rows from a number down, and the number to go on from. */
+type Newest = (top: number) => Promise<{ readonly rows: readonly LogRow[]; readonly next: number }>;
+
+/** Rows of one trace are few, and found by their number among all rows. */
+const ofTrace =
+  (reader: Reader, tenantId: string, traceId: string, first: number): Newest =>
+  async (top) => {
+    const query = { index: 'by_trace', equal: [traceId], from: first, upTo: top, descending: true };
+    const rows = (await reader.find(tenantId, 'rows', {
+      ...query,
+      limit: LOOKED_AT_ONCE,
+    })) as unknown as readonly LogRow[];
+    return { rows, next: rows.length < LOOKED_AT_ONCE ? 0 : (rows.at(-1)?.number ?? 1) - 1 };
+  };
+
+const ofLine =
+  ({ range }: LogLine, first: number): Newest =>
+  async (top) => {
+    const bottom = Math.max(first, top - LOOKED_AT_ONCE + 1);
+    return { rows: (await range(bottom, top)).toReversed(), next: bottom - 1 };
+  };
+
+const pageByLooking = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+  const { filter, size } = question;
+  const { traceId } = filter;
+  const line = await lineOf(reader, tenantId, traceId === undefined ? filter : {});
+  const { first, top } = await spanOf(line, question);
+  const newest = traceId === undefined ? ofLine(line, first) : ofTrace(reader, tenantId, traceId, first);
+  const found: LogRow[] = [];
+  let seen: LogRow | undefined;
+  let lookedAt = 0;
+  for (let from = top; from >= first && lookedAt < MOST_LOOKED_AT;) {
+    const { rows, next } = await newest(from);
+    for (const row of rows) {
+      if (fits(filter, row) && found.push(row) === size) {
+        const isLast = next < first && row === rows.at(-1);
+        return { rows: found, ...(isLast ? {} : { last: row }) };
+      }
+      seen = row;
+    }
+    lookedAt += rows.length;
+    if (next < first) return { rows: found };
+    from = next;
+  }
+  return { rows: found, ...(seen === undefined ? {} : { last: seen }) };
+};
+
+/** A page of the log, newest first by position in the log. */
+export const findLogs = (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> =>
+  isNumbered(question.filter)
+    ? pageByNumber(reader, tenantId, question)
+    : pageByLooking(reader, tenantId, question);
 
 /**
  * The rows after one, oldest first: a walk through the log that goes on where it stopped, also in another generation, in
@@ -142,7 +241,7 @@ export const findLogs = async (reader: Reader, tenantId: string, question: LogQu
 export const walkLogs = async (
   reader: Reader,
   tenantId: string,
-  filter: LogFilter,
+  filter: SpecifiedLogFilter,
   limit: number,
   after?: LogRow,
 ): Promise<readonly LogRow[]> => {
@@ -157,4 +256,20 @@ export const walkLogs = async (
     .filter((row) => after === undefined || row.position > after.position)
     .filter((row) => end === undefined || row.created_at < end)
     .slice(0, limit);
+};
+
+/** Where in the log to look for an event: after the row before its own, or after the last row, for it may have none yet. */
+export const findLogPosition = async (
+  reader: Reader,
+  tenantId: string,
+  eventId: string,
+): Promise<{ readonly after?: string; readonly upTo?: string }> => {
+  const row = (await reader.get(tenantId, 'rows', eventId)) as unknown as LogRow | undefined;
+  const line = await lineOf(reader, tenantId, {});
+  const before = row === undefined ? line.last : row.number - 1;
+  const [last] = before < 1 ? [] : await line.range(before, before);
+  return {
+    ...(last === undefined ? {} : { after: last.position }),
+    ...(row === undefined ? {} : { upTo: row.position }),
+  };
 };

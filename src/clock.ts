@@ -1,7 +1,10 @@
-/** Milliseconds on a clock that never jumps and that all threads of the process share. Only for deadlines. */
-export const monotonicMs = (): number => Number(process.hrtime.bigint() / 1_000_000n);
+/** When the clock of this thread began, on the one that all threads of the process share. */
+const THREAD_BEGAN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** The same with fractions, on a clock of this thread alone: for what must be told apart within a millisecond. */
+/** Milliseconds on a clock that never jumps and that all threads of the process share. Only for deadlines. */
+export const monotonicMs = (): number => Math.floor(THREAD_BEGAN + performance.now());
+
+/** The same with fractions, on a clock of this thread alone: for distinctions within a millisecond. */
 export const threadMs = (): number => performance.now();
 
 /** Now, as ISO 8601. Much happens in one millisecond: its text is made once. */

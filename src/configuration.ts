@@ -23,6 +23,8 @@ const wholeNumber = (least: number, most: number) => (text: string) => {
   return value >= least && value <= most ? value : undefined;
 };
 
+const trueOrFalse = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined);
+
 const matching = (pattern: RegExp) => (text: string) => (pattern.test(text) ? text : undefined);
 
 const urlOrEmpty = (text: string): string | undefined => {
@@ -32,6 +34,7 @@ const urlOrEmpty = (text: string): string | undefined => {
 
 /** The rest is checked when it is used, by the client, which is loaded only then. */
 const eventStoreOrEmpty = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
+const mongoOrEmpty = matching(/^(mongodb(\+srv)?:\/\/\S+)?$/);
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const PORT = wholeNumber(0, 65_535);
@@ -67,7 +70,7 @@ export const settings = {
   }),
   DATA_DIR: setting({
     meaning:
-      'The folder of the event log (without `EVENTSTORE_URL`), the read models and the snapshots. Several processes may share it.',
+      'The folder of the event log (without `EVENTSTORE_URL`), the read models (without `MONGODB_URL`) and the snapshots. Several processes may share it. With both URLs set it is only a cache.',
     fallback: './data',
     example: '/var/lib/tenant-ledger',
     read: matching(/^[^\0]+$/),
@@ -82,6 +85,20 @@ export const settings = {
   }),
   EVENTSTORE_WAIT_SECONDS: setting({
     meaning: 'How long a start waits for an event store that is not there.',
+    fallback: '60',
+    example: '300',
+    read: wholeNumber(0, 3_600),
+  }),
+  MONGODB_URL: setting({
+    meaning:
+      'The connection string of a MongoDB that keeps what instances share: the read models, the rate counters, the last uses of keys and the generated secret. Empty: they are kept in `DATA_DIR`, the rate counters in memory.',
+    fallback: '',
+    example: 'mongodb://user:password@node1:27017,node2:27017/tenant_ledger?replicaSet=rs0&tls=true',
+    secret: true,
+    read: mongoOrEmpty,
+  }),
+  MONGODB_WAIT_SECONDS: setting({
+    meaning: 'How long a start waits for a MongoDB that is not there.',
     fallback: '60',
     example: '300',
     read: wholeNumber(0, 3_600),
@@ -139,18 +156,25 @@ export const settings = {
   }),
   SECRET: setting({
     meaning:
-      'Signs the cursors of lists: at least 32 characters, the same for all instances. Empty: generated once and kept in `DATA_DIR`.',
+      'Signs the cursors of lists: at least 32 characters, the same for all instances. Empty: generated once and kept in MongoDB (`MONGODB_URL`) or else in `DATA_DIR`.',
     fallback: '',
     example: 'a-long-random-text-of-32-or-more-characters',
     secret: true,
     read: (text) => (text === '' || text.length >= 32 ? text : undefined),
+  }),
+  RECORD_CLIENTS: setting({
+    meaning:
+      'Whether the client address and the user agent of a request are kept with the events that it causes, for investigations: `true` or `false`. They are personal data.',
+    fallback: 'true',
+    example: 'false',
+    read: trueOrFalse,
   }),
   DEMO: setting({
     meaning:
       'Whether a first start creates a tenant with some demonstration facts and prints an API key: `true` or `false`.',
     fallback: 'true',
     example: 'false',
-    read: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+    read: trueOrFalse,
   }),
   SHUTDOWN_SECONDS: setting({
     meaning: 'How long a stopping server waits for requests that are under way.',

@@ -15,8 +15,8 @@ type InternalCode =
 export type FaultCode = ProblemCode | InternalCode;
 
 /**
- * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults and refusals are told
- * apart by that code only, so they may cross threads and packages.
+ * A fault is an expected failure with a stable `code`, for example `log_unavailable`. Faults and refusals are
+ * distinguished by that code only, so they may cross threads and packages.
  */
 export interface Fault extends Error {
   readonly code: string;
@@ -32,5 +32,9 @@ export const reportedFault = (code: string, sentence: string, more: Record<strin
 
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+
+/** What an error says besides its sentence. */
+export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
+  (error as Partial<Fault> | undefined)?.more ?? {};
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

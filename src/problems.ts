@@ -42,6 +42,12 @@ const http = {
     title: 'There is nothing at this path.',
     meaning: 'Check the path and its spelling; paths are case-sensitive.',
   },
+  event_not_found: {
+    status: 404,
+    title: 'There is no such event.',
+    meaning:
+      'No event has this id, or it is not one of this Tenant. `GET /events` and `tenant-ledger audit` show events with their ids.',
+  },
   method_not_allowed: {
     status: 405,
     title: 'This method is not supported for this path.',
@@ -84,6 +90,11 @@ const http = {
     title: 'Too many requests came from this address.',
     meaning:
       '`violated_policies` names the limit that was exceeded. Its block ends after `Retry-After` seconds; requests meanwhile are refused and do not prolong it. `GET /limits` shows all limits.',
+  },
+  too_many_streams: {
+    status: 429,
+    title: 'Too many streams of events are open.',
+    meaning: 'Close one, or try again after `Retry-After` seconds. The detail says whose streams they are.',
   },
   headers_too_large: {
     status: 431,
@@ -208,7 +219,12 @@ const readModels = {
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',
     meaning:
-      '`EVENTSTORE_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were made: correct it. Only if this log is meant, move the folder `read-models` out of `DATA_DIR` and start again: they are rebuilt from the log.',
+      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were made: correct it. Only if this log is meant, move the folder `read-models` out of `DATA_DIR`, or name another database in `MONGODB_URL`, and start again: they are rebuilt from the log.',
+  },
+  database_of_another_program: {
+    title: 'The database belongs to another program.',
+    meaning:
+      'The database that `MONGODB_URL` names has collections, and none of this service. Name a database of its own: it is made by the first start.',
   },
 } satisfies Record<string, Problem>;
 
@@ -285,6 +301,10 @@ const startAndCommands = {
   not_confirmed: {
     title: 'This must be confirmed.',
     meaning: 'It cannot be undone. Confirm it on a terminal, or give `--yes`.',
+  },
+  position_unknown: {
+    title: 'This is not a position of this log.',
+    meaning: 'Positions are those that `tenant-ledger audit` prints, of the same log.',
   },
   file_unreadable: {
     title: 'A file cannot be read.',

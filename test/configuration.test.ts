@@ -53,6 +53,20 @@ const samples: Readonly<Record<SettingName, Samples>> = {
     ],
     bad: ['3601', '-1', '60s'],
   },
+  MONGODB_URL: {
+    good: [
+      ['mongodb://127.0.0.1:27017', 'mongodb://127.0.0.1:27017'],
+      ['mongodb+srv://user:secret@db.example.com/ledger', 'mongodb+srv://user:secret@db.example.com/ledger'],
+    ],
+    bad: ['http://127.0.0.1:27017', 'mongodb://', 'mongodb:127.0.0.1', 'mongodb://a b', 'here'],
+  },
+  MONGODB_WAIT_SECONDS: {
+    good: [
+      ['0', 0],
+      ['3600', 3_600],
+    ],
+    bad: ['3601', '-1', '60s'],
+  },
   READS_WITHOUT_LOG_SECONDS: {
     good: [
       ['0', 0],
@@ -63,6 +77,10 @@ const samples: Readonly<Record<SettingName, Samples>> = {
   SECRET: {
     good: [['x'.repeat(32), 'x'.repeat(32)]],
     bad: ['short', 'x'.repeat(31)],
+  },
+  RECORD_CLIENTS: {
+    good: [['false', false]],
+    bad: ['no', '0'],
   },
   DEMO: {
     good: [
@@ -187,6 +205,8 @@ describe('the configuration', () => {
       DATA_DIR: './data',
       EVENTSTORE_URL: '',
       EVENTSTORE_WAIT_SECONDS: 60,
+      MONGODB_URL: '',
+      MONGODB_WAIT_SECONDS: 60,
       HEADER_PREFIX: 'SVC',
       STREAM_PREFIX: '',
       PUBLIC_URL: '',
@@ -195,6 +215,7 @@ describe('the configuration', () => {
       TRUSTED_PROXIES: '',
       OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
       SECRET: '',
+      RECORD_CLIENTS: true,
       DEMO: true,
       SHUTDOWN_SECONDS: 10,
       READS_WITHOUT_LOG_SECONDS: 300,
@@ -214,7 +235,7 @@ describe('the configuration', () => {
   });
 
   it.each(each(({ bad }) => bad))('refuses %s=%j', (name, text) => {
-    const shown = ['SECRET', 'EVENTSTORE_URL'].includes(name) ? '…' : JSON.stringify(text);
+    const shown = ['SECRET', 'EVENTSTORE_URL', 'MONGODB_URL'].includes(name) ? '…' : JSON.stringify(text);
     const sentence = `${name}=${shown} is not valid. ${settings[name].meaning} For example: ${name}=${settings[name].example}`;
     expect(() => readConfiguration({ [name]: text })).toThrow(
       expect.objectContaining({ code: 'configuration_invalid', message: sentence }),

@@ -1,13 +1,15 @@
 import { beforeDeadline, monotonicMs, threadMs } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Reader } from '../read-models/read-models';
-import { sharedRuns } from './shared-runs';
+import { sharedRuns } from '../shared-runs';
 
 /**
  * Knows whether a read model shows everything that the log held a moment ago. The proof: the log is asked for its head,
  * and after that the read model is seen to have reached it. So it shows everything up to the time of the question.
  */
 export interface Freshness {
+  /** It is proven already that the reader shows everything that was in the log at this time or later. */
+  isProven(reader: Reader, since: number): boolean;
   /**
    * Does the reader show everything that was in the log at this time (on the clock of this thread) or later?
    * - `behind`: it does not, or this cannot be shown yet.
@@ -42,7 +44,15 @@ interface Proof {
   readonly reader: Reader | undefined;
 }
 
-export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
+/** False: not by then. */
+const isAnswered = (question: Promise<void>, deadline: number): Promise<boolean> =>
+  beforeDeadline(question, deadline, () => new Error('The log does not answer.')).then(
+    () => true,
+    () => false,
+  );
+
+/** Calls `onProof` whenever a reader was seen to have reached more than before. */
+export const freshness = (log: Pick<EventLog, 'head'>, onProof: () => void): Freshness => {
   let answeredAt = threadMs();
   let goal: Goal | undefined;
   let proof: Proof = { at: -Infinity, reader: undefined };
@@ -58,7 +68,11 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
   }, LOOK_EVERY_MS);
   looking.unref();
 
-  const isProven = (reader: Reader, since: number): boolean => proof.reader === reader && proof.at >= since;
+  const isProven = (reader: Reader, since: number): boolean => {
+    if (proof.reader !== reader || proof.at < since) return false;
+    if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
+    return true;
+  };
 
   /** The reader is asked after the head was known: what it has reached then it shows from now on. */
   const prove = async (reader: Reader, since: number): Promise<boolean> => {
@@ -66,32 +80,22 @@ export const freshness = (log: Pick<EventLog, 'head'>): Freshness => {
     if (reached === undefined || reached.at < since) return false;
     const applied = (await reader.applied()) ?? '';
     if (applied < reached.position) return false;
-    if (proof.reader !== reader || proof.at < reached.at) proof = { at: reached.at, reader };
+    if (proof.reader !== reader || proof.at < reached.at) {
+      proof = { at: reached.at, reader };
+      onProof();
+    }
     return true;
   };
 
   const soon = (): number => monotonicMs() + ANSWER_MS - (threadMs() - heads.current().at);
 
-  /** True: the log answered a question that was asked at this time or later. */
-  const askedSince = async (since: number, deadline: number): Promise<boolean> => {
-    const late = (): Error => new Error('The log does not answer.');
-    try {
-      await beforeDeadline(heads.since(since), deadline, late);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-
   return {
+    isProven,
     shows: async (reader, since, deadline) => {
-      if (isProven(reader, since)) {
-        if (goal?.at === proof.at && threadMs() - proof.at >= RENEW_AFTER_MS) heads.current();
-        return 'shown';
-      }
+      if (isProven(reader, since)) return 'shown';
       if (await prove(reader, since)) return 'shown';
       if (goal !== undefined && goal.at >= since) return 'behind';
-      if (!(await askedSince(since, deadline ?? soon()))) return 'away';
+      if (!(await isAnswered(heads.since(since), deadline ?? soon()))) return 'away';
       return (await prove(reader, since)) ? 'shown' : 'behind';
     },
     showsLastHead: async (reader) => goal !== undefined && ((await reader.applied()) ?? '') >= goal.position,

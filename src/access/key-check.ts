@@ -9,6 +9,7 @@ import type { KeyCheck, PresentedKey } from '../ledger/identify';
 import { findParked } from '../projecting/parking';
 import { lastRevision } from '../projecting/stream-revisions';
 import type { Reader } from '../read-models/read-models';
+import { remembering, type RememberingReaders } from '../read-models/remembering';
 import { freshness, type Freshness } from './freshness';
 import { streamTails, type StreamTails } from './stream-tails';
 
@@ -24,24 +25,14 @@ export interface KeyCheckParts {
 /** An answer from the read model counts for so long after the head of the log was asked for. */
 const PROOF_MS = 400;
 
-/** More keys are not remembered: then the memory begins anew. */
-const MOST_REMEMBERED = 2_000;
-
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
 const notCaughtUp = () => fault('read_models_unavailable', 'The read models have not caught up yet.');
 
-/** Keys as a reader shows them, by digest, valid as long as it has not changed. */
-interface RememberedKeys {
-  readonly reader: Reader;
-  readonly token: number;
-  readonly keys: Map<string, KeyRecord>;
-}
-
 interface Sources extends KeyCheckParts {
   readonly fresh: Freshness;
   readonly tails: StreamTails;
-  remembered?: RememberedKeys;
+  readonly readers: RememberingReaders;
   /** The read model has once shown everything that was in the log. */
   wasShown: boolean;
 }
@@ -51,18 +42,6 @@ interface Found {
   /** False: the log is out of reach, and this is what was last known. */
   readonly isProven: boolean;
 }
-
-/** The store is asked at every call whether anything has changed: no answer is older than this. */
-const rememberedKeys = (sources: Sources, reader: Reader): Map<string, KeyRecord> => {
-  const token = reader.changeToken?.();
-  if (token === undefined) return new Map();
-  const last = sources.remembered;
-  const isValid = last?.reader === reader && last.token === token && last.keys.size < MOST_REMEMBERED;
-  if (last !== undefined && isValid) return last.keys;
-  const keys = new Map<string, KeyRecord>();
-  sources.remembered = { reader, token, keys };
-  return keys;
-};
 
 /** What was read of the stream before, as long as it is more than the read model shows. */
 const changesRead = async (
@@ -78,19 +57,23 @@ const changesRead = async (
 };
 
 /** Undefined: the tenant is parked in the read model. */
-const fromReadModel = async (
+const readRecord = async (
   sources: Sources,
   reader: Reader,
   { tenantId, digest }: PresentedKey,
 ): Promise<KeyRecord | undefined> => {
-  const keys = rememberedKeys(sources, reader);
-  const known = sources.tails.known(tenantId) === undefined ? keys.get(digest) : undefined;
-  if (known !== undefined) return known;
   if ((await findParked(reader, tenantId)) !== undefined) return undefined;
   const changes = await changesRead(sources, reader, tenantId);
-  const record = await findKeyRecord(reader, tenantId, digest, changes);
-  if (record.key !== undefined && changes === undefined) keys.set(digest, record);
-  return record;
+  return findKeyRecord(reader, tenantId, digest, changes);
+};
+
+/** It is remembered as long as the read model does not change and is all there is to know. */
+const fromReadModel: typeof readRecord = (sources, reader, key) => {
+  const { tails, readers } = sources;
+  const read = () => readRecord(sources, reader, key);
+  return tails.known(key.tenantId) === undefined
+    ? readers.reader('applications').once(`${key.tenantId} ${key.digest}`, read)
+    : read();
 };
 
 /** The revision is read first: what the documents show beyond it, the stream since then says as well. */
@@ -127,7 +110,8 @@ const find = async (
   deadline?: number,
 ): Promise<Found> => {
   const reader = sources.applications();
-  const shown = await sources.fresh.shows(reader, since, deadline);
+  const { fresh } = sources;
+  const shown = fresh.isProven(reader, since) ? 'shown' : await fresh.shows(reader, since, deadline);
   if (shown === 'away') return withoutLog(sources, reader, key);
   sources.wasShown ||= shown === 'shown';
   const record = shown === 'shown' ? await fromReadModel(sources, reader, key) : undefined;
@@ -153,9 +137,12 @@ const atHead = async (sources: Sources, key: PresentedKey): Promise<KeyStanding>
  * and the tenant's own stream since.
  */
 export const keyCheck = (parts: KeyCheckParts): KeyCheck & { close(): Promise<void> } => {
-  const { log, streams } = parts;
-  const fresh = freshness(log);
-  const sources: Sources = { ...parts, fresh, tails: streamTails(log, streams), wasShown: false };
+  const { log, streams, applications } = parts;
+  // What a proof says must be seen by whoever relies on it; a store that cannot tell more is asked once per proof.
+  const readers = remembering(applications, 'keep');
+  const fresh = freshness(log, readers.lookAgain);
+  const tails = streamTails(log, streams);
+  const sources: Sources = { ...parts, fresh, tails, readers, wasShown: false };
   return {
     forReading: async (key) => {
       const { record, isProven } = await find(sources, key, threadMs() - PROOF_MS);

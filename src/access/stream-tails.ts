@@ -3,7 +3,7 @@ import type { Recorded, TenantEvent } from '../domain/events';
 import type { EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { tenantEventOf } from '../ledger/fold';
-import { sharedRuns, type SharedRuns } from './shared-runs';
+import { sharedRuns, type SharedRuns } from '../shared-runs';
 
 /** What the tenants' own streams say about keys beyond what a read model shows, for as long as it lags. */
 export interface StreamTails {

@@ -3,20 +3,26 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration';
 import type { EventLog } from '../event-log/event-log';
-import { sqliteEventLog } from '../event-log/sqlite/sqlite-event-log';
+import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock } from '../event-log/log-watch';
 import { fault, type Fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
+import { mongoKeyUses } from '../key-uses/mongo-key-uses';
 import { sqliteKeyUses } from '../key-uses/sqlite-key-uses';
 import type { Snapshots } from '../ledger/snapshots';
 import { sqliteSnapshots } from '../ledger/sqlite-snapshots';
+import { mongoCounters, type SharedCounters } from '../limits/mongo-counters';
+import { mongoConnection, type MongoConnection } from '../mongodb/connection';
+import { holdsReadModels } from '../mongodb/database';
+import { sharedSecret } from '../mongodb/shared-secret';
+import { mongodbReadModels } from '../read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/sqlite/lease-holder';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writerInPlace } from '../read-models/sqlite/writer-in-place';
-import { mustBeUsable, mustHaveRoom } from './data-folder';
-import { folderOf, storeOf, withoutSecrets } from './log-address';
+import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
 /** This file alone knows which adapters are plugged in. */
@@ -29,25 +35,35 @@ export interface Stores {
   readonly log: EventLog;
   readonly streams: Streams;
   readonly readModels: ReadModels;
+  /** What instances share, if there is one. */
+  readonly mongo: MongoConnection | undefined;
   close(): Promise<void>;
 }
 
 const readModelsIn = (folder: string): string => join(folder, 'read-models');
 
 /** They are made after the log: where there are any, the log has been there. */
-const holdsReadModels = (folder: string): boolean =>
+const holdsFiles = (folder: string): boolean =>
   statSync(readModelsIn(folder), { throwIfNoEntry: false })?.isDirectory() === true &&
   readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
+const openMongo = async (
+  { MONGODB_URL, MONGODB_WAIT_SECONDS }: Configuration,
+  report: Report,
+): Promise<MongoConnection | undefined> =>
+  MONGODB_URL === ''
+    ? undefined
+    : mongoConnection(MONGODB_URL, { waitMs: MONGODB_WAIT_SECONDS * 1_000, onError: report });
+
 /** Read models were made with a log: where there is none, they are of another one, and none is begun beside them. */
-const noLogHere = (configuration: Configuration): Fault | undefined =>
-  holdsReadModels(configuration.DATA_DIR)
-    ? fault(
-        'read_models_of_another_log',
-        `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but the data folder ${configuration.DATA_DIR} has read models of one. Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, move the folder of the read models away and start again.`,
-        { isFinal: true },
-      )
-    : undefined;
+const noLogHere = (configuration: Configuration): Fault =>
+  fault(
+    'read_models_of_another_log',
+    configuration.MONGODB_URL === ''
+      ? `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but the data folder ${configuration.DATA_DIR} has read models of one. Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, move the folder of the read models away and start again.`
+      : `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but ${readModelStoreOf(configuration)} has read models of one. Check EVENTSTORE_URL, MONGODB_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, name another database in MONGODB_URL and start again.`,
+    { isFinal: true },
+  );
 
 /** The client of the event store is heavy, and loaded only by those who use it. */
 const eventStoreLog = (
@@ -63,35 +79,89 @@ const eventStoreLog = (
 };
 
 /**
- * For the main thread, which writes the log and leaves the read models to threads of their own; or for a worker, which
- * only reads the log and writes the read models by itself.
+ * What the stores are opened for. A server writes in threads of their own, since its own thread answers requests, and
+ * they are ready before it is. A worker and a command write the read models by themselves, and start a thread for the log
+ * only if they append.
  */
-export const openStores = (
+export type StoreUse = 'server' | 'worker' | 'command';
+
+interface StoreOptions {
+  readonly use: StoreUse;
+  readonly report: Report;
+  /** Thrown instead of making a log that is not there. */
+  readonly unlessThere?: Fault | undefined;
+}
+
+const openingOf = (use: StoreUse, mustBeThere: boolean): Opening => {
+  if (use === 'worker') return 'reads';
+  return mustBeThere ? (use === 'server' ? 'writes' : 'reads') : 'makes';
+};
+
+const openLogOf = (
   configuration: Configuration,
-  thread: 'main' | 'worker',
-  report: Report,
-): Promise<Stores> =>
+  streams: Streams,
+  { use, report, unlessThere }: StoreOptions,
+): Promise<EventLog> => {
+  const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
+  if (EVENTSTORE_URL !== '')
+    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, unlessThere);
+  if (unlessThere !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
+    throw unlessThere;
+  return sqliteEventLog(DATA_DIR, streams, openingOf(use, unlessThere !== undefined));
+};
+
+export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
   openAll(async (closing) => {
-    const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, STREAM_PREFIX } = configuration;
+    const { DATA_DIR, STREAM_PREFIX } = configuration;
     const streams = streamNames(STREAM_PREFIX);
-    const opening = thread === 'worker' ? 'reads' : holdsReadModels(DATA_DIR) ? 'writes' : 'makes';
-    const log = await (EVENTSTORE_URL === ''
-      ? sqliteEventLog(DATA_DIR, streams, opening)
-      : eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, noLogHere(configuration)));
-    closing(log);
-    const options = thread === 'worker' ? { startWriter: writerInPlace } : {};
-    const readModels = closing(await sqliteReadModels(readModelsIn(DATA_DIR), options));
-    return { log, streams, readModels };
+    const mongo = await openMongo(configuration, options.report);
+    if (mongo !== undefined) closing(mongo);
+    const holds = mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
+    const unlessThere = holds ? noLogHere(configuration) : options.unlessThere;
+    const log = closing(await openLogOf(configuration, streams, { ...options, unlessThere }));
+    const writing = options.use === 'server' ? {} : { startWriter: writerInPlace };
+    const readModels = await (mongo === undefined
+      ? sqliteReadModels(readModelsIn(DATA_DIR), writing)
+      : mongodbReadModels(mongo, { log: await log.identity() }));
+    closing(readModels);
+    return { log, streams, readModels, mongo };
   });
 
-/** What only the main thread keeps in the data folder. */
-export const openLocalStores = async (
+/** What only the main thread keeps: snapshots, which are a cache of this machine, and last uses of keys. */
+export const openKeptStores = async (
   { DATA_DIR }: Configuration,
-  log: EventLog,
+  { log, mongo }: Stores,
 ): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
   snapshots: sqliteSnapshots(DATA_DIR, await log.identity()),
-  keyUses: sqliteKeyUses(DATA_DIR),
+  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR) : mongoKeyUses(mongo.db, mongo.unavailable),
 });
+
+/** What only a server needs. */
+export interface Serving {
+  /** Signs what clients bring back. */
+  readonly secret: string;
+  /** Counts the requests of all instances together; undefined if each counts for itself. */
+  readonly limiterOf: SharedCounters['limiterOf'] | undefined;
+  close(): Promise<void>;
+}
+
+export const openServing = async (
+  { SECRET, DATA_DIR }: Configuration,
+  mongo: MongoConnection | undefined,
+): Promise<Serving> => {
+  if (mongo === undefined)
+    return {
+      secret: SECRET === '' ? keptSecret(DATA_DIR) : SECRET,
+      limiterOf: undefined,
+      close: async () => undefined,
+    };
+  try {
+    const secret = SECRET === '' ? await sharedSecret(mongo.db) : SECRET;
+    return { secret, ...(await mongoCounters(mongo.db)) };
+  } catch (error) {
+    throw mongo.unavailable(error);
+  }
+};
 
 /** Throws when the log cannot be written now. An event store says by itself whether it can be reached. */
 export const probeLog = async (

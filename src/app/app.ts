@@ -13,8 +13,8 @@ import { furthestCheckpoint } from '../projecting/live-generations';
 import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
 import type { ReplayParts } from '../projecting/rebuild';
 import { programVersion } from '../version';
-import { openLocalStores, openStores, probeLog, type Report } from './adapters';
-import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { openKeptStores, openServing, openStores, probeLog, type Report, type Serving } from './adapters';
+import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
 
@@ -33,9 +33,9 @@ export interface App {
   readonly keyUses: KeyUses;
   /** What can be asked about replays without running one; they run in threads of their own. */
   readonly replay: ReplayParts;
-  /** Signs what clients bring back. */
-  readonly secret: string;
-  /** Throws when the disk of the data is full: nothing that waits for a write will go on then. */
+  /** What a server needs besides. */
+  openServing(): Promise<Serving>;
+  /** Throws when the disk of the read models is full: nothing that waits for them will go on then. */
   mustHaveRoom(): void;
   close(): Promise<void>;
 }
@@ -46,17 +46,21 @@ const RECORD_MS = 10_000;
 const openParts = (
   configuration: Configuration,
   report: Report,
-  workers: ProjectingWorkers | undefined,
+  { workers, createsData = true }: AppOptions,
 ): Promise<App> =>
   openAll(async (closing) => {
-    const stores = closing(await openStores(configuration, 'main', report));
-    const { log, streams, readModels } = stores;
-    const { snapshots, keyUses } = await openLocalStores(configuration, log);
-    closing(snapshots);
-    closing(keyUses);
+    const use = workers === undefined ? 'command' : 'server';
+    const unlessThere =
+      createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
+    const stores = closing(await openStores(configuration, { use, report, unlessThere }));
+    const { log, streams, readModels, mongo } = stores;
     const parts = { log, streams, readModels, program: programVersion(), onError: report };
     const projecting = await openProjecting({ ...parts, projectors: projections, workers });
     closing({ close: projecting.stop });
+    // Not before the read models are known to be of this log: nothing is written to a database of another one.
+    const { snapshots, keyUses } = await openKeptStores(configuration, stores);
+    closing(snapshots);
+    closing(keyUses);
     const watch = logWatch({
       log,
       checkpoint: () => furthestCheckpoint(projecting.live),
@@ -87,20 +91,29 @@ const openParts = (
       projecting,
       streams,
       replay: parts,
-      secret: configuration.SECRET === '' ? keptSecret(configuration.DATA_DIR) : configuration.SECRET,
-      mustHaveRoom: () => mustHaveRoom(configuration.DATA_DIR),
+      openServing: async () => closing(await openServing(configuration, mongo)),
+      mustHaveRoom: () => {
+        if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR);
+      },
     };
   });
 
-/** `workers` project in threads of their own; without them this thread projects. */
+export interface AppOptions {
+  /** They project in threads of their own; without them this thread projects. */
+  readonly workers?: ProjectingWorkers;
+  /** False: a log that is not there is not made. */
+  readonly createsData?: boolean;
+}
+
 export const openApp = async (
   configuration: Configuration,
   report: Report,
-  workers?: ProjectingWorkers,
+  options: AppOptions = {},
 ): Promise<App> => {
+  if (options.createsData === false) mustHoldData(configuration);
   mustBeUsable(configuration.DATA_DIR);
   try {
-    return await openParts(configuration, report, workers);
+    return await openParts(configuration, report, options);
   } catch (error) {
     mustHaveRoom(configuration.DATA_DIR, error);
     throw error;

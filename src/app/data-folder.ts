@@ -14,6 +14,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import type { Configuration } from '../configuration';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
+import { storeOf } from './log-address';
 
 const unusable = (named: string, why: string): Fault =>
   fault('data_dir_unusable', `${named} ${why}. Choose another folder.`);
@@ -60,19 +61,31 @@ export const mustBeUsable = (folder: string, named = asConfigured(folder)): void
 const holdsAny = (folder: string, names: readonly string[]): boolean =>
   names.some((name) => existsSync(join(folder, name)));
 
+/** Waiting does not help. */
+const notFound = (where: string): Fault =>
+  fault(
+    'data_not_found',
+    `${where}; a new one is made by "tenant-ledger serve" or "tenant-ledger tenant create".`,
+    { isFinal: true },
+  );
+
+/** For commands that create no data, where the folder holds none: a wrong store must not look like an empty system. */
+export const noLogFound = (configuration: Configuration): Fault =>
+  notFound(
+    `There is no event log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}. Name the store of your service with EVENTSTORE_URL and its prefix with STREAM_PREFIX`,
+  );
+
 /**
- * For commands that create no data: a wrong folder must not look like an empty system. The log itself reports read models
- * without a log.
+ * The same for the folder: a wrong one must not look like an empty system. The log itself reports read models without a
+ * log.
  */
-export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL }: Configuration): void => {
+export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configuration): void => {
   const folder = resolve(DATA_DIR);
   const isEmbedded = EVENTSTORE_URL === '';
+  if (!isEmbedded && MONGODB_URL !== '') return;
   if (holdsAny(folder, isEmbedded ? ['events.db', 'read-models'] : ['read-models', 'secret'])) return;
   const what = isEmbedded ? 'There is no event log' : 'No service has kept its read models';
-  throw fault(
-    'data_not_found',
-    `${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH; a new one is made by "tenant-ledger serve" or "tenant-ledger tenant create".`,
-  );
+  throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);
 };
 
 /** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */

@@ -2,10 +2,13 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../configuration';
 
-/** Where an event log is kept: how that is given, and how it may be shown. */
+/** Where an event log and read models are kept: how that is given, and how it may be shown. */
 
-/** An address may hold a user and a password. */
-export const withoutSecrets = (address: string): string => address.replace(/\/\/[^/?#]*@/, '//…@');
+/** An address may hold a user and a password, and options of MongoDB that are secret. */
+export const withoutSecrets = (address: string): string =>
+  address
+    .replace(/\/\/[^/?#]*@/, '//…@')
+    .replace(/([?&](?:\w*password|authMechanismProperties)=)[^&]*/gi, '$1…');
 
 /** Where the event log is kept. Of the address of an event store only the servers are shown. */
 export const storeOf = ({
@@ -14,6 +17,15 @@ export const storeOf = ({
 }: Pick<Configuration, 'DATA_DIR' | 'EVENTSTORE_URL'>): string => {
   const [, scheme, servers] = /^(esdb(?:\+discover)?:\/\/)(?:.*@)?([^@/?#]*)/s.exec(EVENTSTORE_URL) ?? [];
   return scheme === undefined ? resolve(DATA_DIR, 'events.db') : `${scheme}${servers}`;
+};
+
+/** Where the read models are kept. Of the address of a MongoDB only the servers and the database are shown. */
+export const readModelStoreOf = ({
+  DATA_DIR,
+  MONGODB_URL,
+}: Pick<Configuration, 'DATA_DIR' | 'MONGODB_URL'>): string => {
+  const [, scheme, servers] = /^(mongodb(?:\+srv)?:\/\/)(?:.*@)?([^@?#]*)/s.exec(MONGODB_URL) ?? [];
+  return scheme === undefined ? resolve(DATA_DIR, 'read-models') : `${scheme}${servers}`;
 };
 
 /** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */

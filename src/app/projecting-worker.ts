@@ -17,7 +17,7 @@ const onError = (what: string, error: unknown): void =>
 /** Projects until it is closed. */
 const opening = openAll(async (closing) => {
   const { configuration, projections: names, holder } = workerData as Assignment;
-  const stores = closing(await openStores(configuration, 'worker', onError));
+  const stores = closing(await openStores(configuration, { use: 'worker', report: onError }));
   const projecting = await openProjecting({
     ...stores,
     projectors: projections.filter(({ name }) => names.includes(name)),

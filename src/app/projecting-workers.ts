@@ -39,11 +39,12 @@ const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
 /**
  * Each group has a worker of its own, which reads the log by itself. What is known about Applications and their keys
- * decides who may read: it must wait neither for other tenants' facts nor for a projection that is slow.
+ * decides who may read: it must wait neither for other tenants' facts nor for a projection that is slow. Nearly all
+ * events are facts: what follows them has a worker each, so that none waits for another.
  */
 const groups: readonly Group[] = [
   { projectors: projections.filter((one) => !followsActivity(one)), heap: { maxYoungGenerationSizeMb: 8 } },
-  { projectors: projections.filter(followsActivity), heap: HEAP },
+  ...projections.filter(followsActivity).map((projector) => ({ projectors: [projector], heap: HEAP })),
 ];
 
 const RESTART_MS = 500;

@@ -60,7 +60,7 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
 };
 
 const run = async (): Promise<void> => {
-  const stores = await openStores(configuration, 'worker', onError);
+  const stores = await openStores(configuration, { use: 'worker', report: onError });
   try {
     const outcomes = await outcomesOf({ ...stores, program: programVersion(), onError });
     outcomes.forEach((outcome, i) => {

@@ -133,7 +133,7 @@ export const rebuildInWorkers = (
     listeners,
   );
 
-/** Verifies several at the same time, each against a replay of its own. */
+/** Verifies several at the same time, each against a replay of its own. It fails as the first that failed; the others are reported. */
 export const verifyInWorkers = async (
   configuration: Configuration,
   projectors: readonly Projector[],
@@ -146,8 +146,11 @@ export const verifyInWorkers = async (
     (names) => ({ do: 'verify', projections: names, ...(tenantId === undefined ? {} : { tenantId }) }),
     listeners,
   );
-  return outcomes.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason as Error;
-    return outcome.value;
+  const failed = projectors.flatMap(({ name }, i) => {
+    const outcome = outcomes[i];
+    return outcome?.status === 'rejected' ? [{ name, reason: outcome.reason as Error }] : [];
   });
+  for (const { name, reason } of failed.slice(1)) listeners.onError(`${name} was not verified.`, reason);
+  if (failed[0] !== undefined) throw failed[0].reason;
+  return outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
 };

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
-import { pause } from '../clock';
+import { liveTail } from '../audit/live-tail';
+import { openStreams } from '../audit/open-streams';
+import { beforeDeadline, monotonicMs } from '../clock';
 import type { Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
@@ -10,6 +12,7 @@ import type { StartProgress } from '../http/api-context';
 import { openListener, type Listener } from '../http/listener';
 import { operations } from '../http/operations';
 import { signedCursors } from '../http/routes/cursor';
+import type { EventSource } from '../http/routes/route';
 import { readPolicies } from '../limits/policies';
 import { rateLimits, type RateLimits } from '../limits/rate-limits';
 import { readTrustedProxies } from '../limits/trusted-proxies';
@@ -18,7 +21,7 @@ import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { firstKey } from './first-tenant';
-import { storeOf } from './log-address';
+import { readModelStoreOf, storeOf } from './log-address';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
 import { ledgerStatus, lookBriefly } from './status';
@@ -31,26 +34,47 @@ const LONGEST_LOOK_MS = 1_000;
 interface Running {
   readonly configuration: Configuration;
   readonly logger: Logger;
-  readonly limits: RateLimits;
   readonly notices: ParkedNotices;
   readonly listeners: Listener[];
+  /** Ends what would otherwise go on for as long as its reader wants. */
+  readonly stopping: AbortController;
   app?: App;
+  limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
   /** What stops before it was ready answers no read either. */
   wasReady: boolean;
   progress: StartProgress;
 }
 
-const openApi = (server: Running, app: App): Promise<Listener> => {
-  const { configuration, logger, limits } = server;
+/** Good news has no error; what stops everything is more than a warning. */
+const reporter =
+  (logger: Logger) =>
+  (what: string, error?: unknown): void => {
+    if (error === undefined) logger.info(what);
+    else logger[codeOf(error) === 'log_set_back' ? 'error' : 'warn']({ err: error }, what);
+  };
+
+const eventSource = ({ log, streams }: App, stopping: AbortSignal): EventSource => ({
+  side: { log, streams },
+  tail: liveTail(log, streams),
+  open: openStreams().open,
+  stopping,
+});
+
+const openApi = async (server: Running, app: App): Promise<Listener> => {
+  const { configuration, logger } = server;
+  const { secret, limiterOf } = await app.openServing();
+  const policies = readPolicies(configuration.RATE_LIMITS) ?? [];
+  const limits = rateLimits(policies, { shared: limiterOf, report: reporter(logger) });
+  server.limits = limits;
   const { HOST: host, PORT: port, PUBLIC_URL: publicUrl, BODY_LIMIT: bodyLimit } = configuration;
   const headers = headerNames(configuration.HEADER_PREFIX);
   const { ledger, projecting } = app;
-  const readers = remembering(projecting.reader);
   const koa = api({
     headers,
     publicUrl,
     bodyLimit,
+    recordsClients: configuration.RECORD_CLIENTS,
     version: programVersion(),
     logger,
     limits,
@@ -58,13 +82,16 @@ const openApi = (server: Running, app: App): Promise<Listener> => {
     ledger,
     access: app.access,
     keyUses: app.keyUses,
-    cursors: signedCursors(app.secret),
-    ...readers,
+    cursors: signedCursors(secret),
+    events: eventSource(app, server.stopping.signal),
+    reader: remembering(projecting.reader).reader,
     upToDate: async () => {
-      await readers.upToDate();
-      const looking = projecting.upToDate();
+      if (projecting.isUpToDate()) return;
       // A store that does not answer must not hold up what can be answered without it.
-      if (looking !== undefined) await Promise.race([looking, pause(LONGEST_LOOK_MS)]);
+      const deadline = monotonicMs() + LONGEST_LOOK_MS;
+      await beforeDeadline(projecting.refresh(), deadline, () => new Error('No answer.')).catch(
+        () => undefined,
+      );
     },
     reached: projecting.reached,
     isParked: projecting.isParked,
@@ -83,33 +110,32 @@ const openApi = (server: Running, app: App): Promise<Listener> => {
   });
 };
 
+/** What a start may have to wait for. */
+const storesOf = (configuration: Configuration): string => {
+  const log = `the event log ${storeOf(configuration)}`;
+  if (configuration.MONGODB_URL === '') return log;
+  return `${log} and the read models ${readModelStoreOf(configuration)}`;
+};
+
 /** It is open before there is an app: whoever watches the process can see that it is alive, and what it waits for. */
 const openOperations = (server: Running): Promise<Listener> => {
-  const { configuration, limits } = server;
+  const { configuration } = server;
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
   const look = lookBriefly();
   const listener = operations({
     phase: () => server.phase,
-    waitingFor: () => (server.app === undefined ? `the event log ${storeOf(configuration)}` : undefined),
+    waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
     status: async () => {
       const app = server.app as App;
       await app.watch.mustBeWritable();
       return ledgerStatus(app, look);
     },
     setBack: () => server.app?.watch.setBack(),
-    limits: limits.status,
+    limits: () => server.limits?.status(),
   });
   return openListener(listener, { host, port, publicUrl, traceHeader });
 };
-
-/** Good news has no error; what stops everything is more than a warning. */
-const reporter =
-  (logger: Logger) =>
-  (what: string, error?: unknown): void => {
-    if (error === undefined) logger.info(what);
-    else logger[codeOf(error) === 'log_set_back' ? 'error' : 'warn']({ err: error }, what);
-  };
 
 const openAppOf = async (server: Running): Promise<App> => {
   const { configuration, logger, notices } = server;
@@ -121,7 +147,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   };
   const compiling = compileTenantSchemas();
   const workers = projectingWorkers(configuration, onProjecting, notices.parked);
-  const app = await openApp(configuration, report, workers);
+  const app = await openApp(configuration, report, { workers });
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);
@@ -177,6 +203,7 @@ const start = async (server: Running): Promise<Started | undefined> => {
 
 const stop = async (server: Running): Promise<void> => {
   server.phase = 'stopping';
+  server.stopping.abort();
   const withinMs = server.configuration.SHUTDOWN_SECONDS * 1_000;
   await Promise.all(server.listeners.map((listener) => listener.close(withinMs)));
   await server.app?.close();
@@ -191,13 +218,12 @@ export interface Server {
 }
 
 export const makeServer = (configuration: Configuration, logger: Logger): Server => {
-  const warn = (what: string, error: unknown): void => logger.warn({ err: error }, what);
   const server: Running = {
     configuration,
     logger,
-    limits: rateLimits(readPolicies(configuration.RATE_LIMITS) ?? [], { warn }),
     notices: parkedNotices(logger),
     listeners: [],
+    stopping: new AbortController(),
     phase: 'starting',
     wasReady: false,
     progress: { events_done: 0, events_total: 0 },

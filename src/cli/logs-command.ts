@@ -1,13 +1,13 @@
-import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { pause } from '../clock';
 import { logView } from '../http/routes/logs';
-import { walkLogs, type LogFilter } from '../../projections/log-pages';
+import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import type { LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
 import { visible } from './output';
+import { untilInterrupted, writeOut } from './streaming-output';
 
 interface Options {
   readonly tenant: string;
@@ -22,7 +22,7 @@ interface Options {
 const PAGE = 500;
 const LOOK_AGAIN_MS = 200;
 
-const filterOf = ({ entityType, entityId, since, until }: Options): LogFilter => ({
+const filterOf = ({ entityType, entityId, since, until }: Options): SpecifiedLogFilter => ({
   ...(entityType === undefined ? {} : { entityType: entityType.toLowerCase() }),
   ...(entityId === undefined ? {} : { entityId }),
   ...(since === undefined ? {} : { start: since }),
@@ -36,19 +36,6 @@ const readable = (row: LogRow): string => {
   const actor = row.actor_id === undefined ? 'somebody' : `${row.actor_type} ${row.actor_id}`;
   const { created_at: at, entity_type: type, entity_id: id, operation, message } = row;
   return visible(`${at}  ${type}/${id}  ${operation}  ${message}  by ${actor}`);
-};
-
-/** Waits for a reader that is slower than we are. */
-const print = async (text: string, signal: AbortSignal): Promise<void> => {
-  if (signal.aborted || process.stdout.write(`${text}\n`)) return;
-  await once(process.stdout, 'drain', { signal }).catch(() => undefined);
-};
-
-const untilInterrupted = (): AbortSignal => {
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
-  process.stdout.once('error', () => stop.abort());
-  return stop.signal;
 };
 
 const run = (options: Options): Promise<void> =>
@@ -65,7 +52,7 @@ const run = (options: Options): Promise<void> =>
       const page: readonly LogRow[] = await walkLogs(reader, options.tenant, filterOf(options), PAGE, last);
       for (const row of page) {
         const view = logView(options.tenant, row);
-        await print(options.json === true ? JSON.stringify(view) : readable(row), signal);
+        await writeOut(`${options.json === true ? JSON.stringify(view) : readable(row)}\n`, signal);
       }
       last = page.at(-1) ?? last;
       if (page.length > 0) continue;

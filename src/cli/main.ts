@@ -16,6 +16,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['application', async () => (await import('./application-commands.js')).applicationCommands()],
   ['key', async () => (await import('./key-commands.js')).keyCommands()],
   ['logs', async () => (await import('./logs-command.js')).logsCommand()],
+  ['audit', async () => (await import('./audit-command.js')).auditCommand()],
   ['ingest', async () => (await import('./ingest-command.js')).ingestCommand()],
   ['permissions', async () => (await import('./reference-commands.js')).permissionsCommand()],
   ['limits', async () => (await import('./reference-commands.js')).limitsCommand()],
@@ -39,6 +40,8 @@ const programFor = async (args: readonly string[], report: FailureReport): Promi
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
     .configureOutput({ writeErr: report.usage })
+    // Options after the name of a subcommand are its own, also where the command before it has some of the same name.
+    .enablePositionalOptions()
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
   for (const command of await loadFor(args)) program.addCommand(command);

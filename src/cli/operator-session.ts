@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { openApp, type App } from '../app/app';
-import { mustHoldData } from '../app/data-folder';
 import { operatorCaller } from '../app/operator';
 import { monotonicMs } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
@@ -73,8 +72,7 @@ export const inSession = async <T>(
   { createsData = false } = {},
 ): Promise<T> => {
   const configuration = readConfiguration(process.env);
-  if (!createsData) mustHoldData(configuration);
-  const app = await openApp(configuration, warn);
+  const app = await openApp(configuration, warn, { createsData });
   try {
     return await work(sessionOf(app, configuration));
   } finally {

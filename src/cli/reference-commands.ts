@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { storeOf } from '../app/log-address';
+import { readModelStoreOf, storeOf } from '../app/log-address';
 import {
   isSecret,
   readConfiguration,
@@ -60,10 +60,11 @@ export const explainCommand = (): Command =>
       printOne({ code, status: status ?? null, title, meaning }, options);
     });
 
-/** Of the address of an event store only the servers are shown. */
+/** Of the address of a store only the servers are shown. */
 const shownValue = (name: SettingName, values: Configuration): string | number | boolean => {
   if (!isSecret(name) || values[name] === '') return values[name];
-  return name === 'EVENTSTORE_URL' ? storeOf(values) : '(set)';
+  if (name === 'EVENTSTORE_URL') return storeOf(values);
+  return name === 'MONGODB_URL' ? readModelStoreOf(values) : '(set)';
 };
 
 export const configCommand = (): Command =>

@@ -19,6 +19,7 @@ const settingsOf = (configuration: Configuration): string => {
   const needed = {
     DATA_DIR: configuration.DATA_DIR === settings.DATA_DIR.fallback ? '' : resolve(configuration.DATA_DIR),
     EVENTSTORE_URL: withoutSecrets(configuration.EVENTSTORE_URL),
+    MONGODB_URL: withoutSecrets(configuration.MONGODB_URL),
     STREAM_PREFIX: configuration.STREAM_PREFIX,
     OPERATOR_ID: configuration.OPERATOR_ID === settings.OPERATOR_ID.fallback ? '' : configuration.OPERATOR_ID,
   };

@@ -88,6 +88,12 @@ export interface Actor {
   readonly osUser?: string;
 }
 
+/** Where a request came from. Personal data: nothing is decided or derived from it. */
+export interface Client {
+  readonly address: string;
+  readonly userAgent?: string;
+}
+
 /** What the log knows about an event besides its type and data. */
 export interface Circumstances {
   readonly id: string;

@@ -24,9 +24,11 @@ export const crc32 = (text: string): number => {
 /** So many digits are held exactly by a plain number. */
 export const SHORT_DIGITS = 8;
 
+const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => KEY_ALPHABET.indexOf(String.fromCharCode(code)));
+
 export const shortFromBase62 = (text: string): number => {
   let value = 0;
-  for (let at = 0; at < text.length; at += 1) value = value * 62 + KEY_ALPHABET.indexOf(text.charAt(at));
+  for (let at = 0; at < text.length; at += 1) value = value * 62 + (DIGITS[text.charCodeAt(at)] ?? 0);
   return value;
 };
 

@@ -5,6 +5,7 @@ import { yieldToEventLoop } from '../clock';
 import { eventSchemas, isEventType, operatorEventSchemas, streamKindOf } from '../domain/event-schemas';
 import type {
   Actor,
+  Client,
   ActivityEvent,
   EventType,
   Idempotency,
@@ -58,6 +59,7 @@ const metadataSchema = {
       properties: { type: { enum: ['application', 'user'] }, id: uuid, osUser: text },
       required: ['type', 'id'],
     },
+    client: { type: 'object', properties: { address: text, userAgent: text }, required: ['address'] },
     idempotency: {
       type: 'object',
       properties: { key: text, scope: text, hash: text },
@@ -72,6 +74,7 @@ export interface Metadata {
   readonly actor?: Actor | undefined;
   readonly keyId?: string | undefined;
   readonly traceId?: string | undefined;
+  readonly client?: Client | undefined;
   readonly idempotency?: Idempotency | undefined;
 }
 
@@ -181,8 +184,14 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   return event as unknown as Recorded;
 };
 
-export const decode = (logged: LoggedEvent, streams: Streams): Decoded => {
-  const owner = streams.parse(logged.stream);
+/** Whose stream an event is in; undefined if the stream is not one of ours. */
+export type Owner = ReturnType<Streams['parse']>;
+
+export const decode = (
+  logged: LoggedEvent,
+  streams: Streams,
+  owner: Owner = streams.parse(logged.stream),
+): Decoded => {
   if (owner === undefined) return { status: 'foreign' };
   const reason = reasonAgainst(logged, owner.kind, owner.tenantId);
   if (reason !== undefined) return { status: 'bad', ...owner, reason };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../clock';
 import { codeOf, messageOf, type Fault } from '../fault';
+import { sharedRuns } from '../shared-runs';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
-import { freshRun } from './fresh-run';
 
 /**
  * Watches the log of a running process: is it within reach, and does it still hold what this process has seen in it? A
@@ -181,7 +181,7 @@ const lookoutOf = (
   let known: Head | undefined;
 
   /** What is known is determined first: it was in the log before the log is asked for it. */
-  const look = freshRun(async () => {
+  const { fresh: look } = sharedRuns(async () => {
     if (isLost()) return;
     // Read models that cannot be read say nothing about the log.
     known = later(await checkpoint().catch(() => undefined), known);

@@ -19,6 +19,8 @@ export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;
+  /** Whether events say which client caused them. */
+  readonly recordsClients: boolean;
   /** Of the program. */
   readonly version: string;
   readonly logger: Logger;
@@ -62,6 +64,13 @@ export interface ApiState {
   reason?: string;
   error?: unknown;
 }
+
+/** Who a request comes from, once its key was accepted. */
+export const authenticated = ({ presented, identity }: ApiState) => {
+  if (presented === undefined || identity === undefined)
+    throw new Error('A route was reached without a key.');
+  return { presented, identity };
+};
 
 export type ApiContext = ParameterizedContext<ApiState>;
 export type Step = Middleware<ApiState>;

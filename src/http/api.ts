@@ -7,6 +7,7 @@ import { arrive, requireTarget } from './request/arrival';
 import { authenticate, finalError } from './request/authentication';
 import { clientAddress } from './request/client-address';
 import { countRequest } from './request/limiting';
+import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
@@ -20,6 +21,8 @@ export const routes: readonly Route[] = [
   listPermissions,
   listLogs,
   listLogEntityTypes,
+  listEvents,
+  getEvent,
   getOwnTenant,
   updateOwnTenant,
   deleteOwnTenant,
@@ -39,6 +42,12 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
     if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
   };
 
+  const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
+    const error = await finalError(ctx, thrown, parts);
+    if (codeOf(error) !== 'key_refused') noteUse(ctx);
+    answerProblem(ctx, error, parts);
+  };
+
   const app = new Koa<ApiState>();
 
   app.use(async (ctx, next) => {
@@ -54,9 +63,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
       await next();
       noteUse(ctx);
     } catch (thrown) {
-      const error = await finalError(ctx, thrown, parts);
-      if (codeOf(error) !== 'key_refused') noteUse(ctx);
-      answerProblem(ctx, error, parts);
+      await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
     }
   });
   app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler

@@ -119,7 +119,8 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
-    server.once('error', (error) => reject(listenFault(error, options)));
+    // It stays: an accept that fails later, as without a free file descriptor, concerns that connection only.
+    server.on('error', (error) => reject(listenFault(error, options)));
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
   });
 

@@ -13,8 +13,8 @@ export interface OperationsParts {
   readonly status: () => Promise<object>;
   /** Why nothing is read or written any more, if so. */
   readonly setBack: () => Fault | undefined;
-  /** Of this process alone. */
-  readonly limits: () => RateLimitsStatus;
+  /** Of this process alone; undefined before it answers requests. */
+  readonly limits: () => RateLimitsStatus | undefined;
 }
 
 /** Whoever asks gets an answer within a second, also if the event store is silent. */
@@ -60,7 +60,8 @@ const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsP
       return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
     } catch (error) {
       const last = known === undefined ? {} : { last_known: { at: known.at, ...known.status } };
-      return { code: 503, body: { status: 'unavailable', reason: messageOf(error), ...last } };
+      const body = { status: 'unavailable', reason: messageOf(error), limits: limits(), ...last };
+      return { code: 503, body };
     }
   };
 };

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
 import { answerInThread } from '../sqlite/thread';
-import type { KeyUse } from './sqlite-key-uses';
+import type { KeyUse } from './gathered-uses';
 
 const { path } = workerData as { path: string };
 const db = openForWriting(path, 'NORMAL');

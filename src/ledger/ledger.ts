@@ -1,6 +1,6 @@
 import { monotonicMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import type { Actor, Idempotency, Recorded, TenantEvent } from '../domain/events';
+import type { Actor, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
 import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
@@ -26,6 +26,7 @@ export interface Command {
   readonly idempotency?: Idempotency;
   readonly at: string;
   readonly traceId?: string;
+  readonly client?: Client;
   /** On the monotonic clock. */
   readonly deadline: number;
 }
@@ -111,11 +112,11 @@ const append = async (
   known: KnownTenant,
   { events, actor, keyId }: Plan & { kind: 'append' },
 ): Promise<Executed> => {
-  const { tenantId, deadline, at, traceId, idempotency } = command;
+  const { tenantId, deadline, at, traceId, client, idempotency } = command;
   const { revision } = known.fold;
   const left = deadline - ANSWER_MS - monotonicMs();
   if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
-  const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, idempotency }));
+  const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, client, idempotency }));
   const expected = revision < 0 ? 'no_stream' : revision;
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
   const { position } = await appending.catch(async (error: unknown) => {

@@ -27,6 +27,10 @@ export interface RateLimits {
 
 /** Since the start of this process. */
 export interface RateLimitsStatus {
+  /** Whether instances count together. */
+  readonly shared: boolean;
+  /** Why this process counts for itself at the moment although counters are shared. */
+  readonly trouble?: string;
   readonly counters_kept: number;
   readonly counters_dropped: number;
   readonly blocks_started: number;
@@ -38,22 +42,29 @@ export interface RateLimitsStatus {
 
 export interface RateLimitsParts {
   /** The limiter of a policy whose counters all instances share. Left out: this process counts for itself. */
-  readonly shared?: (policy: Policy) => RateLimiterAbstract;
+  readonly shared?: ((policy: Policy) => RateLimiterAbstract) | undefined;
   readonly memory?: Counters;
-  /** Counters fail: at most once a minute. */
-  readonly warn: (what: string, error?: unknown) => void;
+  /** Without an error it is a recovery. */
+  readonly report: (what: string, error?: unknown) => void;
+  readonly now?: () => number;
 }
 
 /** Memory for a process: an attacker with many addresses must not fill it. */
 const MOST_COUNTERS = 200_000;
 
 /** A request waits no longer than this for the shared counters. */
-const SHARED_WITHIN_MS = 250;
+const SHARED_WITHIN_MS = 200;
+/** Shared counters that fail are left alone for so long: requests must not wait for them one after the other. */
+const PAUSE_MS = 5_000;
 const WARN_EVERY_MS = 60_000;
+
+const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
+const TOGETHER = 'The shared rate counters answer again: instances count together.';
 
 interface Rule {
   readonly policy: Policy;
-  readonly limiter: RateLimiterAbstract;
+  readonly own: RateLimiterAbstract;
+  readonly shared: RateLimiterAbstract | undefined;
 }
 
 interface Outcome {
@@ -74,58 +85,84 @@ const listOf = (fields: readonly string[]): string | undefined =>
   fields.length === 0 ? undefined : fields.join(', ');
 
 /** The same warning once in a while, not at every request. */
-const seldom = (warn: RateLimitsParts['warn']): RateLimitsParts['warn'] => {
-  const last = new Map<string, number>();
+const seldom = (report: RateLimitsParts['report']): RateLimitsParts['report'] => {
+  let last = -Infinity;
   return (what, error) => {
-    const at = performance.now();
-    if (at - (last.get(what) ?? -Infinity) < WARN_EVERY_MS) return;
-    last.set(what, at);
-    warn(what, error);
+    if (performance.now() - last < WARN_EVERY_MS) return;
+    last = performance.now();
+    report(what, error);
   };
 };
 
-/** Shared counters with memory as their insurance: a store that fails or does not answer stops nobody. */
-const insured = (shared: RateLimiterAbstract, policy: Policy, memory: Counters): RateLimiterAbstract =>
-  new RLWrapperTimeouts({
-    limiter: shared,
-    timeoutMs: SHARED_WITHIN_MS,
-    insuranceLimiter: new MemoryLimiter(policy, memory),
-    // The wrapper hands its own on to the insurance.
-    blockDuration: policy.blockSeconds,
-  });
+/** Whether the shared counters are within reach. */
+const reachOf = ({ report, now = () => performance.now() }: RateLimitsParts) => {
+  let askAgainAt: number | undefined;
+
+  const failed = (error: Error): void => {
+    if (askAgainAt === undefined) report(ALONE, error);
+    askAgainAt = now() + PAUSE_MS;
+  };
+  const cameBack = (): void => {
+    if (askAgainAt !== undefined) report(TOGETHER);
+    askAgainAt = undefined;
+  };
+  /** While they are lost, one request in a while asks; the answer to an earlier one does not bring them back. */
+  const isAsked = (): boolean => {
+    if (askAgainAt === undefined) return true;
+    if (now() < askAgainAt) return false;
+    askAgainAt = now() + PAUSE_MS;
+    return true;
+  };
+  return {
+    isLost: () => askAgainAt !== undefined,
+    /** Undefined: they were not asked, or did not answer. */
+    ask: async (question: () => Promise<Outcome | Error>): Promise<Outcome | undefined> => {
+      const wasLost = askAgainAt !== undefined;
+      if (!isAsked()) return undefined;
+      const outcome = await question();
+      if (outcome instanceof Error) failed(outcome);
+      else if (wasLost) cameBack();
+      return outcome instanceof Error ? undefined : outcome;
+    },
+  };
+};
+
+/** The library rejects with its result when the limit is passed, and with an Error when counting failed. */
+const consume = async (limiter: RateLimiterAbstract, address: string): Promise<Outcome | Error> => {
+  try {
+    return { isRefused: false, result: await limiter.consume(address) };
+  } catch (thrown) {
+    return thrown instanceof Error ? thrown : { isRefused: true, result: thrown as RateLimiterRes };
+  }
+};
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
   const { shared, memory = boundedCounters(MOST_COUNTERS) } = parts;
-  const warn = seldom(parts.warn);
+  const warn = seldom(parts.report);
+  const reach = reachOf(parts);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
-
-  const alone: Counters = {
-    ...memory,
-    add: (...counted) => {
-      totals.counted_alone += 1;
-      warn('The shared rate counters do not answer: this process counts for itself.');
-      return memory.add(...counted);
-    },
-  };
   const rules = policies.map((policy): Rule => ({
     policy,
-    limiter:
-      shared === undefined ? new MemoryLimiter(policy, memory) : insured(shared(policy), policy, alone),
+    own: new MemoryLimiter(policy, memory),
+    shared: shared && new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: SHARED_WITHIN_MS }),
   }));
 
-  /**
-   * The library rejects with its result when the limit is passed, and with an Error when counting failed. If no counter
-   * answers, requests pass: a broken counter must not be an outage of everything else.
-   */
-  const consume = async ({ limiter }: Rule, address: string): Promise<Outcome | undefined> => {
-    try {
-      return { isRefused: false, result: await limiter.consume(address) };
-    } catch (thrown) {
-      if (!(thrown instanceof Error)) return { isRefused: true, result: thrown as RateLimiterRes };
-      totals.uncounted += 1;
-      warn('Requests are not counted: every rate counter fails.', thrown);
-      return undefined;
-    }
+  const consumeShared = async (
+    limiter: RateLimiterAbstract,
+    address: string,
+  ): Promise<Outcome | undefined> => {
+    const outcome = await reach.ask(() => consume(limiter, address));
+    if (outcome === undefined) totals.counted_alone += 1;
+    return outcome;
+  };
+
+  /** Memory is the insurance. If no counter answers, requests pass: a broken counter must not be an outage. */
+  const countBy = async ({ own, shared: together }: Rule, address: string): Promise<Outcome | undefined> => {
+    const outcome = (together && (await consumeShared(together, address))) ?? (await consume(own, address));
+    if (!(outcome instanceof Error)) return outcome;
+    totals.uncounted += 1;
+    warn('Requests are not counted: every rate counter fails.', outcome);
+    return undefined;
   };
 
   const refusal = (policy: Policy, result: RateLimiterRes): Refused => {
@@ -142,7 +179,7 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
       const policyField = listOf(applying.map(({ policy }) => quotaOf(policy)));
       const states: string[] = [];
       for (const rule of applying) {
-        const outcome = await consume(rule, address);
+        const outcome = await countBy(rule, address);
         if (outcome === undefined) continue;
         states.push(stateOf(rule.policy, outcome));
         if (outcome.isRefused)
@@ -150,6 +187,12 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
       }
       return { policyField, stateField: listOf(states) };
     },
-    status: () => ({ counters_kept: memory.kept(), counters_dropped: memory.dropped(), ...totals }),
+    status: () => ({
+      shared: shared !== undefined,
+      ...(reach.isLost() ? { trouble: ALONE } : {}),
+      counters_kept: memory.kept(),
+      counters_dropped: memory.dropped(),
+      ...totals,
+    }),
   };
 };

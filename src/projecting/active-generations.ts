@@ -3,18 +3,18 @@ import { monotonicMs, pause } from '../clock';
 import type { EventLog } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { Generation, ReadModels } from '../read-models/read-models';
+import { sharedRuns } from '../shared-runs';
 import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
-import { oneAtATime } from './one-at-a-time';
 
 /**
- * The generations that matter now, as the pointers say, so that whoever was told that a write is shown sees it in every
+ * The generations that matter now, as the pointers say, so that a write that is reported as shown is seen in every
  * process, also while read models are switched:
  *
  * - A write is shown when the live generation shows it, and so do those that were live within the last STILL_READ_MS,
  *   as the store says after the wait for them (`refresh`, `shown`).
- * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`upToDate`).
+ * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`isUpToDate`, `refresh`).
  * - It begins to read another generation once that shows as much as the one before shows at this moment. Until then it
- *   compares them before each question: whichever is ahead shows all that anybody was told.
+ *   compares them before each question: whichever is ahead shows all that was reported.
  * - Both are projected meanwhile, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
  */
 export interface ActiveGenerations {
@@ -26,8 +26,8 @@ export interface ActiveGenerations {
   shown(): readonly Generation[];
   /** Looks at the pointers now. Whoever asks meanwhile waits for a look that begins after that. */
   refresh(): Promise<void>;
-  /** To be awaited before a question; undefined where there is nothing to await. */
-  upToDate(): Promise<void> | undefined;
+  /** May questions be asked? If not, `refresh` comes first. */
+  isUpToDate(): boolean;
 }
 
 export const STILL_READ_MS = 2_000;
@@ -116,7 +116,7 @@ const follow = async (active: Active, hasSlept: boolean): Promise<void> => {
   const { name, version } = active.projector;
   const pointer = await active.readModels.pointer(name, version);
   if (pointer === undefined) return;
-  // Whichever is ahead now shows what anybody was told before the pointer moved on.
+  // Whichever is ahead now shows what was reported as shown before the pointer moved on.
   if (active.next !== undefined && active.next.id.generation !== pointer.live) await advance(active);
   const pointed = await open(active, pointer.live);
   active.next = pointed === active.live ? undefined : pointed;
@@ -158,7 +158,7 @@ export const openActiveGenerations = async (
     lookedAt,
   }));
 
-  const refresh = oneAtATime(async (): Promise<void> => {
+  const { fresh: refresh } = sharedRuns(async (): Promise<void> => {
     const followed = await Promise.allSettled(all.map(look));
     for (const one of followed) if (one.status === 'rejected') throw one.reason;
   });
@@ -172,10 +172,9 @@ export const openActiveGenerations = async (
       ),
     shown: () => all.flatMap(({ live, next, left }) => present([live, next, ...left.read])),
     refresh,
-    upToDate: () => {
+    isUpToDate: () => {
       const now = monotonicMs();
-      const isUpToDate = (one: Active): boolean => one.next === undefined && now - one.lookedAt <= FRESH_MS;
-      return all.every(isUpToDate) ? undefined : refresh();
+      return all.every((one) => one.next === undefined && now - one.lookedAt <= FRESH_MS);
     },
   };
 };

@@ -80,7 +80,7 @@ const examine = async (
   const reached = (await replayed.control()).to?.position ?? '';
   const { control, documents } = await liveSnapshot(live, reached, keys);
   if (control.to !== undefined) await follow(control.to.position);
-  const should = await replayed.load(keys);
+  const { documents: should } = await replayed.snapshot(keys);
   const at = suspects.length;
   const waiting = new Set(tenants.filter((_, i) => cannotCompare(documents[at + i], should[at + i])));
   return suspects.flatMap(({ seenIn, ...key }, i) => {

@@ -35,6 +35,8 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
   /** Documents that were touched lately, and those from before that: what is not touched again is soon dropped. */
   let recent: Slots = new Map();
   let older: Slots = new Map();
+  /** Those of the tenant that was touched last: all documents of an event are of one tenant. */
+  let last: { readonly tenantId: string; readonly slots: Map<string, Map<string, Slot>> } | undefined;
   let kept: Slot[] = [];
   let unknown: Slot[] = [];
 
@@ -45,12 +47,14 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
       if (kept.length <= mostKept) return;
       older = recent;
       recent = new Map();
+      last = undefined;
       kept = [];
     },
 
     /** A document of this batch. Its content is known after `load`. */
     slot: (tenantId: string, collection: string, key: string): Slot => {
-      const slots = inner(inner(recent, tenantId), collection);
+      if (last?.tenantId !== tenantId) last = { tenantId, slots: inner(recent, tenantId) };
+      const slots = inner(last.slots, collection);
       const known = slots.get(key);
       if (known !== undefined) return known;
       const former = older.get(tenantId)?.get(collection)?.get(key);
@@ -69,14 +73,13 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
       wanted.forEach((slot, i) => (slot.document = loaded[i]));
     },
 
-    /** What the batch has changed. */
+    /** What the batch has changed. It stays so until the next batch changes it. */
     writes: (): readonly Write[] => {
       const writes: Write[] = [];
       for (const slot of kept) {
         if (!slot.isWritten) continue;
         slot.isWritten = false;
-        const { tenantId, collection, key, document } = slot;
-        writes.push({ tenantId, collection, key, document });
+        writes.push(slot);
       }
       return writes;
     },

@@ -3,7 +3,7 @@ import type { Recorded } from '../domain/events';
 import { gapBefore } from '../event-log/gap';
 import { messageOf } from '../fault';
 import { PARKED, STREAMS, type DocumentKey, type Target, type Write } from '../read-models/read-models';
-import type { Batch, BatchEvent } from './consumer';
+import type { Batch, BatchEvent } from './batch';
 import { documentCache, write, type DocumentCache, type Slot } from './document-cache';
 import type { ParkedTenant, SetAside } from './parking';
 import type { StreamDocument } from './stream-revisions';
@@ -160,13 +160,14 @@ const STEPS_AT_ONCE = 512;
 
 /**
  * What a batch does to the documents of the cache. A tenant that is parked, or that is parked by an event of
- * this batch, waits: its later events are not applied.
+ * this batch, waits: its later events are not applied. With `refused` every event of the batch parks its tenant.
  */
 export const foldBatch = async (
   run: Folding,
   cache: DocumentCache,
   batch: Batch,
   after: string | undefined,
+  refused?: string,
 ): Promise<readonly Write[]> => {
   cache.begin();
   let before = after;
@@ -174,7 +175,11 @@ export const foldBatch = async (
     const some = batch.slice(at, at + STEPS_AT_ONCE);
     const steps = stepsOf(run.projector, some, before, cache);
     await cache.load();
-    for (const step of steps) if (step.parking.document === undefined) take(step, run);
+    for (const step of steps) {
+      if (step.parking.document !== undefined) continue;
+      if (refused === undefined) take(step, run);
+      else park(step, { cause: 'bad_event', reason: refused }, run);
+    }
     before = some.at(-1)?.logged.position;
   }
   return cache.writes();

@@ -4,9 +4,9 @@ import { appendToEnd } from '../event-log/append-to-end';
 import { encode, operatorEventOf } from '../event-log/codec';
 import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { fault } from '../fault';
+import { codeOf, fault } from '../fault';
 import { generationName, PARKED, type Scanned, type Scanner } from '../read-models/read-models';
-import { batchOf } from './consumer';
+import { batchOf, type Batch } from './batch';
 import { foldWaiting, parkedKey, type Retried } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
 import type { ProjectionRun } from './projection-run';
@@ -69,25 +69,49 @@ async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Po
   yield { batch: [], last: true };
 }
 
+type Outcome = Retried['outcome'] | 'overtaken';
+
+/** How far the retry of a tenant is. */
+interface Retry {
+  n: number;
+  tenant: ParkedTenant;
+}
+
+/** In halves where that is too large for one commit. A single event that is too large leaves the tenant parked. */
+const commitWaiting = async (
+  run: ProjectionRun,
+  retry: Retry,
+  batch: Batch,
+  last: boolean,
+): Promise<Outcome> => {
+  const retried = await foldWaiting(run, retry.tenant, batch, last);
+  try {
+    if (!(await run.generation.commit(retry.n, undefined, retried.writes))) return 'overtaken';
+  } catch (error) {
+    if (codeOf(error) !== 'commit_too_large') throw error;
+    if (batch.length <= 1) return 'parked';
+    const half = batch.length >> 1;
+    const outcome = await commitWaiting(run, retry, batch.slice(0, half), false);
+    return outcome === 'more' ? commitWaiting(run, retry, batch.slice(half), last) : outcome;
+  }
+  retry.n += 1;
+  retry.tenant = retried.tenant;
+  return retried.outcome;
+};
+
 /**
  * The parked document is read after the control state, as all documents are: another projector may have freed the tenant
  * since it was listed, and its events must not be taken twice.
  */
-const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Retried['outcome'] | 'overtaken'> => {
-  const { to, ...control } = await run.generation.control();
+const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Outcome> => {
+  const { to, n } = await run.generation.control();
   const [parked] = await run.generation.load([parkedKey(tenantId)]);
   if (parked === undefined) return 'free';
-  let { n } = control;
-  let tenant = parked as unknown as ParkedTenant;
-  for await (const { batch, last } of waitingEvents(run, tenant, to?.position ?? '')) {
-    const retried = await foldWaiting(run, tenant, batch, last);
-    if (!(await run.generation.commit(n, undefined, retried.writes))) return 'overtaken';
-    if (retried.outcome !== 'more') {
-      run.parkedChanged?.();
-      return retried.outcome;
-    }
-    n += 1;
-    tenant = retried.tenant;
+  const retry: Retry = { n, tenant: parked as unknown as ParkedTenant };
+  for await (const { batch, last } of waitingEvents(run, retry.tenant, to?.position ?? '')) {
+    const outcome = await commitWaiting(run, retry, batch, last);
+    if (outcome === 'parked' || outcome === 'free') run.parkedChanged?.();
+    if (outcome !== 'more') return outcome;
   }
   return 'more';
 };

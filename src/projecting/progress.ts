@@ -49,10 +49,8 @@ const isKnown = ({ known }: State, generations: readonly string[], position: Pos
   generations.every((name) => (known.get(name) ?? '') >= position);
 
 const ask = async (state: State, generations: readonly Generation[]): Promise<void> => {
-  for (const generation of generations) {
-    const { applied = '' } = await generation.control();
-    learn(state, generationName(generation.id), applied);
-  }
+  const shown = await Promise.all(generations.map(({ reader }) => reader.applied()));
+  generations.forEach(({ id }, i) => learn(state, generationName(id), shown[i] ?? ''));
 };
 
 const isShownNow = async (state: State, position: Position): Promise<boolean> => {
@@ -122,7 +120,7 @@ const wait = (state: State, position: Position, withinMs: number): Promise<boole
   });
 
 /**
- * All who wait share one loop: what this process projects it is told, the store is asked once for all of them, and so
+ * All who wait share one loop: this process's own workers report, the store is asked once for all of them, and so
  * are the pointers. So a write costs the same however many wait beside it.
  */
 export const progress = (parts: ProgressParts): Progress => {

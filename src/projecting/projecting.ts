@@ -21,8 +21,9 @@ export interface Projecting {
   reader(projection: string): Reader;
   /** Projects until it is stopped whatever no other process projects, and takes over from those that end. */
   start(): Promise<void>;
-  /** To be awaited before a question; then `reader` gives what may be read. Undefined: there is nothing to await. */
-  upToDate(): Promise<void> | undefined;
+  /** Does `reader` give what may be read now? If not, `refresh` comes first. */
+  isUpToDate(): boolean;
+  refresh(): Promise<void>;
   /** Does everything that anybody may read show all events up to this position? Waits for it. */
   reached(position: Position, withinMs: number): Promise<boolean>;
   /** For a process that does not stay: waits for whoever projects, and projects by itself if nobody does. */
@@ -61,9 +62,6 @@ export type ProjectingWorkers = (moved: Moved) => () => Promise<void>;
 
 const RENEW_MS = 250;
 
-/** A switch is noticed within this time: writes wait until what was switched to is projected. */
-const LOOK_MS = 100;
-
 /** What the steps below share. */
 interface Engine extends ProjectingParts {
   readonly active: ActiveGenerations;
@@ -98,15 +96,19 @@ const runOf = async (engine: Engine, { projector, generation }: LiveGeneration):
 };
 
 /** Follows the pointers for a while, or until there is something else to project. */
-const followPointers = async ({ active, ending, onError }: Engine, forMs: number): Promise<void> => {
+const followPointers = async (
+  { active, readModels, ending, onError }: Engine,
+  forMs: number,
+): Promise<void> => {
+  const { lookMs } = readModels;
   const names = (): string =>
     active
       .projected()
       .map(({ generation }) => generationName(generation.id))
       .join();
   const before = names();
-  for (let left = forMs; left > 0 && names() === before && !ending.aborted; left -= LOOK_MS) {
-    await pause(Math.min(LOOK_MS, left), ending);
+  for (let left = forMs; left > 0 && names() === before && !ending.aborted; left -= lookMs) {
+    await pause(Math.min(lookMs, left), ending);
     await active
       .refresh()
       .catch((error) => onError('The pointers of the read models cannot be followed.', error));
@@ -145,7 +147,7 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
     } catch (error) {
       onError('Projecting stopped and is tried again.', error);
     }
-    await followPointers(engine, LOOK_MS);
+    await followPointers(engine, engine.readModels.lookMs);
   }
   await leases.release();
 };
@@ -153,7 +155,7 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
 /** This thread only follows the pointers. */
 const projectInWorkers = async (engine: Engine, workers: ProjectingWorkers): Promise<void> => {
   const stop = workers(engine.steps.moved);
-  while (!engine.ending.aborted) await followPointers(engine, LOOK_MS);
+  while (!engine.ending.aborted) await followPointers(engine, engine.readModels.lookMs);
   await stop();
 };
 
@@ -246,7 +248,8 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running.catch((error: unknown) => onError('Projecting ended.', error));
     },
     // Whoever follows the pointers all the time reports that they cannot be; questions go on with what they have.
-    upToDate: () => active.upToDate()?.catch(() => undefined),
+    refresh: () => active.refresh().catch(() => undefined),
+    isUpToDate: active.isUpToDate,
     reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId) => {

@@ -1,9 +1,10 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf } from '../fault';
+import { codeOf, messageOf } from '../fault';
 import { PARKED, type Target, type Write } from '../read-models/read-models';
-import type { Batch, Batches } from './consumer';
+import type { Batch } from './batch';
+import type { Batches } from './consumer';
 import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
 import { readSetAside } from './parking';
@@ -47,19 +48,25 @@ interface Progress {
 }
 
 /**
- * Commits what a batch changes, in halves where that is too large for one commit. False: another projector was faster, so
- * the cache is out of date.
+ * Commits what a batch changes, in halves where that is too large for one commit; a single event that is too large parks
+ * its tenant. False: another projector was faster, so the cache is out of date.
  */
-const commitBatch = async (run: ProjectionRun, at: Progress, batch: Batch): Promise<boolean> => {
+const commitBatch = async (
+  run: ProjectionRun,
+  at: Progress,
+  batch: Batch,
+  refused?: string,
+): Promise<boolean> => {
   const last = batch.at(-1)?.logged;
   if (last === undefined) return true;
-  const writes = await foldBatch(run, at.cache, batch, at.after);
+  const writes = await foldBatch(run, at.cache, batch, at.after, refused);
   try {
     const to = { position: last.position, eventId: last.id };
     if (!(await run.generation.commit(at.n, to, writes))) return false;
   } catch (error) {
-    if (codeOf(error) !== 'commit_too_large' || batch.length === 1) throw error;
+    if (codeOf(error) !== 'commit_too_large' || refused !== undefined) throw error;
     at.cache = documentCache(run.generation);
+    if (batch.length === 1) return commitBatch(run, at, batch, messageOf(error));
     const half = batch.length >> 1;
     return (
       (await commitBatch(run, at, batch.slice(0, half))) && (await commitBatch(run, at, batch.slice(half)))

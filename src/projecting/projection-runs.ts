@@ -33,7 +33,7 @@ export const projectionRuns = (parts: {
   const { runOf, consumer, onError } = parts;
   const running = new Map<string, Running>();
 
-  /** Projects one generation until it is told to stop, through whatever goes wrong. */
+  /** Projects one generation until it is aborted, through whatever goes wrong. */
   const keepProjecting = async (
     one: LiveGeneration,
     retry: AskedFor | undefined,

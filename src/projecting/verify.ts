@@ -1,6 +1,7 @@
 import type { ReadModels, Target } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
-import { batchOf, consumer, type Batches } from './consumer';
+import { batchOf } from './batch';
+import { consumer, type Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, retryDue } from './parking';
 import { project, runInto } from './projection-run';

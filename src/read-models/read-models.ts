@@ -29,6 +29,9 @@ export interface ReadModels extends Registry {
   /** What an operator can do when the read models turn out to be those of another log. */
   readonly ifOfAnotherLog: string;
 
+  /** How often it is worth looking whether a pointer has moved: a server on the network should be left alone longer. */
+  readonly lookMs: number;
+
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 import type { Reader as Questions } from '../../projections/projector';
-import { turns, type Turns } from '../turns';
+import { currentTurn } from '../turns';
 import type { Reader } from './read-models';
 
 /** When there are more answers than this, all of them are dropped. */
@@ -7,72 +7,91 @@ const MOST_REMEMBERED = 2_000;
 /** Callers choose part of a question's name, so answers to long ones are not kept. */
 const LONGEST_NAME = 1_000;
 
+/** Answers questions as of a look at the store or later. */
+export interface RememberingReader extends Questions {
+  /** The outcome of questions to the store, under a name of its own for each outcome. */
+  once<T>(name: string, ask: () => Promise<T>): Promise<T>;
+}
+
 /**
  * Keeps the answers of a reader as long as nothing changes. All arguments of a question are part of its name, so no two
  * tenants can share an answer. Promises are kept, and those that fail are dropped.
  */
-const remembered = (reader: Reader): Questions => {
+const remembered = (reader: Reader): RememberingReader => {
   const answers = new Map<string, Promise<unknown>>();
 
-  const once =
-    <A extends readonly unknown[], R>(what: keyof Questions, ask: (...asked: A) => Promise<R>) =>
-    (...asked: A): Promise<R> => {
-      const name = `${what} ${JSON.stringify(asked)}`;
-      const known = answers.get(name);
-      if (known !== undefined) return known as Promise<R>;
-      if (name.length > LONGEST_NAME) return ask(...asked);
-      if (answers.size >= MOST_REMEMBERED) answers.clear();
-      const answer = ask(...asked);
-      answers.set(name, answer);
-      answer.catch(() => answers.delete(name));
-      return answer;
-    };
+  const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
+    const known = answers.get(name);
+    if (known !== undefined) return known as Promise<T>;
+    if (name.length > LONGEST_NAME) return ask();
+    if (answers.size >= MOST_REMEMBERED) answers.clear();
+    const answer = ask();
+    answers.set(name, answer);
+    answer.catch(() => answers.delete(name));
+    return answer;
+  };
 
-  const findOnce = once('find', reader.find);
   return {
-    get: once('get', reader.get),
+    once,
+    get: (tenantId, collection, key) =>
+      once(`get ${tenantId} ${collection} ${key}`, () => reader.get(tenantId, collection, key)),
     /** Whole pages are not kept: they are large and seldom asked for twice. */
     find: (tenantId, collection, query) =>
-      (query.limit > 1 ? reader.find : findOnce)(tenantId, collection, query),
-    countBefore: once('countBefore', reader.countBefore),
+      query.limit > 1
+        ? reader.find(tenantId, collection, query)
+        : once(`find ${JSON.stringify([tenantId, collection, query])}`, () =>
+            reader.find(tenantId, collection, query),
+          ),
+    countBefore: (...asked) =>
+      once(`countBefore ${JSON.stringify(asked)}`, () => reader.countBefore(...asked)),
   };
 };
 
 /** A new object each time, so that nothing that is cached by its identity lives longer. */
-const forgetful = ({ get, find, countBefore }: Reader): Questions => ({ get, find, countBefore });
+const forgetful = ({ get, find, countBefore }: Reader): RememberingReader => ({
+  get,
+  find,
+  countBefore,
+  once: (_, ask) => ask(),
+});
 
 /** Readers that ask the store only whether anything has changed, as long as nothing has. */
 export interface RememberingReaders {
   /**
-   * To be awaited when a question arrives, before a reader is asked for. What the reader then shows is not older than
-   * that, in whichever process it changed. Questions that go on in one turn of the event loop share one look; a turn is
-   * bounded in time, however many wait.
+   * What it shows is not older than the beginning of this turn of the event loop, in whichever process it changed: all
+   * who ask in one turn share one look. So a request that arrived in an earlier turn sees everything that was visible
+   * when it arrived.
    */
-  upToDate(): Promise<void>;
-  reader(projection: string): Questions;
+  reader(projection: string): RememberingReader;
+  /** What the readers show from here on is not older than this call. */
+  lookAgain(): void;
 }
 
 interface Known {
   readonly of: Reader;
   readonly token: number;
   readonly turn: number;
-  readonly reader: Questions;
+  readonly reader: RememberingReader;
 }
 
+/** A store that cannot tell whether it has changed is asked every time, or its answers are kept until `lookAgain`. */
 export const remembering = (
   readerOf: (projection: string) => Reader,
-  taking: Turns = turns(),
+  ifItCannotTell: 'ask' | 'keep' = 'ask',
 ): RememberingReaders => {
   const known = new Map<string, Known>();
+  let looks = 0;
 
   return {
-    upToDate: taking.next,
+    lookAgain: () => {
+      looks += 1;
+    },
     reader: (projection) => {
       const of = readerOf(projection);
-      const turn = taking.count();
+      const turn = currentTurn() + looks;
       const last = known.get(projection);
       if (last?.of === of && last.turn === turn) return last.reader;
-      const token = of.changeToken?.();
+      const token = of.changeToken?.() ?? (ifItCannotTell === 'keep' ? looks : undefined);
       if (token === undefined) return forgetful(of);
       const isSame = last?.of === of && last.token === token;
       const reader = isSame ? last.reader : remembered(of);

@@ -96,7 +96,7 @@ describe('the record of refused access', () => {
     ]);
   });
 
-  it('tells at most a hundred addresses apart, and says so', async () => {
+  it('distinguishes at most a hundred addresses, and says so', async () => {
     const { record, facts } = given();
     const one = refused();
     for (let i = 0; i < 1_000; i += 1) record.refused({ ...one, address: `2001:db8::${i}` });

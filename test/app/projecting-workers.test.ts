@@ -62,7 +62,7 @@ describe('the projecting workers', () => {
     async (_, hinder) => {
       const configuration = readConfiguration({ DATA_DIR: freshFolder() });
       const workers = projectingWorkers(configuration, () => undefined);
-      const app = await openApp(configuration, () => undefined, workers);
+      const app = await openApp(configuration, () => undefined, { workers });
       closers.push(app.close);
       await app.projecting.start();
       const [tenantId, other] = [randomUUID(), randomUUID()];
@@ -94,12 +94,12 @@ describe('the projecting workers', () => {
     60_000,
   );
 
-  it('tell the thread that asks what has moved: a write does not wait for a look at the file', async () => {
+  it('report what has moved to the main thread: a write does not wait for a look at the file', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
     const onError = (what: string, error: unknown): never => {
       throw new Error(what, { cause: error });
     };
-    const app = await openApp(configuration, onError, projectingWorkers(configuration, onError));
+    const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
     closers.push(app.close);
     await app.projecting.start();
     const tenantId = randomUUID();

@@ -69,6 +69,20 @@ describe('the workers of a replay', () => {
     expect(tenants).not.toHaveProperty('reason.code');
   });
 
+  it('report every verification that failed, not only the first', async () => {
+    const workers = withWorkers((worker) => {
+      for (const projection of ['logs', 'tenants'])
+        worker.emit('message', { type: 'failed', projection, code: 'failed', message: `no ${projection}` });
+      worker.emit('exit', 0);
+    });
+    const reported: unknown[] = [];
+    const verifying = workers.verifyInWorkers(readConfiguration({}), named('logs', 'tenants'), undefined, {
+      onError: (what, error) => reported.push([what, (error as Error).message]),
+    });
+    await expect(verifying).rejects.toThrow('no tenants');
+    expect(reported).toEqual([['logs was not verified.', 'no logs']]);
+  });
+
   it('share the work: every projection that follows the activity of tenants has one', () => {
     expect(spread(projections, 8).map((names) => names.toSorted())).toEqual([
       ['logs', 'tenants'],

@@ -283,17 +283,17 @@ describe('a poisoned tenant among 200', () => {
     const app = await appAt(service.folder);
     const log = await openLog(service.folder);
     const tenants = Array.from({ length: 200 }, () => randomUUID());
-    for (const tenantId of tenants) await log.tell(streams.tenant(tenantId), created());
+    for (const tenantId of tenants) await log.record(streams.tenant(tenantId), created());
     const [bad = ''] = tenants;
     const eventId = log.plant(streams.tenant(bad), { type: 'TenantUpdated', data: '{"name":' });
-    await log.tell(streams.tenant(bad), updated('waits'));
+    await log.record(streams.tenant(bad), updated('waits'));
     let slowest = 0;
     await Promise.all(
-      tenants.slice(50).map((tenantId) => log.tell(streams.tenant(tenantId), updated('goes on'))),
+      tenants.slice(50).map((tenantId) => log.record(streams.tenant(tenantId), updated('goes on'))),
     );
     for (const tenantId of tenants.slice(1, 50)) {
       const began = performance.now();
-      const { position } = await log.tell(streams.tenant(tenantId), updated('goes on'));
+      const { position } = await log.record(streams.tenant(tenantId), updated('goes on'));
       expect(await app.projecting.reached(position, 2_000)).toBe(true);
       slowest = Math.max(slowest, performance.now() - began);
     }
@@ -326,7 +326,7 @@ describe('a rebuild that is killed', () => {
     const { folder } = service;
     const log = await openLog(folder);
     for (let i = 0; i < 20; i++)
-      await log.tell(
+      await log.record(
         streams.tenant(randomUUID()),
         created(),
         ...Array.from({ length: 300 }, (_, n) => updated(`${n}`)),

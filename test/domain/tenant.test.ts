@@ -52,7 +52,7 @@ describe('creating a tenant', () => {
 });
 
 describe('updating a tenant', () => {
-  it('tells the whole name and settings, and moves the ETag', () => {
+  it('records the whole name and settings, and moves the ETag', () => {
     const tenant = given(created)
       .when(updateTenant({ name: 'Other', settings: on }))
       .then(updated('Other', on));

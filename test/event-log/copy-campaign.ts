@@ -39,7 +39,7 @@ const start = (args: readonly string[]) => {
   return { child, ended, stdout: () => stdout };
 };
 
-/** In MB, where the system tells. */
+/** In MB, where the system says. */
 const peakOf = (pid: number | undefined): number => {
   try {
     return Number(/VmHWM:\s+([0-9]+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;

@@ -157,7 +157,7 @@ describe('a copy of an event log', () => {
     expect(await copy(from, to)).toMatchObject({ events: 1, copied: 0 });
   });
 
-  it('has a digest that tells logs apart', async () => {
+  it('has a digest that differs for different logs', async () => {
     const [one, other] = [await open(), await open()];
     await fill(one, 5);
     await fill(other, 5);
@@ -181,7 +181,7 @@ describe('a copy of an event log', () => {
     }
   });
 
-  it('tells how far it is', async () => {
+  it('reports its progress', async () => {
     const [from, to] = [await open(), await open()];
     await fill(from, 30);
     const steps: CopyStep[] = [];

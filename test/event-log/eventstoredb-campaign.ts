@@ -110,7 +110,7 @@ const rounds = async (server: Victim, log: EventLog, number: number): Promise<vo
 const campaign = async (number: number): Promise<void> => {
   const server = await victim();
   const streams = streamNames(`campaign-${randomUUID()}.`);
-  const onError = (): void => count('told that the log is away');
+  const onError = (): void => count('reports that the log is away');
   const log = await eventStoreDbEventLog(server.url, streams, { waitMs: 30_000, onError });
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];

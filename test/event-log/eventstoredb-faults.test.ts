@@ -466,7 +466,7 @@ describe('a shared event store', () => {
     expect(await log.distance(all[0]!.position, all[4]!.position)).toBe(4);
   });
 
-  it('tells a long distance by an estimate, and a short one exactly', async () => {
+  it('estimates a long distance, and counts a short one exactly', async () => {
     const { log, aStream } = await onStandIn();
     const stream = aStream();
     for (let at = 0; at < 3_000; at += 500)

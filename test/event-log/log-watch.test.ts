@@ -139,7 +139,7 @@ describe('a watched log', () => {
     expect(reports).toHaveLength(1);
   });
 
-  it('tells an event that is missing once, and goes on', async () => {
+  it('reports a missing event once, and goes on', async () => {
     const { watch, reports } = await scripted(() => 'missing');
     await watch.look();
     await watch.look();

@@ -61,7 +61,7 @@ describe('a transaction', () => {
     return db;
   };
 
-  it('tells work that failed from a commit that did', async () => {
+  it('distinguishes failed work from a failed commit', async () => {
     const db = open();
     const insert = (): void => db.exec('INSERT INTO t VALUES (1)');
     expect(() => inTransaction(db, () => [insert(), insert()])).toThrow(/^UNIQUE/);

@@ -3,7 +3,7 @@ import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
 import { beside, type Beside } from '../support/beside';
 import { fact, reportFacts } from '../support/reported-facts';
 import { ask } from '../support/http';
-import { startService, type Service } from '../support/service';
+import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** The unmodified public client libraries of this API family drive the server. */
@@ -44,6 +44,7 @@ describe('client libraries', () => {
     await until(
       async () => (await ask(`${service.url}/logs`, { headers })).json.pagination.total_items === 55,
     );
+    await allProjected(service);
     const own = (await by.events()).filter((event) => event.stream.endsWith(tenantId)).toReversed();
     return { key: reader.key, newestFirst: own.map((event) => event.id) };
   };

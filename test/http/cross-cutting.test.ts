@@ -80,6 +80,7 @@ describe('every request', () => {
       });
       const event = (await by.events()).at(-1)!;
       expect(event.metadata).toEqual({
+        client: { address: '127.0.0.1', userAgent: 'node' },
         actor: { type: 'application', id: json.modified_by },
         at: json.modified_at,
         version: 1,
@@ -141,7 +142,9 @@ describe('every request', () => {
       controller.abort();
       await asked;
       await until(() => linesOf(trace).length > 0);
-      expect(linesOf(trace)).toEqual([expect.objectContaining({ aborted: true, method: 'PUT' })]);
+      expect(linesOf(trace)).toEqual([
+        expect.objectContaining({ aborted: true, status: null, method: 'PUT' }),
+      ]);
     });
 
     it('never has a key, its digest, an idempotency key or a body', async () => {

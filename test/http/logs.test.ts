@@ -262,13 +262,39 @@ describe('audit logs', () => {
       ['?entity_id=%00', []],
       ["?entity_id=a'%20OR%201=1--", []],
       ['?entity_type=card&entity_id=a%20b', []],
-      ['?unknown=1&entity_type=card', [5, 1]],
+      ['?operation=read', [6, 3, 2]],
+      ['?operation=read&start_date=2021-02-01', [6]],
+      ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
     ])('%s select', async (query, places) => {
       const answered = await customer.get(query);
       expectRows(answered, places);
       const { total_items, total_pages, page_size } = answered.json.pagination;
       expect([total_items, page_size]).toEqual([answered.json.data.length, 20]);
       expect(total_pages).toBe(total_items === 0 ? 0 : 1);
+    });
+
+    it.each<[string, readonly number[]]>([
+      ['?operation=read&entity_type=token', [3, 2]],
+      ['?operation=read&entity_id=a', [6, 2]],
+      ['?operation=read&entity_type=token&entity_id=a', [2]],
+      ['?operation=read&entity_type=token&end_date=2021-01-31', []],
+      ['?trace_id=nowhere', []],
+      ['?trace_id=nowhere&operation=read', []],
+    ])('%s select without totals', async (query, places) => {
+      const answered = await customer.get(query);
+      expectRows(answered, places);
+      expect(answered.json.pagination).toEqual({ page_number: 1, page_size: 20 });
+    });
+
+    it('name the parameters that exist when one is misspelt', async () => {
+      const { json } = await customer.get('?entity_typ=card');
+      expect(json).toMatchObject({
+        errors: {
+          entity_typ: [
+            'is not a parameter here; those are entity_type, entity_id, start_date, end_date, page, size, start, actor_id, operation and trace_id',
+          ],
+        },
+      });
     });
 
     it.each<[string, readonly number[]]>([
@@ -304,6 +330,10 @@ describe('audit logs', () => {
       ['?start_date=2021-02-01&end_date=2021-01-31', 'start_date'],
       ['?start_date=2021-01-31T12:00:00.001Z&end_date=2021-01-31T12:00:00Z', 'start_date'],
       ['?start_date=2021-01-31T12:00:00-01:00&end_date=2021-01-31T12:30:00Z', 'start_date'],
+      ['?entity_typ=card', 'entity_typ'],
+      ['?entity_type=card&Operation=read', 'Operation'],
+      ['?entity_type=card&operation=read&page=2', 'page'],
+      ['?trace_id=a&page=2', 'page'],
       ['?entity_id[$ne]=1', 'entity_id[$ne]'],
       ['?entity_id%5B%24ne%5D=1', 'entity_id[$ne]'],
       ['?entity_type[]=token', 'entity_type[]'],

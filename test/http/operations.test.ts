@@ -52,6 +52,7 @@ describe('the operations listener', () => {
       ],
       decisions: { parked: [] },
       limits: {
+        shared: false,
         counters_kept: 0,
         counters_dropped: 0,
         blocks_started: 0,

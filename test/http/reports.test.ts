@@ -7,7 +7,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { command, startService, type Service } from '../support/service';
+import { allProjected, command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const PATH = '/tenants/self/reports/usage';
@@ -85,6 +85,7 @@ describe('GET /tenants/self/reports/usage', () => {
     const ingest = () => command(['ingest', file], { DATA_DIR: service.folder });
     expect(await ingest()).toMatchObject({ code: 0, stdout: expect.stringMatching(/accepted: +300/) });
     await until(async () => (await get()).json.pagination.total_items === 305);
+    await allProjected(service);
     const once = await usageOf(key);
     expect(once.json.token_report).toMatchObject({
       metrics_by_type: { token: { count: 50 }, card: { count: 50 } },
@@ -95,6 +96,7 @@ describe('GET /tenants/self/reports/usage', () => {
     expect(await ingest()).toMatchObject({ code: 0, stdout: again });
     const [marker] = await reportFacts(service.folder, tenantId, [fact('ProxyRead', 'marker')]);
     await until(async () => (await get('?size=1')).json.data[0].id === marker);
+    await allProjected(service);
     expect(await by.count()).toBe(before + 1);
     expect((await get()).json.pagination.total_items).toBe(306);
     expect((await usageOf(key)).json).toEqual(once.json);

@@ -1,6 +1,6 @@
-import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { renameApplication } from '../../src/domain/applications';
+import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
 import { ask } from '../support/http';
@@ -11,15 +11,6 @@ import { converse } from '../support/raw';
 import { spawnProgram, startService } from '../support/service';
 import { stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
-
-const freePort = async (): Promise<string> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return String(port);
-};
 
 /** A data folder whose log has an event that the read models do not show and cannot take. */
 const behindFolder = async () => {

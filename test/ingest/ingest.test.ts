@@ -223,7 +223,7 @@ describe('ingest', () => {
     expect(await rowIds()).toEqual([fact.id]);
   });
 
-  it('only looks when told to', async () => {
+  it('only looks when asked to', async () => {
     const deleted = await here.newTenant();
     await here.deleteTenant(deleted);
     const before = await here.app.log.head();

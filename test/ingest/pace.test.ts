@@ -1,7 +1,7 @@
 import { pace, type Pace } from '../../src/ingest/pace';
 import { signal } from '../support/waiting';
 
-/** Read models that show what they are told to, on a clock that the test moves. */
+/** Read models that show what the test sets, on a clock that the test moves. */
 const slowReadModels = () => {
   const asked: string[] = [];
   const gates = new Map<string, ReturnType<typeof signal<boolean>>>();

@@ -149,7 +149,7 @@ describe('a request repeated with its idempotency key', () => {
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
   });
 
-  it('tells what became of an outcome that was unknown', async () => {
+  it('resolves an outcome that was unknown', async () => {
     const folder = freshFolder();
     let silent = false;
     const around = (log: EventLog): EventLog => ({

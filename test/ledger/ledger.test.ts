@@ -41,7 +41,7 @@ const addOne: Decide = (now) =>
   changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now);
 
 describe('a write', () => {
-  it('is told with who did it, when, and under which trace', async () => {
+  it('is recorded with who did it, when, and under which trace', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     const at = '2026-03-04T05:06:07.008Z';

@@ -140,7 +140,7 @@ describe('remembered requests', () => {
     expect(reply?.revision).toBe(3);
   });
 
-  it('are told apart by Application', () => {
+  it('are separate for each Application', () => {
     const request = { key: 'k', scope: 'PUT /tenants/self' };
     expect(replyKey('a', request)).not.toBe(replyKey('b', request));
   });
@@ -221,7 +221,7 @@ describe('remembered requests', () => {
       expect(await replyTo(again, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
   });
 
-  it('of another log that lie in the folder are replaced', async () => {
+  it('of another log in the same folder are replaced', async () => {
     const [first, second] = [await prepared(1_200), await prepared(600)];
     for (const file of readdirSync(first.folder))
       if (file.startsWith('snapshots.db')) copyFileSync(join(first.folder, file), join(second.folder, file));

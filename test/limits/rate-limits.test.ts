@@ -14,7 +14,8 @@ const limits = (policies: readonly Policy[] = specifiedPolicies, parts: Partial<
   const clock = { now: 1_000.25 };
   const memory = boundedCounters(1_000, () => clock.now);
   const warnings: string[] = [];
-  const made = rateLimits(policies, { memory, warn: (what) => warnings.push(what), ...parts });
+  const now = () => clock.now;
+  const made = rateLimits(policies, { memory, now, report: (what) => warnings.push(what), ...parts });
   const many = async (count: number, method = 'GET', path = '/x', address = A): Promise<Counted> => {
     let last: Counted | undefined;
     for (let i = 0; i < count; i += 1) last = await made.count(method, path, address);
@@ -146,6 +147,7 @@ describe('rate limits', () => {
     await many(9, 'GET', '/x', B);
     for (let i = 0; i < 1_500; i += 1) await many(1, 'GET', '/x', `198.51.100.${i}`);
     expect(status()).toEqual({
+      shared: false,
       counters_kept: 1_000,
       counters_dropped: 502,
       blocks_started: 2,
@@ -217,9 +219,11 @@ describe('shared counters', () => {
     const clock = { now: 0 };
     const state: { mood: 'well' | 'failing' | 'silent' } = { mood: 'well' };
     const counters = boundedCounters(1_000, () => clock.now);
+    let asked = 0;
     const failing: Counters = {
       ...counters,
       add: (...counted) => {
+        asked += 1;
         if (state.mood === 'failing') throw new Error('The store is away.');
         return counters.add(...counted);
       },
@@ -231,7 +235,7 @@ describe('shared counters', () => {
         state.mood === 'silent' ? new Promise(() => undefined) : upsert.apply(limiter, counted);
       return limiter;
     };
-    return { clock, state, shared };
+    return { clock, state, shared, asked: () => asked };
   };
   const five = readPolicies('global=5')!;
 
@@ -260,7 +264,10 @@ describe('shared counters', () => {
     expect((await limits(five, { shared }).many(1)).refused?.retryAfter).toBe(1);
   });
 
-  it('that fail are insured by memory: each instance counts for itself, and warns once', async () => {
+  const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
+  const TOGETHER = 'The shared rate counters answer again: instances count together.';
+
+  it('that fail are insured by memory: each instance counts for itself, and says so once', async () => {
     const { state, shared } = sharedStore();
     const [one, two] = [limits(five, { shared }), limits(five, { shared })];
     await one.many(5);
@@ -273,24 +280,71 @@ describe('shared counters', () => {
       expect(passed(await instance.many(1))).toBe(false);
       instance.clock.now += 1;
       expect(passed(await instance.many(1))).toBe(true);
-      expect(instance.status()).toMatchObject({ blocks_started: 1, counted_alone: 8, uncounted: 0 });
-      expect(instance.warnings).toEqual([
-        'The shared rate counters do not answer: this process counts for itself.',
-      ]);
+      expect(instance.status()).toMatchObject({
+        shared: true,
+        trouble: ALONE,
+        blocks_started: 1,
+        counted_alone: 8,
+        uncounted: 0,
+      });
+      expect(instance.warnings).toEqual([ALONE]);
     }
+  });
+
+  it('that fail are not asked for 5 s, then by one request; when they answer, instances count together', async () => {
+    const { state, shared, asked } = sharedStore();
+    const { clock, many, count, status, warnings } = limits(readPolicies('global=50'), { shared });
+    await many(3);
+    state.mood = 'failing';
+    await many(1);
+    expect(asked()).toBe(4);
+    clock.now += 4_999;
+    await many(10);
+    expect(asked()).toBe(4);
+    clock.now += 1;
+    await Promise.all(Array.from({ length: 10 }, async () => count('GET', '/x', A)));
+    expect(asked()).toBe(5);
     state.mood = 'well';
-    expect((await two.many(1)).refused).toMatchObject({ blockStarted: true });
+    await many(1);
+    expect([asked(), warnings]).toEqual([5, [ALONE]]);
+    clock.now += 5_000;
+    expect((await many(1)).stateField).toBe('"global";r=46;t=10');
+    expect((await many(1)).stateField).toBe('"global";r=45;t=10');
+    expect(warnings).toEqual([ALONE, TOGETHER]);
+    expect(status()).toMatchObject({ shared: true, counted_alone: 22 });
+    expect(status()).not.toHaveProperty('trouble');
+  });
+
+  it('that answered before they failed do not bring them back', async () => {
+    const answers: ((result: RateLimiterRes) => void)[] = [];
+    const shared = (policy: Policy) => {
+      const limiter = new MemoryLimiter(policy, boundedCounters(10));
+      let calls = 0;
+      limiter.consume = () => {
+        calls += 1;
+        if (calls > 1) return Promise.reject(new Error('The store is away.'));
+        return new Promise((resolve) => answers.push(resolve));
+      };
+      return limiter;
+    };
+    const { count, status } = limits(five, { shared });
+    const early = count('GET', '/x', A);
+    await count('GET', '/x', A);
+    answers[0]!(new RateLimiterRes(3, 1_000, 2));
+    expect((await early).stateField).toBe('"global";r=3;t=1');
+    expect(status()).toMatchObject({ trouble: ALONE });
   });
 
   it('that do not answer are insured as well, soon', async () => {
     const { state, shared } = sharedStore();
     state.mood = 'silent';
-    const { many, count, status } = limits(five, { shared });
+    const { clock, many, count, status } = limits(five, { shared });
     const began = performance.now();
     const all = await Promise.all(Array.from({ length: 6 }, async () => count('GET', '/x', A)));
     expect(performance.now() - began).toBeLessThan(1_500);
     expect(all.filter(passed)).toHaveLength(5);
     state.mood = 'well';
+    clock.now += 5_000;
     expect(passed(await many(5))).toBe(true);
     expect(status()).toMatchObject({ counted_alone: 6, uncounted: 0 });
   });

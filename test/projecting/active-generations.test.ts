@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/clock';
 import type { LiveGeneration } from '../../src/projecting/live-generations';
 import type { Projecting } from '../../src/projecting/projecting';
 import { prune, unusedGenerations } from '../../src/projecting/prune';
@@ -11,12 +11,18 @@ import {
 } from '../../src/projecting/active-generations';
 import { generationName } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
+import { until } from '../support/waiting';
 import { lineCollections, plainLines } from './lines';
 import { lines, projectInto, randomFrom, replaying, someTenants, type Replaying } from './replay';
-import { created, documentsOf, openLog, openProcess, openReadModels, turn, until, updated } from './world';
+import { created, documentsOf, openLog, openProcess, openReadModels, turn, updated } from './world';
 
 const LONG = 10_000;
 const liveName = (one: Projecting): string => generationName(one.live[0]!.generation.id);
+
+/** As before a question. */
+const upToDate = async (active: ActiveGenerations): Promise<void> => {
+  if (!active.isUpToDate()) await active.refresh();
+};
 
 /** Another process on the same files. */
 const process = async (world: Replaying) =>
@@ -53,7 +59,7 @@ describe('the active generations', () => {
     await world.rebuild();
     const id = { projection: 'lines', version: 1, generation: 1 };
     const former = await world.readModels.open(id, lines.collections, await world.log.identity());
-    await world.tell(tenantId, updated('c'));
+    await world.record(tenantId, updated('c'));
     const [first] = active.live();
     expect(first?.generation.id.generation).toBe(1);
     const { n } = await former.control();
@@ -105,7 +111,7 @@ describe('a switch', () => {
       const before = await world.readModels.pointer('lines', 1);
       expect(await world.readModels.point('lines', 1, { live, previous }, before)).toBe(true);
     };
-    const write = () => world.tell(tenantId, updated('again'));
+    const write = () => world.record(tenantId, updated('again'));
     return { world, project, point, write };
   };
   const elsewhere = async (world: Replaying) =>
@@ -153,13 +159,13 @@ describe('a switch', () => {
   it('is looked for before a question by who has not looked for a while, and only then', async () => {
     const { world, point } = await withTwo();
     const active = await elsewhere(world);
-    expect(active.upToDate()).toBeUndefined();
+    expect(active.isUpToDate()).toBe(true);
     await point(1, 2);
     await passed(1_100);
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
-    await active.upToDate();
+    await upToDate(active);
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
-    expect(active.upToDate()).toBeUndefined();
+    expect(active.isUpToDate()).toBe(true);
   });
 
   it('is followed question by question until the new one shows as much', async () => {
@@ -169,10 +175,10 @@ describe('a switch', () => {
     await project(2);
     await point(1, 2);
     await active.refresh();
-    await active.upToDate();
+    await upToDate(active);
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
     await project(1);
-    await active.upToDate();
+    await upToDate(active);
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
   });
 
@@ -202,7 +208,7 @@ describe('a switch', () => {
     await project(2);
     await point(1, 2);
     await passed(1_100);
-    const shown = active.upToDate()?.then(() => appliedIn(active));
+    const shown = upToDate(active).then(() => appliedIn(active));
     await turn();
     await project(1);
     expect(await shown).toBe(position);
@@ -219,7 +225,7 @@ describe('a projecting process', () => {
     await until(async () => server.reached((await world.log.head())!.position, 0));
     await world.rebuild();
     await until(() => liveName(server) === 'lines_v1_2');
-    const position = await world.tell(tenantId, updated('c'), updated('d'));
+    const position = await world.record(tenantId, updated('c'), updated('d'));
     expect(await server.reached(position, LONG)).toBe(true);
     await rollback(world.readModels, lines);
     await until(() => liveName(server) === 'lines_v1_1');
@@ -237,7 +243,7 @@ describe('a projecting process', () => {
     await world.rebuild();
     await server.start();
     await until(() => liveName(server) === 'lines_v1_3');
-    expect(await server.reached(await world.tell(tenantId, updated('c')), 1_500)).toBe(true);
+    expect(await server.reached(await world.record(tenantId, updated('c')), 1_500)).toBe(true);
   });
 
   it('reads the new file when a number is used again after a prune', async () => {
@@ -256,7 +262,7 @@ describe('a projecting process', () => {
     await world.rebuild();
     const { live } = (await world.readModels.pointer('lines', 1))!;
     await until(() => liveName(server) === `lines_v1_${live}`);
-    const position = await world.tell(tenantId, updated('c'));
+    const position = await world.record(tenantId, updated('c'));
     expect(await server.reached(position, LONG)).toBe(true);
     const { generation } = await world.live();
     expect((await generation.control()).to?.position).toBe(position);
@@ -270,7 +276,7 @@ describe('a projecting process', () => {
       const random = randomFrom(seed);
       const world = await replaying();
       const tenantId = randomUUID();
-      await world.tell(tenantId, created());
+      await world.record(tenantId, created());
       const servers = [await process(world), await process(world)];
       for (const server of servers) await server.start();
       for (const server of servers)
@@ -280,7 +286,7 @@ describe('a projecting process', () => {
       const reading = servers.map(async (server, i) => {
         let last = '';
         let count = 0;
-        for (; !done; await turn()) {
+        for (; !done; await pause(1)) {
           const reader = server.reader('lines');
           const applied = (await reader.applied()) ?? '';
           const head = (await reader.get(tenantId, 'heads', 'all')) as { count: number } | undefined;
@@ -293,7 +299,7 @@ describe('a projecting process', () => {
       });
       const writing = (async () => {
         while (!done) {
-          const position = await world.tell(tenantId, updated('again'));
+          const position = await world.record(tenantId, updated('again'));
           const server = servers[Math.floor(random() * 2)] as Projecting;
           expect(await server.reached(position, LONG)).toBe(true);
           const head = await server.reader('lines').get(tenantId, 'heads', 'all');
@@ -302,10 +308,10 @@ describe('a projecting process', () => {
       })();
       const switching = (async () => {
         for (let i = 0; i < 12; i++) {
-          const wish = random();
+          const chance = random();
           const pointer = (await world.readModels.pointer('lines', 1))!;
-          if (wish < 0.5 || pointer.previous === undefined) await world.rebuild();
-          else if (wish < 0.85) await rollback(world.readModels, lines);
+          if (chance < 0.5 || pointer.previous === undefined) await world.rebuild();
+          else if (chance < 0.85) await rollback(world.readModels, lines);
           else await prune(world.readModels, [lines], await unusedGenerations(world.readModels, [lines]));
           if (random() < 0.5) continue;
           const { live } = (await world.readModels.pointer('lines', 1))!;
@@ -313,7 +319,7 @@ describe('a projecting process', () => {
         }
       })().finally(() => (done = true));
       await Promise.all([...reading, writing, switching]);
-      for (const names of seen) expect(names.size).toBeGreaterThan(2);
+      for (const names of seen) expect(names.size).toBeGreaterThan(1);
       for (const server of servers) expect(server.warnings).toEqual([]);
       const { generation } = await world.catchUp();
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));

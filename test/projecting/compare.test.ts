@@ -87,7 +87,7 @@ describe('a comparison', () => {
     expect(documents).toBe(2 * ROWS);
   });
 
-  it.each(orders)('tells each difference once, filled %s', async (_, order) => {
+  it.each(orders)('reports each difference once, filled %s', async (_, order) => {
     const all = writesOf();
     const [rows, heads] = [2 * WRONG, 2 * WRONG + 1];
     const live = changed(changed(changed(all, rows, { number: -1 }), heads, { number: -1 }), 10, undefined);

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-log/event-log';
-import { consumer, type Batch, type Batches, type Consumer } from '../../src/projecting/consumer';
-import { closeAfterwards, created, openLog, streams, turn, until, updated, type TestLog } from './world';
+import type { Batch } from '../../src/projecting/batch';
+import { consumer, type Batches, type Consumer } from '../../src/projecting/consumer';
+import { until } from '../support/waiting';
+import { closeAfterwards, created, openLog, streams, turn, updated, type TestLog } from './world';
 
 const BATCH_EVENTS = 1_024;
 const TENANT = randomUUID();
@@ -52,26 +54,26 @@ const idsIn = async (log: TestLog, after?: Position) => {
 
 const tellMany = async (log: TestLog, count: number): Promise<Position> => {
   let last = '';
-  for (let told = 0; told < count; told += 1_000) {
-    const names = Array.from({ length: Math.min(1_000, count - told) }, (_, i) => `${told + i}`);
-    last = (await log.tell(STREAM, ...names.map(updated))).position;
+  for (let recorded = 0; recorded < count; recorded += 1_000) {
+    const names = Array.from({ length: Math.min(1_000, count - recorded) }, (_, i) => `${recorded + i}`);
+    last = (await log.record(STREAM, ...names.map(updated))).position;
   }
   return last;
 };
 
 const filledLog = async (count: number) => {
   const log = await openLog();
-  await log.tell(STREAM, created());
+  await log.record(STREAM, created());
   return { plain: log, last: await tellMany(log, count - 1), ...counted(log) };
 };
 
 describe('those who follow the log', () => {
   it('share what is read, and what arrives', async () => {
     const plain = await openLog();
-    const { position: start } = await plain.tell(STREAM, created());
+    const { position: start } = await plain.record(STREAM, created());
     const { log, read } = counted(plain);
     const { follow } = openConsumer(log);
-    const last = (await plain.tell(STREAM, ...['a', 'b', 'c'].map(updated))).position;
+    const last = (await plain.record(STREAM, ...['a', 'b', 'c'].map(updated))).position;
     const all = await Promise.all([1, 2, 3].map(() => take(follow, start, last)));
     for (const ids of all) expect(ids).toEqual(await idsIn(plain, start));
     expect(read.events).toBe(3);
@@ -79,15 +81,15 @@ describe('those who follow the log', () => {
 
   it('read nothing again when something arrives', async () => {
     const plain = await openLog();
-    await plain.tell(STREAM, created(), ...['a', 'b'].map(updated));
+    await plain.record(STREAM, created(), ...['a', 'b'].map(updated));
     const { log, read } = counted(plain);
     const batches = openConsumer(log).follow(undefined)[Symbol.asyncIterator]();
     expect((await batches.next()).value).toHaveLength(3);
     const arriving = batches.next();
     await until(() => read.reads === 3);
-    await plain.tell(STREAM, updated('c'));
+    await plain.record(STREAM, updated('c'));
     expect((await arriving).value).toHaveLength(1);
-    await plain.tell(STREAM, updated('d'));
+    await plain.record(STREAM, updated('d'));
     expect((await batches.next()).value).toHaveLength(1);
     expect(read).toEqual({ events: 5, reads: 3 });
     await batches.return?.();
@@ -95,7 +97,7 @@ describe('those who follow the log', () => {
 
   it('get everything once and in order at every speed, while appends go on', async () => {
     const log = await openLog();
-    await log.tell(STREAM, created(), ...Array.from({ length: 700 }, (_, i) => updated(`before ${i}`)));
+    await log.record(STREAM, created(), ...Array.from({ length: 700 }, (_, i) => updated(`before ${i}`)));
     const { follow } = openConsumer(log);
     const half = (await log.head())?.position as Position;
     const last = String(Number(half) + 12_000).padStart(half.length, '0');
@@ -108,7 +110,7 @@ describe('those who follow the log', () => {
     ];
     const all = Promise.all(speeds.map(({ after, slowness }) => take(follow, after, last, slowness)));
     for (let i = 0; i < 60; i++)
-      await log.tell(STREAM, ...Array.from({ length: 200 }, (_, j) => updated(`${i} ${j}`)));
+      await log.record(STREAM, ...Array.from({ length: 200 }, (_, j) => updated(`${i} ${j}`)));
     const taken = await all;
     for (const [i, { after }] of speeds.entries()) expect(taken[i]).toEqual(await idsIn(log, after));
   });
@@ -120,11 +122,11 @@ describe('those who follow the log', () => {
     const arriving = ahead.next();
     const behind = follow(undefined)[Symbol.asyncIterator]();
     let at = endOf((await behind.next()).value);
-    const news = (await log.tell(STREAM, updated('news'))).position;
+    const news = (await log.record(STREAM, updated('news'))).position;
     expect(endOf((await arriving).value)).toBe(news);
     while (at < news) at = endOf((await behind.next()).value);
     const both = [ahead.next(), behind.next()];
-    await log.tell(STREAM, updated('for both'));
+    await log.record(STREAM, updated('for both'));
     const [one, other] = await Promise.all(both);
     expect(one?.value).toEqual(other?.value);
     expect(one?.value[0]).toBe(other?.value[0]);
@@ -143,25 +145,25 @@ describe('those who follow the log', () => {
   it('begin with an empty log', async () => {
     const log = await openLog();
     const taking = take(openConsumer(log).follow, undefined, '0000000000000002');
-    await log.tell(STREAM, created());
-    await log.tell(STREAM, updated('a'));
+    await log.record(STREAM, created());
+    await log.record(STREAM, updated('a'));
     expect(await taking).toEqual(await idsIn(log));
   });
 
   it('may be ahead of what is read, and wait for the rest', async () => {
     const log = await openLog();
-    await log.tell(STREAM, created());
+    await log.record(STREAM, created());
     const { follow } = openConsumer(log);
     const taking = take(follow, '0000000000000002', '0000000000000003');
     for (let turns = 0; turns < 20; turns++) await turn();
-    await log.tell(STREAM, updated('a'), updated('b'));
+    await log.record(STREAM, updated('a'), updated('b'));
     expect(await taking).toEqual((await idsIn(log)).slice(2));
   });
 
   it('notice what another process appends', async () => {
     const log = await openLog();
     const taking = take(openConsumer(log).follow, undefined, '0000000000000001');
-    await (await openLog(log.folder)).tell(STREAM, created());
+    await (await openLog(log.folder)).record(STREAM, created());
     expect(await taking).toHaveLength(1);
   });
 
@@ -185,7 +187,7 @@ describe('those who follow the log', () => {
 
   it('go on after the log failed, without a gap', async () => {
     const log = await openLog();
-    await log.tell(STREAM, created());
+    await log.record(STREAM, created());
     let failures = 2;
     const errors: unknown[] = [];
     const readAll: TestLog['readAll'] = async function* (from) {
@@ -196,7 +198,7 @@ describe('those who follow the log', () => {
     };
     const { follow } = openConsumer({ ...log, readAll }, (error) => errors.push(error));
     const taking = take(follow, '0000000000000001', '0000000000000003');
-    await log.tell(STREAM, updated('a'), updated('b'));
+    await log.record(STREAM, updated('a'), updated('b'));
     expect(await taking).toEqual(await idsIn(log, '0000000000000001'));
     expect(errors).toHaveLength(2);
   });
@@ -292,7 +294,7 @@ describe('those who read up to a position', () => {
   it('end there, and see what was appended since at the next reading', async () => {
     const { log, last } = await filledLog(700);
     const { upTo } = openConsumer(log);
-    const { position } = await log.tell(STREAM, updated('later'));
+    const { position } = await log.record(STREAM, updated('later'));
     expect(await takeAll(upTo(last)(undefined))).toBe(700);
     expect(await takeAll(upTo(position)(last))).toBe(1);
     expect(await takeAll(upTo(position)(position))).toBe(0);
@@ -304,7 +306,7 @@ describe('those who read up to a position', () => {
     const events = consumer(plain, streams, { batchEvents: 600 });
     closeAfterwards(() => events.close());
     expect(await take(events.upTo(last), undefined, last)).toHaveLength(612);
-    const { position } = await plain.tell(STREAM, updated('more'));
+    const { position } = await plain.record(STREAM, updated('more'));
     expect(await take(events.upTo(position), last, position)).toEqual(await idsIn(plain, last));
   });
 

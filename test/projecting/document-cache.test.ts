@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { documentCache, write } from '../../src/projecting/document-cache';
 import type { DocumentKey, Generation } from '../../src/read-models/read-models';
 
-/** A store that tells what was asked of it; the value of a document is its key unless it was written. */
+/** A store that records its reads; the value of a document is its key unless it was written. */
 const store = () => {
   const asked: string[] = [];
   const load: Generation['load'] = async (keys: readonly DocumentKey[]) => {

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import type { Position } from '../../src/event-log/event-log';
-import { batchOf, type Batch } from '../../src/projecting/consumer';
+import { batchOf, type Batch } from '../../src/projecting/batch';
 import { type ParkedTenant, parkedTenants, retryDue } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, ReadModels } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { storeUnderTest } from '../support/store-under-test';
+import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
   closeAll,
@@ -17,10 +18,9 @@ import {
   runOf,
   streams,
   turn,
-  until,
   updated,
 } from './world';
-import type { TestLog, Told } from './world';
+import type { TestLog, GivenEvent } from './world';
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const ID = { projection: 'lines', version: 1, generation: 1 };
@@ -58,7 +58,7 @@ const tenants = [0, 1, 2, 3].map(() => randomUUID());
 const keys = [0, 1, 2].map(() => randomUUID());
 const APPLICATION = randomUUID();
 
-const toldBy = ({ kind, key }: Act): Told => {
+const givenBy = ({ kind, key }: Act): GivenEvent => {
   const keyId = keys[key] as string;
   switch (kind) {
     case 'updated':
@@ -77,18 +77,22 @@ const toldBy = ({ kind, key }: Act): Told => {
   }
 };
 
-/** Tells the log, and remembers what it told. */
-const tellAll = async (log: TestLog, acts: readonly Act[], history: (Happened & { strange: boolean })[]) => {
+/** Tells the log, and remembers what it recorded. */
+const recordAll = async (
+  log: TestLog,
+  acts: readonly Act[],
+  history: (Happened & { strange: boolean })[],
+) => {
   for (const one of acts) {
     const tenantId = tenants[one.tenant] as string;
-    const told = toldBy(one);
+    const recorded = givenBy(one);
     const stream = one.kind === 'activity' ? streams.activity(tenantId) : streams.tenant(tenantId);
-    const { position } = await log.tell(stream, told);
+    const { position } = await log.record(stream, recorded);
     if (one.kind === 'activity') continue;
-    const keyId = told.data?.['keyId'] as string | undefined;
+    const keyId = recorded.data?.['keyId'] as string | undefined;
     history.push({
       tenantId,
-      type: told.type,
+      type: recorded.type,
       position,
       bad: one.kind === 'alien',
       strange: one.kind === 'strange',
@@ -138,12 +142,12 @@ interface Life {
   readonly folder: string;
   readonly random: Random;
   readonly program: 'old' | 'new';
-  readonly told: () => boolean;
+  readonly recorded: () => boolean;
   readonly kills: { count: number };
 }
 
-/** One projector process: killed, it starts again; it ends when everything is told and projected. */
-const live = async ({ log, folder, random, program, told, kills }: Life): Promise<void> => {
+/** One projector process: killed, it starts again; it ends when everything is recorded and projected. */
+const live = async ({ log, folder, random, program, recorded, kills }: Life): Promise<void> => {
   const projector = linesProjector(
     (event) => program === 'old' && event.type === 'TenantUpdated' && event.data.name === 'strange',
   );
@@ -155,7 +159,7 @@ const live = async ({ log, folder, random, program, told, kills }: Life): Promis
       const run = runOf(projector, shaky(generation, random), log, program);
       await retryDue(run);
       for (let done = false; !done; await turn()) {
-        done = told();
+        done = recorded();
         await project(run, cutAtRandom(log, random));
       }
       return;
@@ -210,12 +214,12 @@ describe('projecting', () => {
             ['old', first],
             ['new', second],
           ] as const) {
-            let told = false;
-            const telling = tellAll(log, acts, history).then(() => (told = true));
+            let recorded = false;
+            const recording = recordAll(log, acts, history).then(() => (recorded = true));
             const lives = Array.from({ length: projectors }, () =>
-              live({ log, folder, random, program, told: () => told, kills }),
+              live({ log, folder, random, program, recorded: () => recorded, kills }),
             );
-            await Promise.all([telling, ...lives]);
+            await Promise.all([recording, ...lives]);
             const seen = history.map((one) => asSeenBy(program, one));
             expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(seen));
             expect(await parkedIn(generation)).toEqual(plainParked(seen, program));
@@ -238,9 +242,9 @@ describe('projecting', () => {
     const tenantId = randomUUID();
     const stream = streams.tenant(tenantId);
     const history: Happened[] = [];
-    const tell = async (...events: Told[]) => {
+    const record = async (...events: GivenEvent[]) => {
       for (const one of events) {
-        const { position } = await log.tell(stream, one);
+        const { position } = await log.record(stream, one);
         history.push({ tenantId, type: one.type, position, bad: false });
       }
     };
@@ -253,15 +257,15 @@ describe('projecting', () => {
     };
     const expectPlain = async () =>
       expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(history));
-    return { log, tell, history, readModels, generation, run, all, expectPlain };
+    return { log, record, history, readModels, generation, run, all, expectPlain };
   };
 
   it('takes a batch that is delivered again only once', async () => {
-    const { log, tell, generation, run, all, expectPlain } = await projected();
-    await tell(created(), updated('a'), updated('b'));
+    const { log, record, generation, run, all, expectPlain } = await projected();
+    await record(created(), updated('a'), updated('b'));
     await project(run, all);
     const n = (await generation.control()).n;
-    await tell(updated('c'));
+    await record(updated('c'));
     let late = 0;
     /** Another projector has committed the same batch just before. */
     const overtaken: Generation = {
@@ -279,8 +283,8 @@ describe('projecting', () => {
   });
 
   it('does no harm by a projector that wakes up much later', async () => {
-    const { tell, generation, run, all, expectPlain } = await projected();
-    await tell(created(), updated('a'));
+    const { record, generation, run, all, expectPlain } = await projected();
+    await record(created(), updated('a'));
     let wake: () => void = () => undefined;
     const asleep = new Promise<void>((resolve) => (wake = resolve));
     let isAsleep = false;
@@ -298,9 +302,9 @@ describe('projecting', () => {
     const stale = project({ ...run, generation: sleepy }, all);
     await until(() => isAsleep);
     await project(run, all);
-    await tell(updated('b'), updated('c'));
+    await record(updated('b'), updated('c'));
     await project(run, all);
-    await tell(updated('d'));
+    await record(updated('d'));
     wake();
     await stale;
     expect(refused).toEqual([true, false]);
@@ -308,8 +312,8 @@ describe('projecting', () => {
   });
 
   it('makes nothing of an empty batch', async () => {
-    const { tell, generation, run, all, expectPlain } = await projected();
-    await tell(created(), updated('a'));
+    const { record, generation, run, all, expectPlain } = await projected();
+    await record(created(), updated('a'));
     await project(run, async function* (after) {
       yield [];
       yield* all(after);
@@ -320,8 +324,8 @@ describe('projecting', () => {
   });
 
   it('commits fewer events at once when the store takes no more bytes', async () => {
-    const { log, tell, run, all, history } = await projected();
-    await tell(created(), ...Array.from({ length: 40 }, (_, i) => updated(`name ${i}`)));
+    const { log, record, run, all, history } = await projected();
+    await record(created(), ...Array.from({ length: 40 }, (_, i) => updated(`name ${i}`)));
     const small = await openReadModels(freshFolder(), { mostCommitBytes: 1_000 });
     const generation = await small.open(ID, run.projector.collections, 'log');
     await project({ ...run, generation }, all);
@@ -337,8 +341,8 @@ describe('projecting', () => {
   });
 
   it('goes on where it was after the answer to a commit was lost', async () => {
-    const { tell, generation, run, all, expectPlain } = await projected();
-    await tell(created(), updated('a'), updated('b'));
+    const { record, generation, run, all, expectPlain } = await projected();
+    await record(created(), updated('a'), updated('b'));
     const lost: Generation = {
       ...generation,
       commit: async (n, to, writes) => {
@@ -347,7 +351,7 @@ describe('projecting', () => {
       },
     };
     await expect(project({ ...run, generation: lost }, all)).rejects.toThrow('no answer');
-    await tell(updated('c'));
+    await record(updated('c'));
     await project(run, all);
     await expectPlain();
   });

@@ -4,7 +4,7 @@ import { projections } from '../../projections/projections';
 import { findTenant } from '../../projections/tenants';
 import type { StreamKind } from '../../src/domain/events';
 import { type ParkedTenant, parkedTenants, retryDue, setAside } from '../../src/projecting/parking';
-import { batchOf } from '../../src/projecting/consumer';
+import { batchOf } from '../../src/projecting/batch';
 import { project } from '../../src/projecting/projection-run';
 import { runInto } from '../../src/projecting/projection-run';
 import { lastRevision } from '../../src/projecting/stream-revisions';
@@ -45,8 +45,8 @@ const withGap = async (kind: StreamKind, ...lost: readonly number[]) => {
   const [tenantId, other] = [randomUUID(), randomUUID()];
   for (const one of [tenantId, other])
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
-      await world.log.tell(streams.tenant(one), name === 'a' ? created() : updated(name));
-      await world.log.tell(streams.activity(one), fact());
+      await world.log.record(streams.tenant(one), name === 'a' ? created() : updated(name));
+      await world.log.record(streams.activity(one), fact());
     }
   world.log.lose(streams[kind](tenantId), ...lost);
   return { world, tenantId, other };
@@ -56,9 +56,9 @@ const opened = async (world: Replaying) =>
   openProcess(world.log, await openReadModels(world.folder), [...projections]);
 
 const caughtUp = async (world: Replaying) => {
-  const desk = await opened(world);
-  expect(await desk.catchUp((await world.log.head())?.position ?? '', LONG)).toBe(true);
-  return desk;
+  const session = await opened(world);
+  expect(await session.catchUp((await world.log.head())?.position ?? '', LONG)).toBe(true);
+  return session;
 };
 
 const eventAt = async (log: TestLog, stream: string, revision: number): Promise<string> => {
@@ -68,11 +68,11 @@ const eventAt = async (log: TestLog, stream: string, revision: number): Promise<
 
 const accept = (
   world: Replaying,
-  desk: Pick<Awaited<ReturnType<typeof opened>>, 'live'>,
+  session: Pick<Awaited<ReturnType<typeof opened>>, 'live'>,
   eventId: string,
 ): ReturnType<typeof setAside> =>
   setAside(
-    { ...world, live: desk.live },
+    { ...world, live: session.live },
     { eventId, reason: 'It is lost.', actor: ACTOR, at: new Date().toISOString() },
   );
 
@@ -92,7 +92,7 @@ describe('a gap in a stream', () => {
     ['activity', [0, 1], 2, 'revisions 0 to 1', ['logs', 'usage']],
   ])('of the %s, %j, parks it at %i: %s, in %j', async (kind, lost, next, named, where) => {
     const { world, tenantId, other } = await withGap(kind, ...lost);
-    const desk = await caughtUp(world);
+    const session = await caughtUp(world);
     const stream = streams[kind](tenantId);
     const expected = {
       tenant_id: tenantId,
@@ -100,12 +100,12 @@ describe('a gap in a stream', () => {
       cause: 'missing_events',
       reason: reasonFor(stream, named),
     };
-    for (const { projector, generation } of desk.live) {
+    for (const { projector, generation } of session.live) {
       const parked = await parkedIn(generation);
       expect(parked).toMatchObject(where.includes(projector.name) ? [expected] : []);
       expect(await lastRevision(generation.reader, other, 'tenant')).toBe(4);
     }
-    expect((await findTenant(desk.reader('tenants'), other))?.name).toBe('e');
+    expect((await findTenant(session.reader('tenants'), other))?.name).toBe('e');
     const report = await verified(
       world,
       projections.find(({ name }) => name === 'logs'),
@@ -118,18 +118,18 @@ describe('a gap in a stream', () => {
 
   it('stays one however often it is tried again, since then', async () => {
     const { world } = await withGap('tenant', 2);
-    const desk = await caughtUp(world);
-    const before = await parkedIn(desk.reader('tenants'));
-    expect(await desk.retryParked()).toBe('done');
-    expect(await parkedIn(desk.reader('tenants'))).toEqual(before);
+    const session = await caughtUp(world);
+    const before = await parkedIn(session.reader('tenants'));
+    expect(await session.retryParked()).toBe('done');
+    expect(await parkedIn(session.reader('tenants'))).toEqual(before);
   });
 
   it('that is accepted is passed, the event after it is applied, and so in every rebuild and verify', async () => {
     const { world, tenantId } = await withGap('tenant', 1, 2);
-    const desk = await caughtUp(world);
+    const session = await caughtUp(world);
     const eventId = await eventAt(world.log, streams.tenant(tenantId), 3);
     const all = ['tenants', 'applications', 'logs', 'usage'];
-    expect(await accept(world, desk, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
+    expect(await accept(world, session, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
     const written = [];
     for await (const batch of world.log.readStream(streams.operator())) written.push(...batch);
     expect(written).toMatchObject([
@@ -139,9 +139,9 @@ describe('a gap in a stream', () => {
         metadata: { actor: ACTOR, version: 1 },
       },
     ]);
-    await desk.retryParked();
-    for (const { generation } of desk.live) expect(await parkedIn(generation)).toEqual([]);
-    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('e');
+    await session.retryParked();
+    for (const { generation } of session.live) expect(await parkedIn(generation)).toEqual([]);
+    expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('e');
     for (const projector of projections) {
       expect(await verified(world, projector)).toMatchObject({ differences: 0, parked: [], gaps: [] });
       const rebuilt = await world.rebuild(projector, { ifEqual: true });
@@ -153,43 +153,44 @@ describe('a gap in a stream', () => {
     const { world, tenantId } = await withGap('tenant');
     const stream = streams.tenant(tenantId);
     const eventId = world.log.plant(stream, { type: 'TenantPainted', data: '{}' });
-    await world.log.tell(stream, updated('last'));
+    await world.log.record(stream, updated('last'));
     world.log.lose(stream, 4);
-    const desk = await caughtUp(world);
-    const parked = async () => parkedIn(desk.reader('tenants'));
+    const session = await caughtUp(world);
+    const parked = async () => parkedIn(session.reader('tenants'));
     expect(await parked()).toMatchObject([{ event_id: eventId, cause: 'missing_events' }]);
-    await accept(world, desk, eventId);
-    await desk.retryParked();
+    await accept(world, session, eventId);
+    await session.retryParked();
     expect(await parked()).toMatchObject([
       { event_id: eventId, cause: 'bad_event', reason: 'The event type TenantPainted is unknown.' },
     ]);
-    expect(await accept(world, desk, eventId)).toMatchObject({ gapAccepted: [], tenantId });
-    await desk.retryParked();
+    expect(await accept(world, session, eventId)).toMatchObject({ gapAccepted: [], tenantId });
+    await session.retryParked();
     expect(await parked()).toEqual([]);
-    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('last');
+    expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('last');
   });
 
   it('after an accepted one parks the tenant again', async () => {
     const { world, tenantId } = await withGap('activity', 1, 3);
-    const desk = await caughtUp(world);
+    const session = await caughtUp(world);
     const stream = streams.activity(tenantId);
-    await accept(world, desk, await eventAt(world.log, stream, 2));
-    await desk.retryParked();
+    await accept(world, session, await eventAt(world.log, stream, 2));
+    await session.retryParked();
     const second = { event_id: await eventAt(world.log, stream, 4), reason: reasonFor(stream, 'revision 3') };
-    for (const name of ['logs', 'usage']) expect(await parkedIn(desk.reader(name))).toMatchObject([second]);
-    await accept(world, desk, second.event_id);
-    await desk.retryParked();
-    for (const name of ['logs', 'usage']) expect(await parkedIn(desk.reader(name))).toEqual([]);
+    for (const name of ['logs', 'usage'])
+      expect(await parkedIn(session.reader(name))).toMatchObject([second]);
+    await accept(world, session, second.event_id);
+    await session.retryParked();
+    for (const name of ['logs', 'usage']) expect(await parkedIn(session.reader(name))).toEqual([]);
   });
 
   it('is none where an event was set aside', async () => {
     const { world, tenantId } = await withGap('tenant');
     const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await world.log.tell(streams.tenant(tenantId), updated('last'));
-    const desk = await caughtUp(world);
-    await accept(world, desk, eventId);
-    await desk.retryParked();
-    for (const { generation } of desk.live) {
+    await world.log.record(streams.tenant(tenantId), updated('last'));
+    const session = await caughtUp(world);
+    await accept(world, session, eventId);
+    await session.retryParked();
+    for (const { generation } of session.live) {
       expect(await parkedIn(generation)).toEqual([]);
       expect(await lastRevision(generation.reader, tenantId, 'tenant')).toBe(6);
     }
@@ -197,7 +198,7 @@ describe('a gap in a stream', () => {
 
   it('of events that a read model had in when they were removed is named by verify, and parks in a rebuild', async () => {
     const { world, tenantId } = await withGap('tenant');
-    const desk = await caughtUp(world);
+    const session = await caughtUp(world);
     const stream = streams.tenant(tenantId);
     world.log.lose(stream, 2);
     const logs = projections.find(({ name }) => name === 'logs');
@@ -205,7 +206,7 @@ describe('a gap in a stream', () => {
     for (const only of [undefined, tenantId])
       expect(await verified(world, logs, only)).toMatchObject({ differences: 0, parked: [], gaps: [gap] });
     await expect(world.rebuild(logs)).rejects.toMatchObject({ code: 'rebuild_parks' });
-    expect(await parkedIn(desk.reader('logs'))).toEqual([]);
+    expect(await parkedIn(session.reader('logs'))).toEqual([]);
   });
 
   it('at the end of a stream shows when the stream goes on', async () => {
@@ -213,17 +214,17 @@ describe('a gap in a stream', () => {
     await caughtUp(world);
     const stream = streams.tenant(tenantId);
     world.log.lose(stream, 3, 4);
-    await world.log.tell(stream, updated('again'), updated('and again'));
-    const desk = await caughtUp(world);
-    const [parked] = await parkedIn(desk.reader('tenants'));
+    await world.log.record(stream, updated('again'), updated('and again'));
+    const session = await caughtUp(world);
+    const [parked] = await parkedIn(session.reader('tenants'));
     expect(parked).toMatchObject({
       cause: 'missing_events',
       reason: `Events are missing from the log: the stream ${stream} goes on with revision 3, although it had reached revision 4.`,
     });
-    await accept(world, desk, parked?.event_id ?? '');
-    await desk.retryParked();
-    expect(await parkedIn(desk.reader('tenants'))).toEqual([]);
-    expect((await findTenant(desk.reader('tenants'), tenantId))?.name).toBe('and again');
+    await accept(world, session, parked?.event_id ?? '');
+    await session.retryParked();
+    expect(await parkedIn(session.reader('tenants'))).toEqual([]);
+    expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('and again');
   });
 
   it(
@@ -233,7 +234,7 @@ describe('a gap in a stream', () => {
       const property = fc.asyncProperty(history, fc.integer({ min: 1, max: 7 }), async (events, size) => {
         const world = await replaying();
         const tenants = await someTenants(world, 4);
-        for (const { tenant } of events) await world.tell(tenants[tenant] as string, updated('x'));
+        for (const { tenant } of events) await world.record(tenants[tenant] as string, updated('x'));
         const revisions = new Map<string, number>();
         const gone = new Set<string>();
         events.forEach(({ tenant, isLost }, i) => {

@@ -17,8 +17,8 @@ const REBUILD = /run `tenant-ledger projections rebuild --all` first/;
 const built = async () => {
   const folders = { log: freshFolder(), readModels: freshFolder() };
   const log = await openLog(folders.log);
-  await log.tell(STREAM, created());
-  const { position } = await log.tell(STREAM, updated('a'));
+  await log.record(STREAM, created());
+  const { position } = await log.record(STREAM, updated('a'));
   const process = await openProcess(log, await openReadModels(folders.readModels), projections);
   expect(await process.catchUp(position, 10_000)).toBe(true);
   await closeAll();
@@ -87,7 +87,7 @@ describe('the live generations', () => {
   it('of another log are refused', async () => {
     const folders = await built();
     const other = await openLog();
-    await other.tell(STREAM, created(), updated('a'));
+    await other.record(STREAM, created(), updated('a'));
     const readModels = await openReadModels(folders.readModels);
     await expect(openLiveGenerations(projections, readModels, other)).rejects.toMatchObject({
       code: 'read_models_of_another_log',

@@ -21,7 +21,7 @@ const poisoned = async () => {
   const world = await replaying();
   const [tenantId = ''] = await someTenants(world);
   const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-  const position = await world.tell(tenantId, updated('waits'));
+  const position = await world.record(tenantId, updated('waits'));
   return { world, tenantId, eventId, position };
 };
 
@@ -41,9 +41,9 @@ describe('setting an event aside', () => {
     await server.start();
     expect(await server.reached(position, LONG)).toBe(true);
     expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
-    const desk = await process(world);
-    await aside(world, eventId, desk.live);
-    expect(await desk.retryParked()).toBe('asked');
+    const session = await process(world);
+    await aside(world, eventId, session.live);
+    expect(await session.retryParked()).toBe('asked');
     await until(async () => (await parkedIn(server.reader('lines'))).length === 0, 5_000);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
     expect(server.warnings).toEqual([]);
@@ -53,10 +53,10 @@ describe('setting an event aside', () => {
     const { world, eventId } = await poisoned();
     await world.catchUp();
     await world.rebuild();
-    const desk = await process(world);
-    await aside(world, eventId, desk.live);
-    expect(await desk.retryParked()).toBe('done');
-    expect(await desk.holder()).toBeUndefined();
+    const session = await process(world);
+    await aside(world, eventId, session.live);
+    expect(await session.retryParked()).toBe('done');
+    expect(await session.holder()).toBeUndefined();
     for (const generation of [1, 2]) {
       const id = { projection: 'lines', version: 1, generation };
       const one = await world.readModels.open(id, lines.collections, await world.log.identity());
@@ -93,9 +93,9 @@ describe('setting an event aside', () => {
     const projected = ['tenants', 'applications', 'logs', 'usage'];
     expect(done).toEqual({ tenantId, passedOver: projected, gapAccepted: [] });
     const data = { eventId, eventTenantId: tenantId, projections: projected, reason: 'It is paint.' };
-    const told = [];
-    for await (const batch of world.log.readStream(streams.operator())) told.push(...batch);
-    expect(told).toMatchObject([{ type: 'EventSetAside', data, metadata: { actor: ACTOR, version: 1 } }]);
+    const recorded = [];
+    for await (const batch of world.log.readStream(streams.operator())) recorded.push(...batch);
+    expect(recorded).toMatchObject([{ type: 'EventSetAside', data, metadata: { actor: ACTOR, version: 1 } }]);
     await server.retryParked();
     for (const { generation } of server.live) expect(await parkedIn(generation)).toEqual([]);
     expect((await findTenant(server.reader('tenants'), tenantId))?.name).toBe('waits');
@@ -106,7 +106,7 @@ describe('setting an event aside', () => {
     const [tenantId = ''] = await someTenants(world);
     const id = randomUUID();
     const data = { applicationId: randomUUID(), name: 'x' };
-    await world.log.tell(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
+    await world.log.record(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
     const server = await process(world, [...projections]);
     await server.catchUp((await world.log.head())!.position, LONG);
     expect((await aside(world, id, server.live)).passedOver).toEqual(['applications']);
@@ -116,11 +116,11 @@ describe('setting an event aside', () => {
     const { world, tenantId, eventId } = await poisoned();
     const second = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
     await world.catchUp();
-    const desk = await process(world);
-    await aside(world, eventId, desk.live);
-    await desk.retryParked();
-    for await (const tenant of parkedTenants(desk.reader('lines'))) expect(tenant.event_id).toBe(second);
-    expect(await parkedIn(desk.reader('lines'))).toEqual([tenantId]);
+    const session = await process(world);
+    await aside(world, eventId, session.live);
+    await session.retryParked();
+    for await (const tenant of parkedTenants(session.reader('lines'))) expect(tenant.event_id).toBe(second);
+    expect(await parkedIn(session.reader('lines'))).toEqual([tenantId]);
   });
 
   it('is refused where nobody is parked at the event', async () => {
@@ -139,11 +139,11 @@ describe('setting an event aside', () => {
     const [other = ''] = await someTenants(world, 1);
     const second = world.log.plant(streams.tenant(other), { type: 'TenantPainted', data: '{}' });
     await world.catchUp();
-    const desk = await process(world);
-    expect([...(await parkedIn(desk.reader('lines')))].toSorted()).toEqual([tenantId, other].toSorted());
-    await Promise.all([eventId, second].map((id) => aside(world, id, desk.live)));
-    await desk.retryParked();
-    expect(await parkedIn(desk.reader('lines'))).toEqual([]);
+    const session = await process(world);
+    expect([...(await parkedIn(session.reader('lines')))].toSorted()).toEqual([tenantId, other].toSorted());
+    await Promise.all([eventId, second].map((id) => aside(world, id, session.live)));
+    await session.retryParked();
+    expect(await parkedIn(session.reader('lines'))).toEqual([]);
   });
 
   it.each(['no json', '{}', 'null', '{"projections":7}', '{"projections":[7],"eventId":{}}'])(
@@ -168,15 +168,15 @@ describe('asking for another try', () => {
     const [one = '', two = ''] = await someTenants(world, 2);
     const server = await process(world, [projector]);
     await server.start();
-    const desk = await process(world, [projector]);
+    const session = await process(world, [projector]);
     const parked = async () => (await parkedIn(server.reader('lines'))).toSorted();
     await until(async () => (await parked()).length === 2, 5_000);
     isBroken = false;
-    expect(await desk.retryParked(one)).toBe('asked');
+    expect(await session.retryParked(one)).toBe('asked');
     await until(async () => !(await parked()).includes(one), 5_000);
-    expect(await server.reached(await world.tell(one, updated('since then')), LONG)).toBe(true);
+    expect(await server.reached(await world.record(one, updated('since then')), LONG)).toBe(true);
     expect(await parked()).toEqual([two]);
-    expect(await desk.retryParked(two)).toBe('asked');
+    expect(await session.retryParked(two)).toBe('asked');
     await until(async () => (await parked()).length === 0, 5_000);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
   });

@@ -1,3 +1,4 @@
+import { storeName } from '../support/store-under-test';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { projections } from '../../projections/projections';
@@ -8,7 +9,7 @@ import type { Position } from '../../src/event-log/event-log';
 import { cachedFolds } from '../../src/ledger/folds';
 import { ledger } from '../../src/ledger/ledger';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
-import { batchOf } from '../../src/projecting/consumer';
+import { batchOf } from '../../src/projecting/batch';
 import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../src/projecting/parking';
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
@@ -81,7 +82,7 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
     /metadata is wrong/,
   ],
   [
-    'a leap second, which no clock here can tell',
+    'a leap second, which no clock here can represent',
     { type: 'TenantUpdated', data: json(fine), metadata: json({ at: '2016-12-31T23:59:60Z' }) },
     /metadata is wrong: \/at/,
   ],
@@ -96,12 +97,12 @@ describe('a bad event', () => {
   it.each(badEvents)('parks its tenant and nobody else: %s', async (_, row, reason) => {
     const log = await openLog();
     const { bad, good } = names();
-    const { position: after } = await log.tell(streams.tenant(bad), created('Bad'));
-    await log.tell(streams.tenant(good), created('Good'));
+    const { position: after } = await log.record(streams.tenant(bad), created('Bad'));
+    await log.record(streams.tenant(good), created('Good'));
     const eventId = log.plant(streams.tenant(bad), row);
     const { position } = (await log.head())!;
-    await log.tell(streams.tenant(bad), updated('waits'));
-    const { position: last } = await log.tell(streams.tenant(good), updated('goes on'));
+    await log.record(streams.tenant(bad), updated('waits'));
+    const { position: last } = await log.record(streams.tenant(good), updated('goes on'));
 
     const process = await openProcess(
       log,
@@ -139,10 +140,10 @@ describe('a bad event', () => {
   it('parks a tenant only in the projection that cannot take it', async () => {
     const log = await openLog();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created());
+    await log.record(streams.tenant(bad), created());
     const applicationId = randomUUID();
-    await log.tell(streams.tenant(bad), { type: 'ApplicationRenamed', data: { applicationId, name: 'x' } });
-    const { position } = await log.tell(streams.tenant(bad), updated('after'));
+    await log.record(streams.tenant(bad), { type: 'ApplicationRenamed', data: { applicationId, name: 'x' } });
+    const { position } = await log.record(streams.tenant(bad), updated('after'));
     const process = await openProcess(log, await openReadModels(log.folder), projections);
     await process.catchUp(position, 10_000);
     expect(await parkedIn(process.reader('applications'))).toHaveLength(1);
@@ -153,9 +154,9 @@ describe('a bad event', () => {
   it('of the activity stream does not concern tenants and applications', async () => {
     const log = await openLog();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created());
+    await log.record(streams.tenant(bad), created());
     log.plant(streams.activity(bad), { type: 'TokenPainted', data: 'no json' });
-    const { position } = await log.tell(streams.tenant(bad), updated('after'));
+    const { position } = await log.record(streams.tenant(bad), updated('after'));
     const process = await openProcess(log, await openReadModels(log.folder), projections);
     await process.catchUp(position, 10_000);
     for (const name of ['tenants', 'applications']) expect(await parkedIn(process.reader(name))).toEqual([]);
@@ -166,10 +167,10 @@ describe('a bad event', () => {
   it('of a stream that is none of ours concerns nobody', async () => {
     const log = await openLog();
     const { good } = names();
-    await log.tell(streams.tenant(good), created());
+    await log.record(streams.tenant(good), created());
     for (const stream of ['operator', `tenant-${good}-x`, `x-tenant-${good}`, `tenant-${good.toUpperCase()}`])
       log.plant(stream, { type: 'TenantUpdated', data: 'no json' });
-    const { position } = await log.tell(streams.tenant(good), updated('after'));
+    const { position } = await log.record(streams.tenant(good), updated('after'));
     const process = await openProcess(log, await openReadModels(log.folder), projections);
     await process.catchUp(position, 10_000);
     for (const { generation } of process.live) expect(await parkedIn(generation)).toEqual([]);
@@ -179,7 +180,7 @@ describe('a bad event', () => {
   it('is seen in the status', async () => {
     const log = await openLog();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created());
+    await log.record(streams.tenant(bad), created());
     const eventId = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
     const { position } = (await log.head())!;
     const process = await openProcess(log, await openReadModels(log.folder), projections);
@@ -196,7 +197,7 @@ describe('a bad event', () => {
       expect(one.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position, program: '1' }]);
     }
     expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
-    await log.tell(streams.tenant(randomUUID()), created());
+    await log.record(streams.tenant(randomUUID()), created());
     const later = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(later.projections.map((one) => one.lag_events)).toEqual(projections.map(() => 1));
   });
@@ -208,7 +209,7 @@ describe('a parked tenant', () => {
   const fixed = linesProjector();
   const ID = { projection: 'lines', version: 1, generation: 1 };
 
-  const prepared = async (hooks: { onWrite?: () => void } = {}) => {
+  const prepared = async (hooks: { onWrite?: () => void; mostCommitBytes?: number } = {}) => {
     const log = await openLog();
     const readModels = await openReadModels(join(log.folder, 'read-models'), hooks);
     const generation = await readModels.open(ID, old.collections, 'log');
@@ -231,17 +232,18 @@ describe('a parked tenant', () => {
       },
     });
     const { bad, good } = names();
-    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('waits'));
-    await log.tell(streams.tenant(good), created());
+    await log.record(streams.tenant(bad), created(), updated('strange'), updated('waits'));
+    await log.record(streams.tenant(good), created());
     let points = 0;
     for (left = 1; ; left = ++points + 1) {
       const outcome = await project(by(old, '1'), allOf(log)).catch(() => 'failed');
       if (outcome !== 'failed') break;
-      expect(await documentsOf(generation, [...lineCollections, PARKED, STREAMS])).toEqual({});
-      expect((await generation.control()).n).toBe(0);
+      const { n } = await generation.control();
+      const documents = await documentsOf(generation, [...lineCollections, PARKED, STREAMS]);
+      expect(Object.keys(documents)).toHaveLength(n === 0 ? 0 : 7);
     }
     // Two heads, two rows, two streams, one parked tenant, the control state and the end.
-    expect(points).toBe(9);
+    if (storeName === 'sqlite') expect(points).toBe(9);
     expect((await generation.control()).n).toBe(1);
     expect(await parkedIn(generation)).toMatchObject([{ tenant_id: bad, reason: 'I cannot read this.' }]);
     const heads = await documentsOf(generation, ['heads']);
@@ -261,8 +263,8 @@ describe('a parked tenant', () => {
       }),
     ];
     const failing = { ...old, on: { TenantCreated: changes, TenantUpdated: changes } };
-    const { position } = await log.tell(streams.tenant(bad), created());
-    const next = await log.tell(streams.tenant(bad), updated('strange'));
+    const { position } = await log.record(streams.tenant(bad), created());
+    const next = await log.record(streams.tenant(bad), updated('strange'));
     await project(by(failing, '1'), allOf(log));
     expect(await parkedIn(generation)).toMatchObject([
       { position: next.position, reason: `Not on top of {"at":"${next.position}"}.` },
@@ -273,13 +275,46 @@ describe('a parked tenant', () => {
     });
   });
 
+  it('is parked by an event whose documents are too large for one commit, and tried again in parts', async () => {
+    const { log, generation, by } = await prepared({ mostCommitBytes: 2_500 });
+    const { bad, good } = names();
+    const named: Projector = {
+      ...old,
+      on: {
+        TenantCreated: (event) => [change('rows', event.id, () => ({ name: event.data.name }))],
+        TenantUpdated: (event) => [change('rows', event.id, () => ({ name: event.data.name.repeat(20) }))],
+      },
+    };
+    const short: Projector = {
+      ...named,
+      on: { ...named.on, TenantUpdated: named.on.TenantCreated as never },
+    };
+    await log.record(streams.tenant(bad), created(), updated('x'.repeat(180)));
+    await log.record(streams.tenant(bad), ...Array.from({ length: 40 }, () => updated('y'.repeat(100))));
+    await log.record(streams.tenant(good), created());
+    await project(by(named, '1'), allOf(log));
+    const [parked, ...others] = await parkedIn(generation);
+    expect(others).toEqual([]);
+    expect(parked).toMatchObject({
+      tenant_id: bad,
+      cause: 'bad_event',
+      reason: expect.stringMatching(/bytes is more than the 2500/),
+    });
+    expect(Object.keys(await documentsOf(generation, ['rows']))).toHaveLength(2);
+    await retryDue(by(named, '2'));
+    expect(await parkedIn(generation)).toHaveLength(1);
+    await retryDue(by(short, '3'));
+    expect(await parkedIn(generation)).toEqual([]);
+    expect(Object.keys(await documentsOf(generation, ['rows']))).toHaveLength(43);
+  });
+
   it('stays parked when the same program starts again', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created(), updated('strange'));
+    await log.record(streams.tenant(bad), created(), updated('strange'));
     await project(by(old, '1'), allOf(log));
     const parked = await parkedIn(generation);
-    await log.tell(streams.tenant(bad), updated('waits'));
+    await log.record(streams.tenant(bad), updated('waits'));
     const again = await (
       await openReadModels(join(log.folder, 'read-models'), {})
     ).open(ID, old.collections, 'log');
@@ -294,15 +329,15 @@ describe('a parked tenant', () => {
     const log = await openLog();
     const { bad, good } = names();
     const folder = join(log.folder, 'read-models');
-    await log.tell(streams.tenant(bad), created(), updated('a'), updated('strange'), updated('b'));
-    const { position } = await log.tell(streams.tenant(good), created(), updated('strange'));
+    await log.record(streams.tenant(bad), created(), updated('a'), updated('strange'), updated('b'));
+    const { position } = await log.record(streams.tenant(good), created(), updated('strange'));
     const before = await openProcess(log, await openReadModels(folder), [old], '1');
     await before.start();
     await before.reached(position, 10_000);
     expect(await parkedIn(before.reader('lines'))).toHaveLength(2);
     await before.stop();
 
-    const { position: last } = await log.tell(streams.tenant(bad), updated('c'));
+    const { position: last } = await log.record(streams.tenant(bad), updated('c'));
     const readModels = await openReadModels(folder);
     const after = await openProcess(log, readModels, [fixed], '2');
     await after.start();
@@ -319,7 +354,7 @@ describe('a parked tenant', () => {
   it('stays parked when it fails again: since then, by the program that tried', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));
     await project(by(old, '1', '2026-01-01T00:00:00.000Z'), allOf(log));
     const [first] = await parkedIn(generation);
     const documents = await documentsOf(generation, lineCollections);
@@ -332,9 +367,9 @@ describe('a parked tenant', () => {
   it('is parked anew at a later event that cannot be read either', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));
     const later = log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
-    await log.tell(streams.tenant(bad), updated('b'));
+    await log.record(streams.tenant(bad), updated('b'));
     await project(by(old, '1'), allOf(log));
     expect(await retryParked(by(fixed, '2'), bad)).toBe(false);
     expect(await parkedIn(generation)).toMatchObject([{ event_id: later, program: '2' }]);
@@ -344,11 +379,11 @@ describe('a parked tenant', () => {
   it.each([511, 512, 513, 1_300])('with %i events waiting is freed page by page', async (waiting) => {
     const { log, generation, clean, by } = await prepared();
     const { bad, good } = names();
-    await log.tell(streams.tenant(bad), created());
-    await log.tell(streams.tenant(good), created());
+    await log.record(streams.tenant(bad), created());
+    await log.record(streams.tenant(good), created());
     const many = Array.from({ length: waiting - 1 }, (_, i) => updated(`${i}`));
-    await log.tell(streams.tenant(bad), updated('strange'), ...many);
-    await log.tell(streams.activity(bad), { type: 'TokenRead' });
+    await log.record(streams.tenant(bad), updated('strange'), ...many);
+    await log.record(streams.activity(bad), { type: 'TokenRead' });
     await project(by(old, '1'), allOf(log));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 1 });
     const to = (await generation.control()).to;
@@ -362,7 +397,7 @@ describe('a parked tenant', () => {
     const { log, generation, clean, by } = await prepared();
     const { bad } = names();
     const many = Array.from({ length: 1_300 }, (_, i) => updated(`${i}`));
-    await log.tell(streams.tenant(bad), created(), updated('strange'), ...many);
+    await log.record(streams.tenant(bad), created(), updated('strange'), ...many);
     await project(by(old, '1'), allOf(log));
     let commits = 0;
     const dying: Target = {
@@ -376,7 +411,7 @@ describe('a parked tenant', () => {
     const [halfway] = await parkedIn(generation);
     expect(halfway).toMatchObject({ tenant_id: bad, program: '1' });
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
-    await log.tell(streams.tenant(bad), updated('later'));
+    await log.record(streams.tenant(bad), updated('later'));
     await project(by(fixed, '2'), allOf(log));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 513 });
     await retryDue(by(fixed, '2'));
@@ -386,9 +421,9 @@ describe('a parked tenant', () => {
   it('is not retried past what the generation has projected', async () => {
     const { log, generation, clean, by } = await prepared();
     const { bad } = names();
-    await log.tell(streams.tenant(bad), created(), updated('strange'), updated('a'));
+    await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));
     await project(by(old, '1'), allOf(log));
-    await log.tell(streams.tenant(bad), updated('not yet projected'));
+    await log.record(streams.tenant(bad), updated('not yet projected'));
     await retryDue(by(fixed, '2'));
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
     await project(by(fixed, '2'), allOf(log));
@@ -398,7 +433,7 @@ describe('a parked tenant', () => {
   it('is found among more than a page of parked tenants', async () => {
     const { log, generation, clean, by } = await prepared();
     const many = Array.from({ length: 501 }, () => randomUUID());
-    for (const tenantId of many) await log.tell(streams.tenant(tenantId), updated('strange'));
+    for (const tenantId of many) await log.record(streams.tenant(tenantId), updated('strange'));
     await project(by(old, '1'), allOf(log));
     expect((await parkedIn(generation)).map((tenant) => tenant.tenant_id)).toEqual(many.toSorted());
     await retryDue(by(fixed, '2'));

@@ -7,8 +7,8 @@ const LONG_MS = 5_000;
 describe('waiting for the read models', () => {
   it('may begin again any number of microtasks after the last wait', async () => {
     let applied = 0;
-    const control = async () => ({ n: applied, applied: String(applied) });
-    const generation = { id: { projection: 'p', version: 1, generation: 1 }, control };
+    const reader = { applied: async () => String(applied) };
+    const generation = { id: { projection: 'p', version: 1, generation: 1 }, reader };
     const { reached } = progress({
       shown: () => [generation as unknown as Generation],
       refresh: async () => undefined,

@@ -7,6 +7,7 @@ import { progress } from '../../src/projecting/progress';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { signal } from '../support/waiting';
+import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
   created,
@@ -17,7 +18,6 @@ import {
   streams,
   takenByNobody,
   turn,
-  until,
   updated,
 } from './world';
 
@@ -37,13 +37,13 @@ const prepared = async () => {
 describe('a projecting process', () => {
   it('projects what is there and what comes', async () => {
     const { log, process, nameIn } = await prepared();
-    const { position: first } = await log.tell(STREAM, created('first'));
+    const { position: first } = await log.record(STREAM, created('first'));
     const one = await process();
     await one.start();
     expect(await one.reached(first, LONG)).toBe(true);
     expect(await nameIn(one)).toBe('first');
     for (const name of ['second', 'third']) {
-      const { position } = await log.tell(STREAM, updated(name));
+      const { position } = await log.record(STREAM, updated(name));
       expect(await one.reached(position, LONG)).toBe(true);
       expect(await nameIn(one)).toBe(name);
     }
@@ -52,7 +52,7 @@ describe('a projecting process', () => {
 
   it('says that it has not reached a position in time', async () => {
     const { log, process } = await prepared();
-    const { position } = await log.tell(STREAM, created());
+    const { position } = await log.record(STREAM, created());
     const one = await process();
     expect(await one.reached(position, 0)).toBe(false);
     expect(await one.reached(position, 30)).toBe(false);
@@ -69,7 +69,7 @@ describe('a projecting process', () => {
 
   it('has the lease alone: the other waits, and takes over when it stops', async () => {
     const { log, process, nameIn } = await prepared();
-    const { position: first } = await log.tell(STREAM, created('first'));
+    const { position: first } = await log.record(STREAM, created('first'));
     const [one, two] = [await process(), await process()];
     expect(await one.holder()).toBeUndefined();
     await one.start();
@@ -77,14 +77,14 @@ describe('a projecting process', () => {
     expect(await one.reached(first, LONG)).toBe(true);
     const holder = await two.holder();
     await two.start();
-    const { position } = await log.tell(STREAM, updated('second'));
+    const { position } = await log.record(STREAM, updated('second'));
     expect(await two.reached(position, LONG)).toBe(true);
     expect(await nameIn(two)).toBe('second');
     expect(await two.holder()).toBe(holder);
 
     await one.stop();
     await until(async () => ![holder, undefined].includes(await two.holder()));
-    const { position: later } = await log.tell(STREAM, updated('third'));
+    const { position: later } = await log.record(STREAM, updated('third'));
     expect(await two.reached(later, LONG)).toBe(true);
     expect(await nameIn(two)).toBe('third');
     expect([...one.warnings, ...two.warnings]).toEqual([]);
@@ -92,7 +92,7 @@ describe('a projecting process', () => {
 
   it('takes over from a process that was ahead of its feed', async () => {
     const { log, folder, process, nameIn } = await prepared();
-    await log.tell(STREAM, created('first'));
+    await log.record(STREAM, created('first'));
     const two = await process();
     const elsewhere = await openLog(log.folder);
     const one = await openProcess(elsewhere, await openReadModels(folder), projections);
@@ -100,16 +100,16 @@ describe('a projecting process', () => {
     await until(async () => (await one.holder()) !== undefined);
     await two.start();
     for (let round = 0; round < 5; round++) {
-      const { position } = await elsewhere.tell(STREAM, updated(`round ${round}`));
+      const { position } = await elsewhere.record(STREAM, updated(`round ${round}`));
       expect(await one.reached(position, LONG)).toBe(true);
     }
     await one.stop();
-    const { position } = await elsewhere.tell(STREAM, updated('last'));
+    const { position } = await elsewhere.record(STREAM, updated('last'));
     expect(await two.reached(position, LONG)).toBe(true);
     expect(await nameIn(two)).toBe('last');
   });
 
-  it('goes on after commits failed, and tells', async () => {
+  it('goes on after failed commits, and reports them', async () => {
     const log = await openLog();
     let failures = 0;
     const onWrite = () => {
@@ -125,9 +125,9 @@ describe('a projecting process', () => {
     const history: Happened[] = [];
     for (const name of ['a', 'b']) {
       failures = 1;
-      const told = history.length === 0 ? created(name) : updated(name);
-      const { position } = await log.tell(STREAM, told);
-      history.push({ tenantId: TENANT, type: told.type, position, bad: false });
+      const recorded = history.length === 0 ? created(name) : updated(name);
+      const { position } = await log.record(STREAM, recorded);
+      history.push({ tenantId: TENANT, type: recorded.type, position, bad: false });
       expect(await one.reached(position, LONG)).toBe(true);
     }
     expect(one.warnings).toHaveLength(2);
@@ -151,16 +151,16 @@ describe('a projecting process', () => {
 describe('catching up', () => {
   it('projects when nobody does, up to the position, and gives the lease back', async () => {
     const { log, process, nameIn } = await prepared();
-    await log.tell(STREAM, created('first'));
-    const { position } = await log.tell(STREAM, updated('second'));
+    await log.record(STREAM, created('first'));
+    const { position } = await log.record(STREAM, updated('second'));
     const one = await process();
-    const told: string[] = [];
-    expect(await one.catchUp(position, LONG, (done) => told.push(done))).toBe(true);
-    expect(told).toEqual(projections.map(() => position));
+    const recorded: string[] = [];
+    expect(await one.catchUp(position, LONG, (done) => recorded.push(done))).toBe(true);
+    expect(recorded).toEqual(projections.map(() => position));
     expect(await nameIn(one)).toBe('second');
     expect(await one.holder()).toBeUndefined();
-    expect(await one.catchUp(position, 0, (done) => told.push(done))).toBe(true);
-    expect(told).toHaveLength(projections.length);
+    expect(await one.catchUp(position, 0, (done) => recorded.push(done))).toBe(true);
+    expect(recorded).toHaveLength(projections.length);
   });
 
   it('waits for whoever projects', async () => {
@@ -168,16 +168,16 @@ describe('catching up', () => {
     const [server, command] = [await process(), await process()];
     await server.start();
     await until(async () => (await server.holder()) !== undefined);
-    const { position } = await log.tell(STREAM, created('first'));
-    const told: string[] = [];
-    expect(await command.catchUp(position, LONG, (done) => told.push(done))).toBe(true);
-    expect(told).toEqual([]);
+    const { position } = await log.record(STREAM, created('first'));
+    const recorded: string[] = [];
+    expect(await command.catchUp(position, LONG, (done) => recorded.push(done))).toBe(true);
+    expect(recorded).toEqual([]);
     expect(await nameIn(command)).toBe('first');
   });
 
   it('keeps the leases, however much longer than those last it takes', async () => {
     const log = await openLog();
-    const { position } = await log.tell(STREAM, created('first'));
+    const { position } = await log.record(STREAM, created('first'));
     const folder = join(log.folder, 'read-models');
     const readModels = await openReadModels(folder);
     const [begun, goOn] = [signal(), signal()];
@@ -210,7 +210,7 @@ describe('catching up', () => {
 
   it('gives up in time when the one that projects does not get there', async () => {
     const { log, folder, process } = await prepared();
-    const { position } = await log.tell(STREAM, created('first'));
+    const { position } = await log.record(STREAM, created('first'));
     const lazy = await openReadModels(folder);
     for (const { name, version } of projections)
       await lazy.lease(projectingLease(name, version), 'somebody', 600_000);
@@ -235,14 +235,14 @@ describe('catching up', () => {
       '2',
     );
     await newer.start();
-    const { position } = await log.tell(STREAM, created('first'));
+    const { position } = await log.record(STREAM, created('first'));
     expect(await newer.reached(position, LONG)).toBe(true);
     expect(await old.reached(position, LONG)).toBe(true);
     expect((await newer.holder())?.split(', ')).toContain(oldHolder);
     expect(await old.holder()).toBe(oldHolder);
     await old.stop();
     await until(async () => (await newer.holder())?.includes(oldHolder ?? '') === false);
-    const later = await log.tell(STREAM, updated('later'));
+    const later = await log.record(STREAM, updated('later'));
     expect(await newer.reached(later.position, LONG)).toBe(true);
   });
 
@@ -259,7 +259,7 @@ describe('catching up', () => {
     };
     const server = await openProcess(log, flaky, [linesProjector()]);
     await server.start();
-    const { position } = await log.tell(STREAM, created('first'));
+    const { position } = await log.record(STREAM, created('first'));
     expect(await server.reached(position, LONG)).toBe(true);
     expect(server.warnings).toContain('Projecting stopped and is tried again. away');
   });
@@ -275,9 +275,9 @@ describe('catching up', () => {
     await server.start();
     const history: Happened[] = [];
     for (let i = 0; i < 40; i++) {
-      const told = i === 0 ? created() : updated(`${i}`);
-      const { position } = await log.tell(STREAM, told);
-      history.push({ tenantId: TENANT, type: told.type, position, bad: false });
+      const recorded = i === 0 ? created() : updated(`${i}`);
+      const { position } = await log.record(STREAM, recorded);
+      history.push({ tenantId: TENANT, type: recorded.type, position, bad: false });
       expect(await command.catchUp(position, LONG)).toBe(true);
     }
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(history));
@@ -289,7 +289,7 @@ describe('progress', () => {
   const generationAt = (position: () => string | undefined, generation = 1): Generation =>
     ({
       id: { projection: 'lines', version: 1, generation },
-      control: async () => ({ n: 1, log: 'log', applied: position() }),
+      reader: { applied: async () => position() },
     }) as unknown as Generation;
 
   it('waits for all generations', async () => {
@@ -355,9 +355,11 @@ describe('progress', () => {
   });
 
   it('is over in time, whatever the store does, and fails with it', async () => {
-    const silent = { ...generationAt(() => '2'), control: () => new Promise<never>(() => undefined) };
+    const withReader = (applied: () => Promise<never>): Generation =>
+      ({ ...generationAt(() => '2'), reader: { applied } }) as unknown as Generation;
+    const silent = withReader(() => new Promise<never>(() => undefined));
     expect(await progress({ shown: () => [silent], refresh: nothing }).reached('2', 20)).toBe(false);
-    const failing = { ...silent, control: () => Promise.reject(new Error('away')) };
+    const failing = withReader(() => Promise.reject(new Error('away')));
     const steps = progress({ shown: () => [failing], refresh: nothing });
     await expect(steps.reached('2', LONG)).rejects.toThrow('away');
     await expect(steps.reached('2', LONG)).rejects.toThrow('away');

@@ -1,3 +1,4 @@
+import { storeName } from '../support/store-under-test';
 import { randomUUID } from 'node:crypto';
 import { consumer } from '../../src/projecting/consumer';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
@@ -100,7 +101,7 @@ describe('a rebuild', () => {
     const busy = {
       ...world.log,
       head: async () => {
-        await world.tell(tenantId, updated('again'));
+        await world.record(tenantId, updated('again'));
         return world.log.head();
       },
     };
@@ -108,7 +109,7 @@ describe('a rebuild', () => {
     await expectPlain(world);
   });
 
-  it('is refused while another one runs, and told who that is', async () => {
+  it('is refused while another one runs, with the name of its holder', async () => {
     const world = await replaying();
     await someTenants(world);
     await world.catchUp();
@@ -269,7 +270,7 @@ describe('a rebuild', () => {
       await world.readModels.point('lines', 1, { live: 1 }, await world.readModels.pointer('lines', 1));
     }
     // The rows, heads, the control state, the opening, the indexes and the switch.
-    expect(kills).toBeGreaterThan(tenants.length * 4);
+    expect(kills).toBeGreaterThan(storeName === 'sqlite' ? tenants.length * 4 : 8);
     expect(resumed).toBe(kills - 1);
     await expectPlain(world);
   });
@@ -277,7 +278,7 @@ describe('a rebuild', () => {
   it('goes on with what a killed one has left, at its position', async () => {
     const world = await replaying();
     const tenantId = randomUUID();
-    await world.tell(tenantId, created(), ...Array.from({ length: 5_000 }, (_, i) => updated(`${i}`)));
+    await world.record(tenantId, created(), ...Array.from({ length: 5_000 }, (_, i) => updated(`${i}`)));
     await world.catchUp();
     let commits = 0;
     const counted = (limit: number) =>
@@ -352,7 +353,7 @@ describe('a rebuild that parks a tenant', () => {
   it('which live does not park is refused, or accepted', async () => {
     const world = await replaying();
     const [tenantId = ''] = await someTenants(world);
-    await world.tell(tenantId, updated('strange'));
+    await world.record(tenantId, updated('strange'));
     await world.catchUp(lines);
     await expect(world.rebuild(old)).rejects.toMatchObject({
       code: 'rebuild_parks',
@@ -366,7 +367,7 @@ describe('a rebuild that parks a tenant', () => {
   it('as live does is switched to', async () => {
     const world = await replaying();
     const [tenantId = ''] = await someTenants(world);
-    await world.tell(tenantId, updated('strange'));
+    await world.record(tenantId, updated('strange'));
     await world.catchUp(old);
     expect(await world.rebuild(old)).toMatchObject({ parked: 0, comparison: { differences: 0 } });
     expect(await parkedIn((await world.live()).generation)).toEqual([tenantId]);
@@ -376,7 +377,7 @@ describe('a rebuild that parks a tenant', () => {
     const world = await replaying();
     const [tenantId = '', other = ''] = await someTenants(world);
     const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await world.tell(tenantId, updated('waits'));
+    await world.record(tenantId, updated('waits'));
     const live = await world.catchUp();
     const dying = around(world.readModels, (generation) => ({
       ...generation,
@@ -389,7 +390,7 @@ describe('a rebuild that parks a tenant', () => {
     );
     const server = await openProcess(world.log, await openReadModels(world.folder), [lines]);
     expect(await server.retryParked()).toBe('done');
-    await world.tell(other, updated('c'));
+    await world.record(other, updated('c'));
     await world.catchUp();
     const rebuilt = await world.rebuild();
     expect(rebuilt).toMatchObject({ parked: 0, comparison: { differences: 0 }, generation: 'lines_v1_2' });

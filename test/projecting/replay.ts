@@ -8,7 +8,7 @@ import { rebuild, type RebuildOptions, type ReplayParts } from '../../src/projec
 import { runInto } from '../../src/projecting/projection-run';
 import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
 import { linesProjector, type Happened } from './lines';
-import { created, openLog, openReadModels, streams, updated, type TestLog, type Told } from './world';
+import { created, openLog, openReadModels, streams, updated, type TestLog, type GivenEvent } from './world';
 
 /** What the replay tooling works with, on fresh files, and a history that the test itself remembers. */
 export interface Replaying extends ReplayParts {
@@ -17,7 +17,7 @@ export interface Replaying extends ReplayParts {
   readonly history: Happened[];
   readonly warnings: string[];
   /** Tells the log, and remembers it. */
-  tell(tenantId: string, ...events: readonly Told[]): Promise<string>;
+  record(tenantId: string, ...events: readonly GivenEvent[]): Promise<string>;
   /** The generation that answers questions. */
   live(projector?: Projector): Promise<LiveGeneration>;
   /** Projects it up to the head, as a server would. */
@@ -47,8 +47,8 @@ export const replaying = async (
     history,
     warnings,
     live,
-    tell: async (tenantId, ...events) => {
-      const { position: last } = await log.tell(streams.tenant(tenantId), ...events);
+    record: async (tenantId, ...events) => {
+      const { position: last } = await log.record(streams.tenant(tenantId), ...events);
       events.forEach(({ type, data }, i) => {
         const position = String(Number(last) - events.length + 1 + i).padStart(last.length, '0');
         const keyId = data?.['keyId'] as string | undefined;
@@ -93,9 +93,9 @@ export const edit = async (
 export const headOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'heads', key: 'all' });
 
 /** A few tenants with a few events each. */
-export const someTenants = async ({ tell }: Replaying, count = 3): Promise<readonly string[]> => {
+export const someTenants = async ({ record }: Replaying, count = 3): Promise<readonly string[]> => {
   const tenants = Array.from({ length: count }, () => randomUUID());
-  for (const tenantId of tenants) await tell(tenantId, created(), updated('a'), updated('b'));
+  for (const tenantId of tenants) await record(tenantId, created(), updated('a'), updated('b'));
   return tenants;
 };
 

@@ -8,12 +8,12 @@ describe('the revisions that are in a read model', () => {
   it('are those of each stream that it follows', async () => {
     const { log, folder } = await replaying();
     const [one, two, bad] = [randomUUID(), randomUUID(), randomUUID()];
-    await log.tell(streams.tenant(one), created(), updated('a'), updated('b'));
-    await log.tell(streams.activity(one), { type: 'TokenRead', data: { entityId: 'x' } });
-    await log.tell(streams.tenant(bad), created());
+    await log.record(streams.tenant(one), created(), updated('a'), updated('b'));
+    await log.record(streams.activity(one), { type: 'TokenRead', data: { entityId: 'x' } });
+    await log.record(streams.tenant(bad), created());
     log.plant(streams.tenant(bad), { type: 'TenantPainted', data: '{}' });
-    await log.tell(streams.tenant(bad), updated('waits'));
-    const { position } = await log.tell(streams.tenant(two), created());
+    await log.record(streams.tenant(bad), updated('waits'));
+    const { position } = await log.record(streams.tenant(two), created());
     const server = await openProcess(log, await openReadModels(folder), [...projections]);
     expect(await server.catchUp(position, 10_000)).toBe(true);
     const revisions = async (projection: string, tenantId: string) => {

@@ -143,7 +143,7 @@ describe('verify', () => {
     it.each([499, 500, 501, 1_000, 1_001])('of %i rows', async (rows) => {
       const world = await replaying();
       const tenantId = randomUUID();
-      await world.tell(tenantId, created(), ...Array.from({ length: rows - 1 }, () => updated('a')));
+      await world.record(tenantId, created(), ...Array.from({ length: rows - 1 }, () => updated('a')));
       const { generation } = await world.catchUp();
       const keys = world.history.map(({ position }) => position);
       const row = (key: string): DocumentKey => ({ tenantId, collection: 'rows', key });
@@ -180,7 +180,7 @@ describe('verify', () => {
     ];
     const tenants = [randomUUID(), randomUUID()];
     for (const tenantId of tenants)
-      await world.tell(
+      await world.record(
         tenantId,
         created(),
         ...Array.from({ length: 700 }, (_, i) => updated(`${odd[i % odd.length]}${i}`)),
@@ -214,7 +214,7 @@ describe('verify', () => {
     const world = await replaying();
     const tenants = [randomUUID(), randomUUID(), randomUUID()].toSorted();
     for (const tenantId of tenants)
-      await world.tell(tenantId, created(), ...Array.from({ length: 1_100 }, () => updated('a')));
+      await world.record(tenantId, created(), ...Array.from({ length: 1_100 }, () => updated('a')));
     const { generation } = await world.catchUp();
     const own = world.history.filter((one) => one.tenantId === tenants[1]);
     const last = { tenantId: tenants[1] as string, collection: 'rows', key: own.at(-1)?.position ?? '' };
@@ -227,7 +227,7 @@ describe('verify', () => {
     const world = await replaying();
     const [tenantId = '', other = ''] = await someTenants(world);
     world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await world.tell(tenantId, updated('waits'));
+    await world.record(tenantId, updated('waits'));
     await world.catchUp();
     expect(await verified(world)).toMatchObject({ differences: 0, parked: [tenantId] });
     expect(await verified(world, { tenantId })).toMatchObject({ differences: 0, parked: [tenantId] });
@@ -249,7 +249,7 @@ describe('verify', () => {
       const world = await replaying();
       const [tenantId = ''] = await someTenants(world);
       const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-      await world.tell(tenantId, updated('waits'));
+      await world.record(tenantId, updated('waits'));
       const live = await world.catchUp();
       const at = new Date().toISOString();
       const aside = () => setAside({ ...world, live: [live] }, { eventId, reason: 'x', actor: ACTOR, at });
@@ -289,7 +289,7 @@ describe('verify', () => {
           const world = await replaying();
           const quietTenants = await someTenants(world, 3);
           const busyTenants = await someTenants(world, 4);
-          await world.tell(quietTenants[0] as string, ...Array.from({ length: 600 }, () => updated('x')));
+          await world.record(quietTenants[0] as string, ...Array.from({ length: 600 }, () => updated('x')));
           const { generation } = await world.catchUp();
           const rows = Object.keys(plainLines(world.history)).filter((name) =>
             quietTenants.some((tenantId) => name.startsWith(tenantId)),
@@ -307,7 +307,7 @@ describe('verify', () => {
           await server.start();
           const writing = (async () => {
             for (const i of writes) {
-              await world.tell(busyTenants[i] as string, updated('moves on'));
+              await world.record(busyTenants[i] as string, updated('moves on'));
               await turn();
             }
           })();
@@ -330,7 +330,7 @@ describe('verify', () => {
     let looks = 0;
     const moveOn = async (): Promise<void> => {
       looks += 1;
-      await world.tell(busy, updated('moves on'));
+      await world.record(busy, updated('moves on'));
       await projectInto(world, live);
     };
     const moving = beforeEachLook(live.generation, moveOn);

@@ -10,12 +10,14 @@ import type { ProjectionRun } from '../../src/projecting/projection-run';
 import type { ReadModels, Scanner, Target } from '../../src/read-models/read-models';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
-import { storeUnderTest } from '../support/store-under-test';
+import { inPlaceAppender } from '../support/in-place-appender';
+import { storeName, storeUnderTest } from '../support/store-under-test';
+import { until } from '../support/waiting';
 
 export const streams = streamNames();
 
 /** An event as a test writes it down. */
-export interface Told {
+export interface GivenEvent {
   readonly type: string;
   readonly data?: Record<string, unknown>;
   readonly metadata?: Record<string, unknown>;
@@ -23,18 +25,18 @@ export interface Told {
 }
 
 export const settings = { fingerprintTokens: false, deduplicateTokens: false };
-export const created = (name = 'A tenant'): Told => ({
+export const created = (name = 'A tenant'): GivenEvent => ({
   type: 'TenantCreated',
   data: { name, ownerId: randomUUID(), settings, includedMonthlyActiveTokens: 100 },
 });
-export const updated = (name: string): Told => ({ type: 'TenantUpdated', data: { name, settings } });
+export const updated = (name: string): GivenEvent => ({ type: 'TenantUpdated', data: { name, settings } });
 
 export const newEvent = ({
   type,
   data = {},
   metadata = { version: 1 },
   id = randomUUID(),
-}: Told): NewEvent => ({
+}: GivenEvent): NewEvent => ({
   id,
   type,
   data,
@@ -44,7 +46,7 @@ export const newEvent = ({
 /** A log whose streams need no revisions from the test. */
 export interface TestLog extends EventLog {
   readonly folder: string;
-  tell(stream: string, ...events: Told[]): Promise<Appended>;
+  record(stream: string, ...events: GivenEvent[]): Promise<Appended>;
   /** Puts a row into the file behind the port's back: text that no append would write. */
   plant(stream: string, row: { type: string; data: string; metadata?: string }): string;
   /** Removes revisions from the file, as a damaged disk or a hand would. */
@@ -67,14 +69,14 @@ const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
 };
 
 export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
-  const log = await sqliteEventLog(folder, streams);
+  const log = await sqliteEventLog(folder, streams, 'makes', inPlaceAppender);
   closeAfterwards(() => log.close());
   const known = new Map<string, number>();
   const next = async (stream: string) => known.get(stream) ?? (await lastRevision(log, stream));
   return {
     ...log,
     folder,
-    tell: async (stream, ...events) => {
+    record: async (stream, ...events) => {
       const at = await next(stream);
       const appended = await log.append(stream, events.map(newEvent), at < 0 ? 'no_stream' : at, 10_000);
       known.set(stream, appended.revision);
@@ -100,6 +102,9 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
     },
   };
 };
+
+// A commit is several round trips there.
+if (storeName !== 'sqlite') jest.setTimeout(120_000);
 
 export const openReadModels: typeof storeUnderTest = async (...parts) => {
   const readModels = await storeUnderTest(...parts);
@@ -158,10 +163,6 @@ export const documentsOf = async (
 
 /** Gives everything else in the process its turn. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await holds())) await turn();
-};
 
 /** Another process tries to take a lease all the time, for longer than its holder takes it at once. */
 export const takenByNobody = async (

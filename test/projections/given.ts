@@ -4,7 +4,7 @@ import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { batchOf } from '../../src/projecting/consumer';
+import { batchOf } from '../../src/projecting/batch';
 import { project } from '../../src/projecting/projection-run';
 import type { Reader } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';

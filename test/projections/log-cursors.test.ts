@@ -65,3 +65,52 @@ describe.each<[string, LogFilter]>([
     expect(searches).toBeGreaterThan(withNumber);
   });
 });
+
+describe('rows that are looked for among many others', () => {
+  const MANY = 2_500;
+  let log: Awaited<ReturnType<typeof filledLog>>;
+  beforeAll(async () => {
+    log = await filledLog(MANY);
+  });
+  afterAll(() => log.close());
+
+  it('are all found by going on, although a page looks at a bounded number of rows', async () => {
+    let lookedAt = 0;
+    const reader: Reader = {
+      ...log.reader,
+      find: async (...question) => {
+        const rows = await log.reader.find(...question);
+        lookedAt += rows.length;
+        return rows;
+      },
+    };
+    const filter: LogFilter = { entityType: 'card', operation: 'never' };
+    let pages = 0;
+    for (let last: LogRow | undefined, isFirst = true; isFirst || last !== undefined; isFirst = false) {
+      lookedAt = 0;
+      const after =
+        last === undefined ? {} : { olderThan: last.position, olderNumber: numberIn(filter, last) };
+      const page = await findLogs(reader, TENANT, { filter, page: 1, size: SIZE, ...after });
+      expect(page.rows).toEqual([]);
+      expect(lookedAt).toBeLessThanOrEqual(1_001);
+      last = page.last;
+      pages += 1;
+    }
+    expect(pages).toBe(2);
+  });
+
+  it('are found whole, page after page', async () => {
+    const filter: LogFilter = { traceId: 'trace-1', entityType: 'card' };
+    const seen: string[] = [];
+    for (let last: LogRow | undefined, isFirst = true; isFirst || last !== undefined; isFirst = false) {
+      const after =
+        last === undefined ? {} : { olderThan: last.position, olderNumber: numberIn(filter, last) };
+      const page = await findLogs(log.reader, TENANT, { filter, page: 1, size: SIZE, ...after });
+      seen.push(...page.rows.map(({ position }) => position));
+      last = page.last;
+    }
+    const expected = Array.from({ length: MANY }, (_, at) => at).filter((at) => at % 3 === 1 && at % 2 === 1);
+    expect(seen).toHaveLength(expected.length);
+    expect(seen).toEqual(seen.toSorted().toReversed());
+  });
+});

@@ -5,7 +5,7 @@ import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Reader } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
-import { batchSizes, clockSteps, iso, loggedOf, projected, type Told } from './told';
+import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
 
 /** Half an hour before a month ends: jumps of an hour cross the border. */
 const START = Date.UTC(2026, 4, 31, 23, 30);
@@ -120,7 +120,7 @@ const inOffset = (ms: number, offset: string): string => {
 
 const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
-const toldBy = (one: Act, index: number, now: number): Told => {
+const toldBy = (one: Act, index: number, now: number): HistoryEvent => {
   const { entity, operation, entityId, occurred, at, activity } = one;
   const occurredAt =
     occurred === undefined
@@ -141,16 +141,17 @@ const toldBy = (one: Act, index: number, now: number): Told => {
 /** A copy is the same event, recorded (and said to have come) at a later time. */
 const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
   let now = START;
-  const told: Told[] = [];
+  const recorded: HistoryEvent[] = [];
   for (const [index, one] of acts.entries()) {
     now += one.step;
     const fresh = toldBy(one, index, now);
-    const earlier = one.copyOf === undefined ? undefined : told[one.copyOf % Math.max(1, told.length)];
-    told.push(
+    const earlier =
+      one.copyOf === undefined ? undefined : recorded[one.copyOf % Math.max(1, recorded.length)];
+    recorded.push(
       earlier === undefined ? fresh : { ...earlier, recordedMs: now, metadata: fresh.metadata ?? {} },
     );
   }
-  return loggedOf(told);
+  return loggedOf(recorded);
 };
 
 describe('the usage after any history', () => {
@@ -189,7 +190,12 @@ describe('the usage after any history', () => {
 });
 
 describe('the usage', () => {
-  const fact = (type: string, entityId: string, occurredAt?: string, more: Partial<Told> = {}): Told => ({
+  const fact = (
+    type: string,
+    entityId: string,
+    occurredAt?: string,
+    more: Partial<HistoryEvent> = {},
+  ): HistoryEvent => ({
     tenantId: TENANT,
     type,
     data: { entityId, ...(occurredAt === undefined ? {} : { occurredAt }) },
@@ -198,8 +204,8 @@ describe('the usage', () => {
   });
   const may = (day: number, time = '12:00:00.000'): string =>
     `2026-05-${String(day).padStart(2, '0')}T${time}Z`;
-  const after = async (...told: readonly Told[]) =>
-    (await reportFor(await projected(usage, loggedOf(told), [2]), '2026-05')).token_report;
+  const after = async (...recorded: readonly HistoryEvent[]) =>
+    (await reportFor(await projected(usage, loggedOf(recorded), [2]), '2026-05')).token_report;
 
   it('of a tenant without events is empty', async () => {
     expect(await after()).toEqual({
@@ -210,17 +216,17 @@ describe('the usage', () => {
   });
 
   it('counts tokens, cards and banks apart, the same id once for each', async () => {
-    const told = ['TokenCreated', 'CardCreated', 'BankCreated', 'TokenCreated'].map((type) =>
+    const recorded = ['TokenCreated', 'CardCreated', 'BankCreated', 'TokenCreated'].map((type) =>
       fact(type, 'same', may(3)),
     );
     const one = { count: 1, last_created_at: may(3) };
-    expect(await after(...told)).toMatchObject({
+    expect(await after(...recorded)).toMatchObject({
       metrics_by_type: { token: one, card: one, bank: one },
       monthly_active_tokens: 3,
     });
   });
 
-  it.each<[string, readonly Told[], object, number]>([
+  it.each<[string, readonly HistoryEvent[], object, number]>([
     [
       'a deletion counts down and leaves the month',
       [fact('TokenCreated', 'a', may(1)), fact('TokenDeleted', 'a', may(2))],
@@ -314,8 +320,8 @@ describe('the usage', () => {
       {},
       0,
     ],
-  ])('%s', async (_, told, metrics, active) => {
-    expect(await after(...told)).toEqual({
+  ])('%s', async (_, recorded, metrics, active) => {
+    expect(await after(...recorded)).toEqual({
       metrics_by_type: metrics,
       included_monthly_active_tokens: 0,
       monthly_active_tokens: active,
@@ -323,7 +329,7 @@ describe('the usage', () => {
   });
 
   it('puts the borders of a month where UTC has them', async () => {
-    const told = [
+    const recorded = [
       fact('TokenRead', 'last of April', '2026-04-30T23:59:59.999Z'),
       fact('TokenRead', 'first of May', '2026-05-01T00:00:00.000Z'),
       fact('TokenRead', 'April there, May here', '2026-04-30T22:30:00-02:00'),
@@ -332,7 +338,7 @@ describe('the usage', () => {
       fact('TokenRead', 'first of June', '2026-06-01T00:00:00Z'),
       fact('TokenRead', 'a year before', '2025-05-15T00:00:00Z'),
     ];
-    const reader = await projected(usage, loggedOf(told));
+    const reader = await projected(usage, loggedOf(recorded));
     const active = async (at: string) =>
       (await reportUsage(reader, TENANT, at)).token_report.monthly_active_tokens;
     expect(await active('2026-04-30T23:59:59.999Z')).toBe(1);
@@ -343,11 +349,11 @@ describe('the usage', () => {
   });
 
   it('takes a fact without an own time by its metadata, else by when it was recorded', async () => {
-    const told = [
+    const recorded = [
       fact('TokenCreated', 'a', undefined, { metadata: { at: '2026-04-03T00:00:00Z' } }),
       fact('CardCreated', 'b'),
     ];
-    const reader = await projected(usage, loggedOf(told));
+    const reader = await projected(usage, loggedOf(recorded));
     expect((await reportFor(reader, '2026-04')).token_report).toEqual({
       metrics_by_type: {
         token: { count: 1, last_created_at: '2026-04-03T00:00:00.000Z' },
@@ -365,12 +371,12 @@ describe('the usage', () => {
   ])('does not count the second copy of a fact without an own time: %s', async (_, sizes) => {
     const id = randomUUID();
     const june = START + 86_400_000;
-    const told = [
+    const recorded = [
       fact('TokenCreated', 'a', undefined, { id }),
       fact('TokenDeleted', 'a', undefined, { recordedMs: START + 1 }),
       fact('TokenCreated', 'a', undefined, { id, recordedMs: june }),
     ];
-    const reader = await projected(usage, loggedOf(told), sizes);
+    const reader = await projected(usage, loggedOf(recorded), sizes);
     expect(await reportFor(reader, '2026-05')).toMatchObject({
       token_report: {
         metrics_by_type: { token: { count: 0, last_created_at: iso(START) } },
@@ -382,8 +388,8 @@ describe('the usage', () => {
 
   it('does not count another fact under the id of an earlier one', async () => {
     const id = randomUUID();
-    const told = [fact('TokenCreated', 'a', may(1), { id }), fact('CardCreated', 'b', may(2), { id })];
-    expect(await after(...told)).toEqual({
+    const recorded = [fact('TokenCreated', 'a', may(1), { id }), fact('CardCreated', 'b', may(2), { id })];
+    expect(await after(...recorded)).toEqual({
       metrics_by_type: { token: { count: 1, last_created_at: may(1) } },
       included_monthly_active_tokens: 0,
       monthly_active_tokens: 1,
@@ -392,11 +398,11 @@ describe('the usage', () => {
 
   it('counts the same event id once for each tenant', async () => {
     const id = randomUUID();
-    const told = [
+    const recorded = [
       fact('TokenCreated', 'a', may(1), { id }),
       fact('TokenCreated', 'a', may(2), { id, tenantId: OTHER_TENANT }),
     ];
-    const reader = await projected(usage, loggedOf(told));
+    const reader = await projected(usage, loggedOf(recorded));
     for (const [tenantId, day] of [
       [TENANT, 1],
       [OTHER_TENANT, 2],
@@ -409,11 +415,11 @@ describe('the usage', () => {
 
   it('includes what the plan says, as it was last changed', async () => {
     const settings = { fingerprintTokens: false, deduplicateTokens: false };
-    const created = (n: number): Told =>
+    const created = (n: number): HistoryEvent =>
       fact('TenantCreated', '', undefined, {
         data: { name: 'A', ownerId: USER, settings, includedMonthlyActiveTokens: n },
       });
-    const changed = (n: number): Told =>
+    const changed = (n: number): HistoryEvent =>
       fact('TenantPlanChanged', '', undefined, { data: { includedMonthlyActiveTokens: n } });
     expect(await after(created(250))).toMatchObject({ included_monthly_active_tokens: 250 });
     expect(await after(created(250), changed(9), changed(Number.MAX_SAFE_INTEGER))).toMatchObject({
@@ -423,9 +429,9 @@ describe('the usage', () => {
   });
 
   it('counts ten thousand tokens of one millisecond', async () => {
-    const told = Array.from({ length: 10_000 }, (_, i) => fact('TokenCreated', `t${i}`, may(1)));
+    const recorded = Array.from({ length: 10_000 }, (_, i) => fact('TokenCreated', `t${i}`, may(1)));
     const gone = Array.from({ length: 2_500 }, (_, i) => fact('TokenDeleted', `t${i * 4}`, may(2)));
-    const reader = await projected(usage, loggedOf([...told, ...gone]), [2_048]);
+    const reader = await projected(usage, loggedOf([...recorded, ...gone]), [2_048]);
     expect((await reportFor(reader, '2026-05')).token_report).toEqual({
       metrics_by_type: { token: { count: 7_500, last_created_at: may(1) } },
       included_monthly_active_tokens: 0,

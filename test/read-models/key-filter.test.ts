@@ -25,7 +25,7 @@ describe('the key filter', () => {
     expect(others.filter((key) => filter.mayHave(key)).length).toBeLessThan(KEYS / 50);
   });
 
-  it('tells tenants and collections apart', () => {
+  it('distinguishes tenants and collections', () => {
     const filter = keyFilter(1_024);
     const key = { tenantId: 'a', collection: 'rows', key: '1' };
     expect(filter.mayHave(key)).toBe(false);

@@ -1,8 +1,8 @@
 import type { Collection, Document } from '../../projections/projector';
+import { yieldToEventLoop } from '../../src/clock';
 import { fault } from '../../src/fault';
 import type { Checkpoint, Generation, Reader, ReadModels, Write } from '../../src/read-models/read-models';
 import { remembering } from '../../src/read-models/remembering';
-import { turns } from '../../src/turns';
 import { freshFolder } from '../support/folders';
 import { storeUnderTest } from '../support/store-under-test';
 
@@ -65,7 +65,7 @@ describe('readers that remember', () => {
 
   const asking =
     (readers: ReturnType<typeof remembering>) => async (): Promise<readonly (Document | undefined)[]> => {
-      await readers.upToDate();
+      await yieldToEventLoop();
       const reader = readers.reader('notes');
       return [await reader.get(TENANT, 'notes', 'one'), ...(await reader.find(TENANT, 'notes', FIRST))];
     };
@@ -95,9 +95,9 @@ describe('readers that remember', () => {
 
   it('look for a border once while nothing changes, however many pages are asked for', async () => {
     await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));
-    const { upToDate, reader } = remembering(() => here.reader);
+    const { reader } = remembering(() => here.reader);
     const numbers = async (): Promise<readonly number[]> => {
-      await upToDate();
+      await yieldToEventLoop();
       const notes = reader('notes');
       return [
         await notes.countBefore(TENANT, 'notes', onShelf, '2'),
@@ -112,17 +112,17 @@ describe('readers that remember', () => {
     expect(here.reads.count).toBe(4);
   });
 
-  it('tell tenants apart that have as many documents, under the same keys, and ask the same', async () => {
+  it('distinguish tenants with the same number of documents, under the same keys, that ask the same', async () => {
     const [one, two] = [TENANT, OTHER_TENANT];
     await commit(note(one, 1, '1'), note(one, 2, '3'), note(two, 1, '1'), note(two, 2, '1'));
-    const { upToDate, reader } = remembering(() => here.reader);
+    const { reader } = remembering(() => here.reader);
     const first = { index: 'by_shelf', equal: ['b'], limit: 1 };
     for (const round of [1, 2])
       for (const [tenantId, before] of [
         [one, 1],
         [two, 2],
       ] as const) {
-        await upToDate();
+        await yieldToEventLoop();
         const notes = reader('notes');
         expect(await notes.get(tenantId, 'notes', 'note 2')).toMatchObject({ of: tenantId });
         expect(await notes.find(tenantId, 'notes', first)).toMatchObject([{ of: tenantId }]);
@@ -140,7 +140,7 @@ describe('readers that remember', () => {
         return here.reader.changeToken?.() ?? 0;
       },
     };
-    const ask = asking(remembering(() => looking, turns(Infinity)));
+    const ask = asking(remembering(() => looking));
     const all = await Promise.all(Array.from({ length: 20 }, ask));
     expect(all).toEqual(Array.from({ length: 20 }, () => both('first')));
     expect([tokens.looks, here.reads.count]).toEqual([1, 2]);
@@ -156,7 +156,7 @@ describe('readers that remember', () => {
     let live = 0;
     const readers = remembering(() => all[live]!);
     const now = async () => {
-      await readers.upToDate();
+      await yieldToEventLoop();
       return readers.reader('notes');
     };
     const first = await now();
@@ -194,7 +194,7 @@ describe('readers that remember', () => {
 
   it('do not keep pages, nor long questions, nor more than they may', async () => {
     const readers = remembering(() => here.reader);
-    await readers.upToDate();
+    await yieldToEventLoop();
     const reader = readers.reader('notes');
     for (let i = 0; i < 3; i += 1) await reader.find(TENANT, 'notes', { ...FIRST, limit: 20 });
     for (let i = 0; i < 3; i += 1) await reader.get(TENANT, 'notes', 'x'.repeat(1_000));

@@ -7,27 +7,12 @@ import { generationName, type ReadModels, type Write } from '../../src/read-mode
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
 import { openForReading, openForWriting } from '../../src/sqlite/database';
 import { startThread } from '../../src/sqlite/thread';
+import { countedFailure } from '../support/counted-failure';
 import { freshFolder } from '../support/folders';
 import { inThreadWriter } from '../support/in-thread-writer';
+import { until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
 import type { FailingWriterData } from './failing-writer-thread';
-
-const countedFailure = () => {
-  let left = Number.POSITIVE_INFINITY;
-  let reached = 0;
-  return {
-    failAt: (k: number): void => {
-      left = k;
-      reached = 0;
-    },
-    reached: () => reached,
-    onWrite: (): void => {
-      reached += 1;
-      left -= 1;
-      if (left === 0) throw new Error('injected');
-    },
-  };
-};
 
 readModelsContract('SQLite', async () => {
   const folder = freshFolder();
@@ -83,6 +68,27 @@ describe('read models in SQLite files', () => {
       { ...count('c', 1), document: undefined },
     ]);
     expect(reached()).toBe(3 + 2);
+  });
+
+  it('close a generation that nobody uses or points at, and open it again at its next use', async () => {
+    const requests: string[] = [];
+    const startWriter = inThreadWriter({ onAnswer: (what) => requests.push(what) });
+    const readModels = await openIn(freshFolder(), { startWriter, idleMs: 40 });
+    const unused = await readModels.open(id, collections, 'log');
+    const live = await readModels.open({ ...id, generation: 2 }, collections, 'log');
+    await readModels.point(id.projection, id.version, { live: 2 }, undefined);
+    for (const generation of [unused, live]) await generation.commit(0, undefined, [count('a', 1)]);
+    /** The token of a file that was opened again is far beyond those before. */
+    const openings = () =>
+      [unused, live].map(({ reader }) => Math.floor((reader.changeToken?.() ?? 0) / 2 ** 32));
+    expect(openings()).toEqual([1, 1]);
+    await until(() => requests.includes('close'));
+    expect(openings()).toEqual([2, 1]);
+    expect(await unused.reader.get('tenant', 'counts', 'a')).toEqual({ count: 1 });
+    await until(() => requests.at(-1) === 'close');
+    expect(await unused.commit(1, undefined, [count('a', 2)])).toBe(true);
+    expect(await unused.reader.get('tenant', 'counts', 'a')).toEqual({ count: 2 });
+    expect(requests.filter((what) => what === 'open')).toHaveLength(3);
   });
 
   it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {

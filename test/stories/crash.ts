@@ -1,12 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { App } from '../../src/app/app';
 import { PARKED, STREAMS } from '../../src/read-models/read-models';
 import { signal } from '../../src/signal';
+import { freePort } from '../support/free-port';
 import { logOf, openAppIn } from '../support/log-under-test';
 
 /**
@@ -60,15 +59,6 @@ const seeded = (seed: number) => {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
   };
-};
-
-const freePort = async (): Promise<string> => {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return String(port);
 };
 
 interface Write {

@@ -23,6 +23,8 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'GET /limits': undefined,
   'GET /logs': 'log:read',
   'GET /logs/entity-types': 'log:read',
+  'GET /events': 'log:read',
+  'GET /events/:id': 'log:read',
   'GET /tenants/self': 'tenant:read',
   'PUT /tenants/self': 'tenant:update',
   'DELETE /tenants/self': 'tenant:delete',
@@ -136,6 +138,8 @@ describe('isolation', () => {
     artefacts.entity.push(type);
     for (const query of ['?size=2', '?size=3&entity_type=token', `?size=1&entity_type=tenant`])
       artefacts.cursor.push((await victim.get(query)).json.pagination.after as string);
+    const events = await crowd.ask('/events?limit=5', { key: victim.key });
+    artefacts.cursor.push(...[...events.text.matchAll(/"position":"([^"]+)"/g)].map(([, cursor]) => cursor!));
     const raw = await victim.raw();
     artefacts.uuid.push(victim.tenantId, victim.applicationId, ...raw.map(({ id }) => id));
     for (const { data } of raw) {
@@ -181,7 +185,7 @@ describe('isolation', () => {
         const permission = needed[`${method} ${path}`];
         const may =
           permission === undefined || (caller.held.includes(permission) && mayHold(caller.type, permission));
-        const passed = method === 'GET' ? 200 : 412;
+        const passed = method !== 'GET' ? 412 : path.includes(':') ? 404 : 200;
         const expected = tenant === deleted || state !== 'valid' ? 401 : may ? passed : 403;
         seen.set(expected, (seen.get(expected) ?? 0) + 1);
         const name = `${method} ${path} ${caller.type} [${caller.held.join()}] ${state} ${tenant === own ? 'own' : 'deleted'}`;
@@ -228,10 +232,16 @@ describe('isolation', () => {
       'end_date',
       'tenant_id',
       'application_type',
+      'after',
+      'as_of',
+      'actor_id',
+      'trace_id',
+      'key_id',
     ].flatMap((name) =>
       [
         '/logs',
         '/logs?size=1&entity_type=token',
+        '/events?limit=3',
         '/tenants/self',
         '/permissions',
         '/tenants/self/reports/usage',
@@ -250,6 +260,7 @@ describe('isolation', () => {
       (header) =>
         (thing: string): readonly [string, Asking] => ['/tenants/self', { headers: { [header]: thing } }],
     ),
+    (thing) => ['/events?limit=3', { headers: { 'Last-Event-ID': thing } }],
     (thing) => ['/tenants/self', { method: 'PUT', body: { name: 'B' }, headers: { 'If-Match': thing } }],
     (thing) => ['/tenants/self', { method: 'DELETE', headers: { 'If-Match': thing } }],
     (thing) => [
@@ -333,7 +344,7 @@ describe('isolation', () => {
       console.log(
         `isolation property: ${CASES} cases, SEED=${seed}, ${JSON.stringify(Object.fromEntries(count))}`,
       );
-      expect([...count.keys()].toSorted()).toEqual(['200', '400', '401', '403', '404', '412']);
+      expect([...count.keys()].toSorted()).toEqual(['200', '400', '401', '403', '404', '405', '412']);
     },
     MINUTES,
   );

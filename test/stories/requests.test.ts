@@ -61,7 +61,8 @@ describe('requests made from the declarations', () => {
   it(
     seeded(`the right ones succeed, ${CASES / 2} times`),
     async () => {
-      const property = fc.asyncProperty(anyRoute(rightRequest), async (request) => {
+      const right = anyRoute(rightRequest).filter(({ path }) => !path.includes('/:'));
+      const property = fc.asyncProperty(right, async (request) => {
         const { status } = await sent(request, caller.key);
         expect([200, 204, 304]).toContain(status);
       });

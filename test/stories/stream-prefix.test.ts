@@ -104,6 +104,7 @@ describe('a folder of one stream prefix', () => {
     await expectRefused(folder, 'other-', '');
     const operator = operatorAt(folder, { ...OWN_LOG, STREAM_PREFIX: '' });
     expect(await operator.json('tenant list')).toHaveLength(3);
+    expect(await (await startService({ ...OWN_LOG, STREAM_PREFIX: '', DATA_DIR: folder })).stop()).toBe(0);
     const db = new DatabaseSync(join(folder, 'events.db'));
     expect(db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get()).toEqual({ value: '' });
     db.close();

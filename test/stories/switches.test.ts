@@ -7,6 +7,7 @@ import { STILL_PROJECTED_MS } from '../../src/projecting/active-generations';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { openAppIn } from '../support/log-under-test';
+import { lane, nothingSeen } from '../support/read-your-writes';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -20,43 +21,6 @@ const PRUNED_AFTER = 11;
 
 /** Both are read by whoever has written. */
 const switched = ['tenants', 'logs'].map((name) => projections.find((one) => one.name === name) as Projector);
-
-interface Seen {
-  reads: number;
-  pending: number;
-  readonly stale: string[];
-  readonly failed: string[];
-}
-
-/** One client with a tenant of its own, which writes on one server and reads on the other at once. */
-const lane = async (servers: readonly Crowd[], key: string, seen: Seen, isDone: () => boolean) => {
-  const rows = async (server: Crowd): Promise<number> =>
-    (await server.ask('/logs?size=1', { key })).json.pagination.total_items;
-  const before = await rows(servers[0] as Crowd);
-  for (let i = 0; !isDone(); i += 1) {
-    const [writer, reader] = [servers[i % 2] as Crowd, servers[(i + 1) % 2] as Crowd];
-    const name = `Name ${i}`;
-    const put = await writer.ask('/tenants/self', { method: 'PUT', key, body: { name } });
-    if (put.status !== 200) {
-      seen.failed.push(`PUT ${put.status} ${put.text}`);
-      continue;
-    }
-    const [tenant, logs] = await Promise.all([
-      reader.ask('/tenants/self', { key }),
-      reader.ask('/logs?size=1', { key }),
-    ]);
-    for (const answer of [tenant, logs])
-      if (answer.status !== 200) seen.failed.push(`GET ${answer.status} ${answer.text}`);
-    seen.reads += 2;
-    if (put.headers.has('svc-read-pending')) {
-      seen.pending += 1;
-      continue;
-    }
-    if (tenant.json.name !== name) seen.stale.push(`tenants: ${tenant.json.name} instead of ${name}`);
-    const total = logs.json.pagination.total_items as number;
-    if (total !== before + i + 1) seen.stale.push(`logs: ${total} rows instead of ${before + i + 1}`);
-  }
-};
 
 describe('two servers on one folder, while the read models are switched', () => {
   let services: readonly Service[];
@@ -94,7 +58,7 @@ describe('two servers on one folder, while the read models are switched', () => 
         keys.push(key);
       }
       for (const projector of switched) await rebuilt(projector);
-      const seen: Seen = { reads: 0, pending: 0, stale: [], failed: [] };
+      const seen = nothingSeen();
       let done = false;
       const lanes = keys.map((key) => lane(crowds, key, seen, () => done));
       const { readModels } = app.replay;

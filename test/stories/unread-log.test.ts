@@ -1,9 +1,9 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, read } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
 import { hasHeaderPrefix, isNotTheApi } from '../support/described';
@@ -64,23 +64,14 @@ const socketPair = (): Pipe => {
   };
 };
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-};
-
 const startWith = async (pipe: Pipe) => {
   const [port, opsPort] = [await freePort(), await freePort()];
   const child = spawn(process.execPath, [MAIN, 'serve'], {
     env: {
       PATH: process.env['PATH'] ?? '',
       DATA_DIR: freshFolder(),
-      PORT: String(port),
-      OPS_PORT: String(opsPort),
+      PORT: port,
+      OPS_PORT: opsPort,
       RATE_LIMITS: 'off',
       SHUTDOWN_SECONDS: '1',
     },
@@ -101,9 +92,9 @@ type Started = Awaited<ReturnType<typeof startWith>>;
 
 const GOOD = 'HTTP/1.1 200 ';
 /** Their lines are more than a pipe takes and more than the server keeps. */
-const MANY = 5_000;
+const MANY = 4_000;
 /** More than a pipe takes. */
-const ENOUGH = 1_500;
+const ENOUGH = 800;
 /** All at once over one connection, and waits for all the answers. */
 const askOften = async ({ url, key }: Started, times: number): Promise<void> => {
   const { socket } = converse(url);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { join } from 'node:path';
+import { pause } from '../../src/clock';
 import { created, newEvent, updated } from '../projecting/world';
+import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
@@ -29,15 +29,6 @@ const release = (version: number): string => {
   const changed = replaced(readFileSync(path, 'utf8'), 'version: 2,', `version: ${version},`);
   writeFileSync(path, replaced(changed, 'name: event.data.name', `name: event.data.name + ' in ${version}'`));
   return join(folder, 'dist', 'src', 'cli', 'main.js');
-};
-
-const freePort = async (): Promise<string> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return String(port);
 };
 
 describe('an upgrade with a changed projection', () => {
@@ -82,7 +73,7 @@ describe('an upgrade with a changed projection', () => {
     running = await startService(env);
     ({ url, key } = running);
     const app = await openAppIn(env['DATA_DIR'] as string);
-    for (let i = 0; i < 15; i++) {
+    for (let i = 0; i < 6; i++) {
       const history = [created(), ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`))];
       await app.log.append(app.streams.tenant(randomUUID()), history.map(newEvent), 'no_stream', 10_000);
     }
@@ -116,6 +107,7 @@ describe('an upgrade with a changed projection', () => {
     for (; !done; writes++) {
       await rename(`Write ${writes}`);
       expect((await read()).json.name).toBe(`Write ${writes}`);
+      await pause(5);
     }
     const { code, stdout, stderr } = await finished;
     expect([code, stderr.replace(/^The read models do not show it yet.*\n/, '')]).toEqual([0, '']);

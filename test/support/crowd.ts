@@ -73,7 +73,7 @@ export const crowdAt = (url: string): Crowd => {
     ask: async (path, asking = {}) => {
       const seen = await send(path, asking);
       mustBeDescribed(seen, { url, method: asking.method, path: path.split('?')[0] });
-      const isJson = (seen.headers.get('content-type') ?? '').includes('json') && seen.text !== '';
+      const isJson = /[/+]json/.test(seen.headers.get('content-type') ?? '') && seen.text !== '';
       return { ...seen, json: isJson ? JSON.parse(seen.text) : undefined };
     },
     close: () => {

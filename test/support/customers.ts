@@ -4,7 +4,7 @@ import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';
 import { ask, type Answered, type Asking } from './http';
-import type { Service } from './service';
+import { allProjected, type Service } from './service';
 import { until } from './waiting';
 
 /** A tenant with a key that may read its logs and its usage. */
@@ -78,6 +78,7 @@ export const customerOf = async (service: () => Service, by: Beside, since?: str
       const before = await total();
       const ids = await reportFacts(service().folder, tenantId, facts);
       await until(async () => (await total()) === before + facts.length);
+      await allProjected(service());
       return ids;
     },
   };

@@ -117,13 +117,15 @@ const describedWith = (prefix: string): ReturnType<typeof described> => {
 const operationAt = (document: Document, method: string, path: string): Operation | undefined => {
   const plain = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
   const code = /^\/problems\/([a-z_]+)$/.exec(plain)?.[1] ?? '';
-  const template = isProblemCode(code) ? '/problems/{code}' : plain;
+  const template = isProblemCode(code)
+    ? '/problems/{code}'
+    : plain.replace(/^\/events\/[^/]+$/, '/events/{id}');
   return document.paths[template]?.[method.toLowerCase()];
 };
 
 /** A declared path is there and has its methods, and a bug is a bug: described for clients, and a failure here. */
 const isNeverGiven = (status: number, path: string): boolean =>
-  status === 500 || ((status === 404 || status === 405) && !path.startsWith('/problems/'));
+  status === 500 || ((status === 404 || status === 405) && !/^\/(problems|events)\//.test(path));
 
 /** Answers to what is not described: the same for every unknown path and method. */
 const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
@@ -156,6 +158,17 @@ const headerFaults = (
   return [...strange.map((name) => `the header ${name} is not described`), ...wrong, ...common];
 };
 
+/** Lines of a stream; the last one says how it ended. */
+const lineFaults = (
+  text: string,
+  schema: Json,
+  faultOf: (schema: Json, value: unknown) => string | undefined,
+): readonly string[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '' && !/^\{"(trailer|end)":/.test(line))
+    .flatMap((line) => faultOf(schema, JSON.parse(line)) ?? []);
+
 const bodyFaults = (
   { headers, text }: Seen,
   content: Described['content'],
@@ -167,6 +180,7 @@ const bodyFaults = (
   const schema = content[type]?.schema;
   if (schema === undefined) return [`the content type ${type} is not described`];
   if (headersOnly) return text === '' ? [] : ['there is a body'];
+  if (type === 'application/x-ndjson') return lineFaults(text, schema, faultOf);
   if (!type.endsWith('json')) return text === '' ? ['the body is missing'] : [];
   const fault = faultOf(schema, JSON.parse(text));
   return fault === undefined ? [] : [`the body: ${fault}`];

@@ -27,7 +27,7 @@ export const received = async (url: string, init: RequestInit = {}): Promise<Ans
     { status: response.status, headers: response.headers, text },
     { url, method, path: new URL(url).pathname },
   );
-  const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
+  const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '') && text !== '';
   return {
     status: response.status,
     headers: response.headers,

@@ -17,6 +17,7 @@ import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
 import { OWNER } from './given';
+import { inPlaceAppender } from './in-place-appender';
 
 export const streams = streamNames();
 
@@ -61,7 +62,9 @@ export const openLedger = async (
   around: (log: EventLog) => EventLog = (log) => log,
   mostBytes?: number,
 ): Promise<OpenLedger> => {
-  const { log, eventsRead } = counting(around(await sqliteEventLog(folder, streams)));
+  const { log, eventsRead } = counting(
+    around(await sqliteEventLog(folder, streams, 'makes', inPlaceAppender)),
+  );
   const snapshots = sqliteSnapshots(folder, await log.identity());
   const folds = cachedFolds(log, snapshots, streams, mostBytes);
   const one: OpenLedger = {

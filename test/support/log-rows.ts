@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { logs } from '../../projections/logs';
 import { generationName, type Reader } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
-import { iso, loggedOf, projectedInto } from '../projections/told';
+import { iso, loggedOf, projectedInto } from '../projections/history';
 import { inThreadWriter } from './in-thread-writer';
 import { freshFolder } from './folders';
 
@@ -10,25 +10,28 @@ export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
 export const ROWS = 500;
 
 /** A row a minute, of two types in turn and of five entities, each under both types. */
-const events = loggedOf(
-  Array.from({ length: ROWS }, (_, at) => ({
-    tenantId: TENANT,
-    type: at % 2 === 0 ? 'TokenRead' : 'CardRead',
-    data: { entityId: `e${at % 5}` },
-    recordedMs: Date.UTC(2026, 0, 1, 0, at + 1),
-    metadata: { actor: { type: 'user', id: TENANT }, traceId: `trace-${at % 3}` },
-  })),
-);
+const eventsOf = (rows: number) =>
+  loggedOf(
+    Array.from({ length: rows }, (_, at) => ({
+      tenantId: TENANT,
+      type: at % 2 === 0 ? 'TokenRead' : 'CardRead',
+      data: { entityId: `e${at % 5}` },
+      recordedMs: Date.UTC(2026, 0, 1, 0, at + 1),
+      metadata: { actor: { type: 'user', id: TENANT }, traceId: `trace-${at % 3}` },
+    })),
+  );
 
-/** A log of 500 rows as a process reads it, and the file that it is in. */
-export const filledLog = async (): Promise<{
+/** A log as a process reads it, and the file that it is in. */
+export const filledLog = async (
+  rows = ROWS,
+): Promise<{
   reader: Reader;
   path: string;
   close: () => Promise<void>;
 }> => {
   const folder = freshFolder();
   const readModels = await sqliteReadModels(folder, { startWriter: inThreadWriter({}) });
-  const generation = await projectedInto(readModels, 1, logs, events);
+  const generation = await projectedInto(readModels, 1, logs, eventsOf(rows));
   return {
     reader: generation.reader,
     path: join(folder, `${generationName(generation.id)}.db`),

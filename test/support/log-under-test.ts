@@ -4,6 +4,7 @@ import { openApp, type App } from '../../src/app/app';
 import { readConfiguration } from '../../src/configuration';
 import type { EventLog } from '../../src/event-log/event-log';
 import { streamNames, type Streams } from '../../src/event-log/streams';
+import { databaseUrl } from './mongodb/database-url';
 
 /**
  * Which event log the programs of a test get: SQLite in their folder, or, where TEST_EVENTSTORE_URL is set, that
@@ -19,11 +20,23 @@ export const logOf = (folder: string): Readonly<Record<string, string>> => {
 /** For programs whose folder holds their event log, wherever the others of the test keep theirs. */
 export const SQLITE_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
 
+/** The same for the read models. */
+export const SQLITE_READ_MODELS = { MONGODB_URL: '' };
+
+/**
+ * Where the read models of a test are: in the folder, or, where TEST_MONGODB_URL is set, on that server, where each
+ * folder has a database of its own. `npm run test:mongodb` sets it.
+ */
+export const readModelsOf = (folder: string): Readonly<Record<string, string>> => {
+  const url = process.env['TEST_MONGODB_URL'] ?? '';
+  return url === '' ? {} : { MONGODB_URL: databaseUrl(url, folder) };
+};
+
 /** The app on a folder, as a program of the test opens it. */
 export const openAppIn = (
   folder: string,
-  log: Readonly<Record<string, string>> = logOf(folder),
-): Promise<App> => openApp(readConfiguration({ DATA_DIR: folder, ...log }), () => undefined);
+  stores: Readonly<Record<string, string>> = { ...logOf(folder), ...readModelsOf(folder) },
+): Promise<App> => openApp(readConfiguration({ DATA_DIR: folder, ...stores }), () => undefined);
 
 /** The event log alone. */
 export const openLogIn = async (

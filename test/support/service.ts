@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type { HostedCommand } from './command-host';
 import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
-import { logOf } from './log-under-test';
+import { until } from './waiting';
+import { logOf, readModelsOf } from './log-under-test';
 
 /** The program as its users run it: real processes on real files. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -29,6 +30,7 @@ const keepTrackOf = (child: ChildProcess): ChildProcess => {
 const environmentOf = (env: Environment): Environment => ({
   PATH: process.env['PATH'] ?? '',
   ...logOf(env['DATA_DIR'] ?? ''),
+  ...readModelsOf(env['DATA_DIR'] ?? ''),
   ...env,
 });
 
@@ -100,6 +102,14 @@ export interface Service {
   /** SIGKILL, and waits. */
   kill(): Promise<void>;
 }
+
+/** Every projection has caught up: logs and usage are projected by workers of their own. */
+export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<void> =>
+  until(async () => {
+    const response = await fetch(`${operationsUrl}/readyz`);
+    const { projections = [] } = (await response.json()) as { projections?: { lag_events: number }[] };
+    return response.ok && projections.length > 0 && projections.every(({ lag_events }) => lag_events === 0);
+  });
 
 /** Tests fire more than a client may: those about limits set their own, or none (an empty one: as specified). */
 const UNLIMITED = { RATE_LIMITS: 'off' };

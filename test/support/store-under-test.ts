@@ -1,7 +1,9 @@
-import type { ReadModels } from '../../src/read-models/read-models';
+import type { ReadModels, Target } from '../../src/read-models/read-models';
 import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-models';
+import { writerInPlace } from '../../src/read-models/sqlite/writer-in-place';
 import { freshFolder } from './folders';
 import { inThreadWriter } from './in-thread-writer';
+import { openMongodb } from './mongodb-under-test';
 
 /** Where a test may make a store fail. */
 export interface StoreHooks {
@@ -12,18 +14,51 @@ export interface StoreHooks {
   readonly mostCommitBytes?: number;
 }
 
-/** Opens the store at a place, as another process would if it is open already. Without hooks it writes as a server does. */
+/** Opens the store at a place, as another process would if it is open already. Without hooks it writes as a projecting worker does. */
 type OpenStore = (place: string, hooks?: StoreHooks) => Promise<ReadModels>;
+
+/** The answers to what changes the registry and generations pass through the hook. */
+const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onAnswer']>): ReadModels => {
+  const through =
+    <A extends readonly unknown[], R>(what: string, work: (...parts: A) => Promise<R>) =>
+    async (...parts: A): Promise<R> => {
+      const answer = await work(...parts);
+      onAnswer(what);
+      return answer;
+    };
+  const targets = <T extends Target>(target: T): T => ({
+    ...target,
+    commit: through('commit', target.commit),
+  });
+  return {
+    ...readModels,
+    point: through('point', readModels.point),
+    markRemoved: through('markRemoved', readModels.markRemoved),
+    nextNumber: through('nextNumber', readModels.nextNumber),
+    lease: through('lease', readModels.lease),
+    release: through('release', readModels.release),
+    drop: through('drop', readModels.drop),
+    open: through('open', async (...parts) => targets(await readModels.open(...parts))),
+    build: through('open', async (...parts) => {
+      const build = targets(await readModels.build(...parts));
+      return { ...build, finish: through('finish', async () => targets(await build.finish())) };
+    }),
+  };
+};
 
 const stores: Readonly<Record<string, OpenStore>> = {
   sqlite: (folder, hooks) => {
-    if (hooks === undefined) return sqliteReadModels(folder);
+    if (hooks === undefined) return sqliteReadModels(folder, { startWriter: writerInPlace });
     const { mostCommitBytes, ...writing } = hooks;
     const startWriter = inThreadWriter(writing);
     return sqliteReadModels(folder, {
       startWriter,
       ...(mostCommitBytes === undefined ? {} : { mostCommitBytes }),
     });
+  },
+  mongodb: async (place, { onAnswer, ...options } = {}) => {
+    const readModels = await openMongodb(place, options);
+    return onAnswer === undefined ? readModels : answering(readModels, onAnswer);
   },
 };
 

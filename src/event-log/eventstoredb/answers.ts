@@ -2,7 +2,7 @@ import { beforeDeadline, monotonicMs } from '../../clock';
 import { fault, messageOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
-/** What the server's answers, and its silence, mean to callers of the port. The package's errors are told apart by `type`. */
+/** What the server's answers, and its silence, mean to callers of the port. The package's errors are distinguished by `type`. */
 
 /** What became of the call is unknown. */
 export const noAnswer = (why: string): Fault => fault('no_answer', why);

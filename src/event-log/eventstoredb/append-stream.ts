@@ -71,7 +71,7 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
       const id = answer.getCorrelationId()?.getString().toLowerCase() ?? '';
       const one = waiting.get(id);
       waiting.delete(id);
-      // A caller that no longer waits was already told that there is no answer.
+      // A caller that no longer waits already knows that there is no answer.
       if (one !== undefined) settle(one, answer);
     });
     call.on('end', () => over(new Error('The event store ended the appends.')));

@@ -1,6 +1,6 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import type { Head, LoggedEvent, Position } from '../event-log';
-import { freshRun } from '../fresh-run';
+import { sharedRuns } from '../../shared-runs';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
@@ -122,9 +122,9 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     if (first > searched) searched = first;
   };
 
-  const searchOn = freshRun(search);
+  const searches = sharedRuns(search);
   return {
-    head: () => searchOn().then(() => known),
+    head: () => searches.fresh().then(() => known),
     begins: (at) => void ([start, searched] = [at, at]),
     start: () => start,
     grew,

@@ -8,7 +8,8 @@ const UNAVAILABLE = 503;
 export const accessLog = ({ logger }: ApiParts): ((ctx: ApiContext) => void) => {
   const log = (ctx: ApiContext): void => {
     const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
-    const status = ctx.res.statusCode;
+    // Koa's is 404 until there is an answer.
+    const status = ctx.res.headersSent ? ctx.res.statusCode : null;
     const line = {
       trace_id: traceId,
       method: ctx.method,

@@ -1,19 +1,34 @@
+import { Readable } from 'node:stream';
 import { monotonicMs } from '../../clock';
+import type { Client } from '../../domain/events';
+import { masked } from '../../domain/key-like';
 import type { Position } from '../../event-log/event-log';
 import { findParked } from '../../projecting/parking';
-import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { authenticated, headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
 import { rawBodyOf } from '../request/request-body';
 import { queryCheck } from '../request/validation';
 import type { Answer, Asked, Route } from '../routes/route';
 
+const LONGEST_USER_AGENT = 256;
+
+/** The address as the limits count it. A key may have been sent as the user agent. */
+const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undefined => {
+  if (!recordsClients) return undefined;
+  const userAgent = headerOf(ctx, 'user-agent');
+  const address = ctx.state.clientAddress;
+  return userAgent === undefined
+    ? { address }
+    : { address, userAgent: masked(userAgent.slice(0, LONGEST_USER_AGENT)) };
+};
+
 const noParameters = queryCheck({});
 
-const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<unknown> => {
-  const { presented, identity, at, traceId, deadline } = ctx.state;
-  if (presented === undefined || identity === undefined)
-    throw new Error('A route was reached without a key.');
+const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown> => {
+  const { headers } = parts;
+  const { at, traceId, deadline } = ctx.state;
+  const { presented, identity } = authenticated(ctx.state);
   const { tenantId, application } = identity;
   const writes = route.method !== 'get';
   const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
@@ -25,11 +40,13 @@ const askedOf = (ctx: ApiContext, route: Route, { headers }: ApiParts): Asked<un
     permission: route.permission,
     params: ctx['params'] as Asked<unknown>['params'],
     query: (route.query ?? noParameters)(ctx.querystring),
+    header: (name) => headerOf(ctx, name),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     idempotency,
     precondition,
     at,
     traceId,
+    client: writes ? clientOf(ctx, parts) : undefined,
     deadline,
   };
 };
@@ -45,26 +62,29 @@ const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): 
   const left = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
   const shown = await parts
     .reached(position, left)
-    .then(async (reached) => reached && !(await parts.isParked(ctx.state.identity?.tenantId ?? '')))
+    .then(async (reached) => reached && !(await parts.isParked(authenticated(ctx.state).identity.tenantId)))
     .catch(() => false);
   if (!shown) ctx.set(parts.headers.readPending, 'true');
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */
 const showGap = async (ctx: ApiContext, projection: string, { reader, headers }: ApiParts): Promise<void> => {
-  const parked = await findParked(reader(projection), ctx.state.identity?.tenantId ?? '');
+  const parked = await findParked(reader(projection), authenticated(ctx.state).identity.tenantId);
   if (parked !== undefined) ctx.set(headers.completeUntil, parked.recorded_at);
 };
 
 const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiParts): void => {
-  const { status, body, etag, totalItems } = answered;
+  const { status, body, type, etag, totalItems } = answered;
   ctx.set('Cache-Control', 'private, no-cache');
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
   const isKnown =
     etag !== undefined && route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
   ctx.status = isKnown ? 304 : status;
+  if (type !== undefined) ctx.type = type;
   if (body !== undefined && !isKnown) ctx.body = body;
+  // Nothing may come for a while: whoever follows must know at once that the stream is open.
+  if (body instanceof Readable) ctx.flushHeaders();
 };
 
 /** The innermost step: asks the handler and sends its answer. */

@@ -1,7 +1,7 @@
 import type { AccessFault } from '../../domain/access';
 import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
-import { codeOf, messageOf } from '../../fault';
+import { codeOf, messageOf, moreOf } from '../../fault';
 import { isHttpProblemCode, problems, type HttpProblemCode } from '../../problems';
 import type { ApiContext, ApiParts } from '../api-context';
 import { etagOf } from '../request/conditions';
@@ -21,14 +21,14 @@ const SHOWN = [
 ] as const;
 
 const shown = (error: unknown): Record<string, unknown> => {
-  const more = (error as { more?: Record<string, unknown> }).more ?? {};
+  const more = moreOf(error);
   return Object.fromEntries(
     SHOWN.filter((name) => more[name] !== undefined).map((name) => [name, more[name]]),
   );
 };
 
 const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
-  const reason = (error as { more?: { reason?: unknown } }).more?.reason;
+  const { reason } = moreOf(error);
   if (typeof reason === 'string') ctx.state.reason = reason;
   else if (problems[code].status === 503) ctx.state.reason = messageOf(error);
   if (code === 'internal_error') ctx.state.error = error;
@@ -47,7 +47,7 @@ const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts):
 const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
   const { presented, identity, at, clientAddress: address } = ctx.state;
   if (presented === undefined) return;
-  const more = (error as { more?: Readonly<Record<string, unknown>> }).more ?? {};
+  const more = moreOf(error);
   const common = { tenantId: presented.tenantId, address, at };
   if (codeOf(error) === 'permission_missing' && identity !== undefined) {
     const { keyId, application } = identity;
@@ -74,7 +74,7 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
   const { status = 500 } = problems[code];
   ctx.status = status;
   ctx.set(problemHeaders(code));
-  const { revision, allow, retryAfter } = (error as { more?: Record<string, unknown> }).more ?? {};
+  const { revision, allow, retryAfter } = moreOf(error);
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
   if (typeof allow === 'string') ctx.set('Allow', allow);
   if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));

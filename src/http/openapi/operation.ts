@@ -24,9 +24,12 @@ const successResponses = (
   if (!('schema' in answer)) return { [answer.status]: common };
   const whole = {
     ...common,
-    content: {
-      'application/json': { schema: schemas.published(answer.schema), example: answer.example },
-    },
+    content: Object.fromEntries(
+      (answer.media ?? ['application/json']).map((media) => [
+        media,
+        { schema: schemas.published(answer.schema), example: answer.example },
+      ]),
+    ),
   };
   if (route.method !== 'get' || tag.length === 0) return { [answer.status]: whole };
   const unchanged = { ...common, description: 'Not modified since `If-None-Match`.' };
@@ -66,8 +69,14 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
 /** As the router knows them. */
 export const PATH_PARAMETER = /\/:([a-z_]+)/g;
 
-const pathParameters = ({ path }: Route): readonly Schema[] =>
-  [...path.matchAll(PATH_PARAMETER)].map(([, name]) => ({ name, in: 'path', required: true, schema: text }));
+const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
+  [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: text,
+    ...params[name],
+  }));
 
 const queryParameters = ({ query }: Route): readonly Schema[] =>
   Object.entries(query?.parameters ?? {}).map(([name, { description, schema, example, mayBeEmpty }]) => ({

@@ -18,6 +18,8 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   outcome_unknown: writes,
   read_models_unavailable: reads,
   starting: reads,
+  event_not_found: ({ path }) => path.startsWith('/events/'),
+  too_many_streams: ({ path }) => path === '/events',
 };
 
 const codes = Object.keys(problems).filter(

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { turns } from '../../turns';
+import { inLaterTurn } from '../../turns';
 
 /**
  * The parser gets so many bytes at a time. Node would give it all that was read, up to 64 KiB, which may hold thousands
@@ -51,12 +51,11 @@ const parseInPieces = (socket: Socket, queue: Queue): void => {
  */
 export const inSequence = (server: Server, handle: RequestListener): RequestListener => {
   const queues = new WeakMap<Socket, Queue>();
-  const { take } = turns();
 
   const begin = ({ request, response }: Pending, queue: Queue): void => {
     queue.busy = true;
     response.on('close', queue.done); // it comes once
-    take(() => {
+    inLaterTurn(() => {
       if (!request.socket.destroyed) handle(request, response);
     });
   };
@@ -70,8 +69,7 @@ export const inSequence = (server: Server, handle: RequestListener): RequestList
     };
     const done = (): void => {
       queue.busy = queue.waiting.length > 0;
-      // Not at once: other connections come first.
-      if (queue.busy) setImmediate(beginNext);
+      if (queue.busy) beginNext();
     };
     const queue: Queue = { busy: false, waiting: [], done };
     return queue;

@@ -15,7 +15,7 @@ export const invalid = (errors: FieldErrors): Fault => {
 };
 
 /** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
-export const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
+const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
 
 /** The rules of names and dates are the domain's own. That the schemas are schemas is for the tests. */
 const ajv = new Ajv({ allErrors: true, strictTypes: false, meta: false, validateSchema: false });
@@ -121,6 +121,42 @@ export const textParameter = (description: string, example: string): Parameter<s
   read: (text) => text,
 });
 
+export const dateParameter = (description: string): Parameter<string | undefined> => ({
+  description,
+  schema: { type: 'string', format: 'date-time' },
+  rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+  example: '2026-01-31T12:00:00Z',
+  mayBeEmpty: true,
+  fallback: undefined,
+  read: readDate,
+});
+
+/** From 1 on; more than the most is the most. */
+export const wholeNumberParameter = (
+  description: string,
+  fallback: number,
+  most: number,
+): Parameter<number> => ({
+  description,
+  schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
+  textSchema: { type: 'string', pattern: '^0*[1-9][0-9]*$' },
+  rule: 'must be a whole number, 1 or more',
+  example: fallback,
+  mayBeEmpty: false,
+  fallback,
+  read: (text) => Math.min(Number(text), most),
+});
+
+export const flagParameter = (description: string): Parameter<boolean> => ({
+  description,
+  schema: { type: 'string', enum: ['true', 'false'], default: 'false' },
+  rule: 'must be true or false',
+  example: 'true',
+  mayBeEmpty: true,
+  fallback: false,
+  read: (text) => text === 'true',
+});
+
 /** Repeated parameters and `name[…]` are refused, also unknown ones, because they mean something in other APIs. */
 const parametersIn = (querystring: string): ReadonlyMap<string, string> => {
   const query = new Map<string, string>();
@@ -138,9 +174,24 @@ export interface QueryCheck<Query> {
   readonly parameters: Parameters;
 }
 
-/** Parameters that are not declared are ignored. */
-export const queryCheck = <P extends Parameters>(parameters: P): QueryCheck<Given<P>> => {
+const knownNames = (all: readonly (readonly [string, unknown])[]): string => {
+  const names = all.map(([name]) => name);
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+};
+
+/** Parameters that are not declared are ignored, unless a filter that has no effect would mislead the caller. */
+export const queryCheck = <P extends Parameters>(
+  parameters: P,
+  undeclared: 'ignored' | 'refused' = 'ignored',
+): QueryCheck<Given<P>> => {
   const all = Object.entries(parameters);
+  const mustBeDeclared = (query: ReadonlyMap<string, string>): void => {
+    if (undeclared === 'ignored') return;
+    const unknown = [...query.keys()].filter((name) => !Object.hasOwn(parameters, name));
+    if (unknown.length === 0) return;
+    const text = `is not a parameter here; those are ${knownNames(all)}`;
+    throw invalid(Object.fromEntries(unknown.map((name) => [name, [text]])));
+  };
   const properties = Object.fromEntries(
     all.map(([name, { schema, textSchema = schema }]) => [name, textSchema]),
   );
@@ -149,6 +200,7 @@ export const queryCheck = <P extends Parameters>(parameters: P): QueryCheck<Give
   const check = (querystring: string): Given<P> => {
     if (querystring === '') return nothing;
     const query = parametersIn(querystring);
+    mustBeDeclared(query);
     const given = all.filter(
       ([name, { mayBeEmpty }]) => query.has(name) && !(mayBeEmpty && query.get(name) === ''),
     );

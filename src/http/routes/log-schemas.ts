@@ -24,14 +24,14 @@ const whole = { type: 'integer', format: 'int64', minimum: 1 };
 const pagination = record(
   'Pagination',
   {
-    total_items: meaning(count, 'Rows that fit the filters.', 1),
+    total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
     page_number: meaning(whole, 'The page that this is.', 1),
     page_size: meaning({ ...whole, maximum: LARGEST_SIZE }, 'Rows of a full page.', 20),
-    total_pages: meaning(count, 'Pages of this size.', 1),
+    total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
     after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
     next: meaning(text, 'The same as `after`.'),
   },
-  ['after', 'next'],
+  ['total_items', 'total_pages', 'after', 'next'],
 );
 
 export const logPageSchema: Schema = record('LogPage', {

@@ -1,5 +1,6 @@
 import {
   findLogs,
+  isNumbered,
   numberIn,
   type LogFilter,
   type LogPage,
@@ -7,7 +8,13 @@ import {
 } from '../../../projections/log-pages';
 import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
 import type { Cursors } from './cursor';
-import { invalid, queryCheck, readDate, textParameter, type Parameter } from '../request/validation';
+import {
+  dateParameter,
+  invalid,
+  queryCheck,
+  textParameter,
+  wholeNumberParameter,
+} from '../request/validation';
 import { ok, route } from './route';
 import {
   entityTypesExample,
@@ -19,42 +26,33 @@ import {
 
 const DEFAULT_SIZE = 20;
 
-const date = (description: string): Parameter<string | undefined> => ({
-  description,
-  schema: { type: 'string', format: 'date-time' },
-  rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
-  example: '2026-01-31T12:00:00Z',
-  mayBeEmpty: true,
-  fallback: undefined,
-  read: readDate,
-});
-
-const wholeNumber = (description: string, fallback: number, most: number): Parameter<number> => ({
-  description,
-  schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
-  textSchema: { type: 'string', pattern: '^0*[1-9][0-9]*$' },
-  rule: 'must be a whole number, 1 or more',
-  example: fallback,
-  mayBeEmpty: false,
-  fallback,
-  read: (text) => Math.min(Number(text), most),
-});
-
-const query = queryCheck({
+const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
   entity_id: textParameter('Only logs of this entity.', '11111111-2222-4333-8444-555555555555'),
-  start_date: date(
+  start_date: dateParameter(
     'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
   ),
-  end_date: date('Only logs before this moment, written likewise.'),
-  page: wholeNumber('The page, from 1; with `start` it counts from there.', 1, Number.MAX_SAFE_INTEGER),
-  size: wholeNumber(
+  end_date: dateParameter('Only logs before this moment, written likewise.'),
+  page: wholeNumberParameter(
+    'The page, from 1; with `start` it counts from there.',
+    1,
+    Number.MAX_SAFE_INTEGER,
+  ),
+  size: wholeNumberParameter(
     `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
     DEFAULT_SIZE,
     LARGEST_SIZE,
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
-});
+  actor_id: textParameter(
+    'Only what this actor did. Combined with another filter than dates there are no totals.',
+    'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  ),
+  operation: textParameter('Only logs of this operation; totals as with `actor_id`.', 'update'),
+  trace_id: textParameter('Only logs of requests with this trace id; there are no totals.', 'trace-1'),
+};
+
+const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
@@ -63,19 +61,34 @@ const filterOf = ({
   entity_id: id,
   start_date: start,
   end_date: end,
+  actor_id: actorId,
+  operation,
+  trace_id: traceId,
+  page,
 }: Query): LogFilter => {
   if (start !== undefined && end !== undefined && start > end)
     throw invalid({ start_date: ['must not be after end_date'] });
-  return {
+  const filter = {
     ...(type === undefined ? {} : { entityType: type }),
     ...(id === undefined ? {} : { entityId: id }),
     ...(start === undefined ? {} : { start }),
     ...(end === undefined ? {} : { end }),
+    ...(actorId === undefined ? {} : { actorId }),
+    ...(operation === undefined ? {} : { operation }),
+    ...(traceId === undefined ? {} : { traceId }),
   };
+  if (page > 1 && !isNumbered(filter))
+    throw invalid({ page: ['must be 1 with these filters: the next page is found with start'] });
+  return filter;
 };
 
-const filterText = ({ entityType, entityId, start, end }: LogFilter): string =>
-  JSON.stringify([entityType ?? null, entityId ?? null, start ?? null, end ?? null]);
+/** The filters of the specification alone give the same text as ever: cursors outlive an upgrade. */
+const filterText = ({ entityType, entityId, start, end, actorId, operation, traceId }: LogFilter): string => {
+  const ours = [actorId, operation, traceId];
+  const specified = [entityType, entityId, start, end];
+  const all = ours.every((value) => value === undefined) ? specified : [...specified, ...ours];
+  return JSON.stringify(all.map((value) => value ?? null));
+};
 
 const olderThan = (
   cursor: string | undefined,
@@ -110,16 +123,15 @@ export const logView = (tenantId: string, row: LogRow) => ({
 const paginationOf = (
   page: number,
   size: number,
-  { total, more, rows }: LogPage,
+  { total, last }: LogPage,
   cursor: (row: LogRow) => string,
 ) => {
-  const last = rows.at(-1);
-  const next = more && last !== undefined ? cursor(last) : undefined;
+  const next = last === undefined ? undefined : cursor(last);
   return {
-    total_items: total,
+    ...(total === undefined ? {} : { total_items: total }),
     page_number: page,
     page_size: size,
-    total_pages: Math.ceil(total / size),
+    ...(total === undefined ? {} : { total_pages: Math.ceil(total / size) }),
     ...(next === undefined ? {} : { after: next, next }),
   };
 };

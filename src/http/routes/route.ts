@@ -1,7 +1,10 @@
+import type { LiveTail } from '../../audit/live-tail';
+import type { OpenStreams } from '../../audit/open-streams';
 import type { Caller, HeldBy } from '../../domain/authority';
-import type { Idempotency } from '../../domain/events';
+import type { Client, Idempotency } from '../../domain/events';
 import type { ActiveTenant } from '../../domain/tenant';
 import type { Position } from '../../event-log/event-log';
+import type { Side } from '../../event-log/own-events';
 import type { Ledger } from '../../ledger/ledger';
 import type { RateLimits } from '../../limits/rate-limits';
 import type { Reader } from '../../../projections/projector';
@@ -13,6 +16,7 @@ import type { Schema } from './schema';
 export const tags = {
   Permissions: 'What an Application may be allowed to do.',
   Logs: 'The audit log of the Tenant that owns the key.',
+  Events: 'The events behind the audit log, as they are stored.',
   Tenants: 'The Tenant that owns the key.',
   Reports: 'What the Tenant uses.',
   Limits: 'How often a client may ask.',
@@ -31,6 +35,8 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly summary: string;
   /** What it belongs to in the published description. */
   readonly tag: Tag;
+  /** What stands in the path where it has `:name`, for the published description. */
+  readonly params?: Readonly<Record<string, Schema>>;
   /** Left out: any valid API key. */
   readonly permission?: string;
   /** Left out: the route takes no parameters and ignores them. */
@@ -53,6 +59,8 @@ export type SuccessResponse =
       readonly example: unknown;
       /** It bears an entity tag, and a GET may be answered with 304. */
       readonly etag?: true;
+      /** The media types that it may come in; left out: JSON. */
+      readonly media?: readonly string[];
       /** A list that may be cut: then a header says how many there are. */
       readonly mayBeCut?: true;
     }
@@ -67,6 +75,16 @@ export interface RouteParts {
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
   readonly limits: RateLimits;
+  readonly events: EventSource;
+}
+
+/** Where raw events are read from, and who may read them at once. */
+export interface EventSource {
+  readonly side: Side;
+  readonly tail: LiveTail;
+  readonly open: OpenStreams['open'];
+  /** Aborted when the process is stopping. */
+  readonly stopping: AbortSignal;
 }
 
 /** A request that has passed every check so far. */
@@ -79,17 +97,23 @@ export interface Asked<Body, Query = unknown> {
   /** What stands in the path where the route has `:name`. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
+  /** A header of the request. */
+  readonly header: (name: string) => string | undefined;
   readonly body: Body;
   readonly idempotency: Idempotency | undefined;
   readonly precondition: ((tenant: ActiveTenant) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
+  /** Undefined: it is not to be kept. */
+  readonly client: Client | undefined;
   readonly deadline: number;
 }
 
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
+  /** Its media type; left out: JSON. */
+  readonly type?: string;
   /** The revision that the body shows. */
   readonly etag?: number;
   /** How many there are of what the body lists, if that is cut. */

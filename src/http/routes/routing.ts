@@ -2,18 +2,17 @@ import Router, { type RouterContext } from '@koa/router';
 import { holds, mustHold } from '../../domain/authority';
 import { fault } from '../../fault';
 import { answer } from '../answer/answering';
-import type { ApiParts, ApiState, Step } from '../api-context';
+import { authenticated, type ApiParts, type ApiState, type Step } from '../api-context';
 import { bodyReader } from '../request/request-body';
 import type { Route } from './route';
 
 /** Before a write is refused, the head of its tenant's stream is asked: the permission may have been given since. */
 const requirePermission = async (
-  { presented, identity }: ApiState,
+  state: ApiState,
   { method, permission }: Route,
   { ledger }: ApiParts,
 ): Promise<void> => {
-  if (presented === undefined || identity === undefined)
-    throw new Error('A route was reached without a key.');
+  const { presented, identity } = authenticated(state);
   if (permission === undefined) return;
   const isEnough = method === 'get' || holds(identity.application, permission);
   const { application } = isEnough ? identity : await ledger.identifyAtHead(presented);

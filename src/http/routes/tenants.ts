@@ -1,5 +1,8 @@
 import type { TenantSettings } from '../../domain/events';
-import { keyRefused } from '../../domain/authority';
+import { tenantAt, type Moment } from '../../audit/tenant-history';
+import { beforeDeadline } from '../../clock';
+import { keyRefused, mustHold } from '../../domain/authority';
+import { parseMoment } from '../../domain/moment';
 import {
   deleteTenant,
   mustBeActive,
@@ -9,8 +12,10 @@ import {
 } from '../../domain/tenant';
 import type { Command } from '../../ledger/ledger';
 import { findTenant } from '../../../projections/tenants';
-import { bodyCheck } from '../request/validation';
-import { ok, route, type Asked } from './route';
+import { fault } from '../../fault';
+import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
+import { readPosition } from './events';
+import { ok, route, type Answer, type Asked, type RouteParts } from './route';
 import { meaning, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';
 
@@ -60,18 +65,48 @@ const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
   at: asked.at,
   traceId: asked.traceId,
   deadline: asked.deadline,
+  ...(asked.client === undefined ? {} : { client: asked.client }),
   ...(asked.permission === undefined ? {} : { permission: asked.permission }),
   ...(asked.precondition === undefined ? {} : { precondition: asked.precondition }),
   ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
 });
 
-export const getOwnTenant = route({
+const query = queryCheck({
+  as_of: textParameter(
+    'The Tenant as it was at a time, or after the event at a `position` of `/events`; needs the permission `log:read`, too.',
+    '2026-01-31T12:00:00Z',
+  ),
+});
+
+const momentOf = (text: string, { tenantId }: Asked<unknown>, { cursors }: RouteParts): Moment => {
+  const time = parseMoment(text.replace(' ', '+'));
+  if (time !== undefined) return { time };
+  const position = readPosition(cursors, tenantId, text);
+  if (position !== undefined) return { position };
+  throw invalid({
+    as_of: ['must be an ISO 8601 date or date-time, or the position of an event of this Tenant'],
+  });
+};
+
+/** From the tenant's own events: what it costs grows with their number. */
+const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts): Promise<Answer> => {
+  const moment = momentOf(text, asked, parts);
+  mustHold(asked.application, 'log:read');
+  const late = () => fault('log_unavailable', 'The history of this tenant is still being read.');
+  const reading = tenantAt(parts.events.side, asked.tenantId, moment);
+  const tenant = await beforeDeadline(reading, asked.deadline, late);
+  if (tenant.status === 'absent') throw fault('not_found', 'There was no such Tenant then.');
+  return ok(viewOfTenant(tenant), tenant.changedAt);
+};
+
+export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
   method: 'get',
   path: PATH,
   operationId: 'getTenant',
   summary: 'Get the Tenant',
   tag: 'Tenants',
   permission: 'tenant:read',
+  query,
   answer: {
     status: 200,
     description: 'The Tenant that owns the key.',
@@ -80,8 +115,11 @@ export const getOwnTenant = route({
     etag: true,
   },
   from: 'tenants',
-  handle: async ({ tenantId }, { reader }) => {
-    const document = await findTenant(reader('tenants'), tenantId);
+  handle: async (asked, parts) => {
+    const { tenantId } = asked;
+    const { as_of } = asked.query;
+    if (as_of !== undefined) return tenantAsOf(as_of, asked, parts);
+    const document = await findTenant(parts.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
     return ok(viewOfDocument(document), document.revision);
   },

@@ -2,7 +2,7 @@ import type { Collection, Document, LinePart, Query } from '../../../projections
 import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
 import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-models';
-import { stored, storedText, textOf } from './stored-text';
+import { stored, storedText, textOf } from '../stored-text';
 import { borderIn, findIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;

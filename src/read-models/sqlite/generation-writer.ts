@@ -8,7 +8,7 @@ import {
 } from '../../sqlite/database';
 import { PARKED, STREAMS, type Checkpoint, type DocumentKey } from '../read-models';
 import { generationReader, type GenerationReader } from './generation-reader';
-import type { Field } from './stored-text';
+import type { Field } from '../stored-text';
 import { createHeap, createIndexes, createTenants } from './tables';
 import { tableWriter, type TableWriter } from './table-writer';
 import type { CollectionWrites, Writes } from './writes';
@@ -25,8 +25,12 @@ export interface GenerationWriter {
 /** Called before every single step of a commit that changes the file; the contract suite makes it fail. */
 export type OnWrite = () => void;
 
-/** Rows arrive in log order, but their keys are random: with a small cache nearly every row would touch the disk. */
-const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 8192;';
+/**
+ * Rows arrive in log order, but their keys are random: with a small cache nearly every row would touch the disk, and a
+ * commit of a full batch changes thousands of pages. Up to 128 MB of them wait in the `-wal` file: each checkpoint
+ * writes a page once, however many commits have changed it.
+ */
+const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 32768;';
 
 /** Whoever opens what exists does not wait for its writer. */
 const create = (db: Database, collections: readonly Collection[], log: string): void => {

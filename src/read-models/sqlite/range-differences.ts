@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { Collection, Document } from '../../../projections/projector';
 import type { Compared, Suspect } from '../read-models';
 import type { GenerationReader } from './generation-reader';
-import { textOf } from './stored-text';
+import { textOf } from '../stored-text';
 import { OTHER, placeOf, rangeIn, type Place, type Range, type RangeRow } from './tables';
 
 const PAGE = 500;

@@ -1,4 +1,3 @@
-import type { Document } from '../../../projections/projector';
 import type { Build, DocumentKey } from '../read-models';
 import { keyFilter, type KeyFilter } from './key-filter';
 import type { Send, SqliteGeneration } from './sqlite-generation';
@@ -18,11 +17,7 @@ export const sqliteBuild = async (generation: SqliteGeneration, send: Send): Pro
     const mayExist = keys.map((key) => filter?.mayHave(key) ?? true);
     const wanted = keys.filter((_, i) => mayExist[i]);
     if (wanted.length === 0) return keys.map(() => undefined);
-    const found = await send<readonly (Document | undefined)[]>({
-      do: 'load',
-      id: generation.id,
-      keys: wanted.map(({ tenantId, collection, key }) => ({ tenantId, collection, key })),
-    });
+    const found = await generation.load(wanted);
     let at = 0;
     return mayExist.map((isWanted) => (isWanted ? found[at++] : undefined));
   };

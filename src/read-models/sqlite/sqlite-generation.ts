@@ -121,7 +121,8 @@ export const sqliteGeneration = (
     reader,
     control: async () => read((db) => db.control()),
     scan: reader.scan,
-    load: async (keys) => read((db) => db.load(keys)),
+    // By the connection that writes: the cache of any other one is out of date after every commit.
+    load: (keys) => send({ do: 'load', id, keys }),
     commit: (n, to, writes) => commitAs(n, to, writes, never),
     commitAs,
     snapshot: async (keys) =>

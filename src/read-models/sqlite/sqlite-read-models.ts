@@ -33,6 +33,8 @@ const MOST_COMMIT_BYTES = 67_108_864;
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
   readonly mostCommitBytes?: number;
+  /** After so long without use, a generation that is neither live nor previous is closed. */
+  readonly idleMs?: number;
 }
 
 /** Every generation has these besides its projector's own. */
@@ -85,19 +87,25 @@ const openGenerations = (folder: string, send: Send, mostCommitBytes: number) =>
   return { handle, close, all: () => [...open.values()] };
 };
 
+const LOOK_MS = 100;
+
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
-const LOOK_MS = 5_000;
 /** Questions that have begun may use a generation for a while after a switch. */
 const IDLE_MS = 10_000;
 
 /** What is neither live nor previous, and not used any more, need not stay open; the next use opens it again. */
-const closeIdle = (all: readonly SqliteGeneration[], registry: RegistryReader, send: Send): void => {
+const closeIdle = (
+  all: readonly SqliteGeneration[],
+  idleMs: number,
+  registry: RegistryReader,
+  send: Send,
+): void => {
   for (const { id, idleSince, close } of all) {
     const pointer = registry.pointer(id.projection, id.version);
     const isPointedAt = pointer?.live === id.generation || pointer?.previous === id.generation;
-    if (isPointedAt || monotonicMs() - idleSince() < IDLE_MS) continue;
+    if (isPointedAt || monotonicMs() - idleSince() < idleMs) continue;
     close();
     send({ do: 'close', id }).catch(() => undefined);
   }
@@ -123,7 +131,7 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) =>
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (
   folder: string,
-  { startWriter = writingThread, mostCommitBytes = MOST_COMMIT_BYTES }: SqliteOptions = {},
+  { startWriter = writingThread, mostCommitBytes = MOST_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
 ): Promise<ReadModels> => {
   mkdirSync(folder, { recursive: true });
   const writer = startWriter(folder);
@@ -136,11 +144,11 @@ export const sqliteReadModels = async (
   const { handle, close, all } = openGenerations(folder, send, mostCommitBytes);
   const looking = setInterval(() => {
     try {
-      closeIdle(all(), registry, send);
+      closeIdle(all(), idleMs, registry, send);
     } catch {
       // The store cannot be read now; it is looked at again soon.
     }
-  }, LOOK_MS).unref();
+  }, idleMs / 2).unref();
   return {
     ...registryOf(registry, send, folder),
     open: async (id, collections, log) => (await handle(id, collections, log, false)).generation,
@@ -149,6 +157,7 @@ export const sqliteReadModels = async (
       return sqliteBuild(generation, sendOpen);
     },
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
+    lookMs: LOOK_MS,
     peek: async (id) => peekAt(generationPath(folder, id), id, COMMON),
     drop: async (id) => {
       close(id);

@@ -1,6 +1,6 @@
 import type { Collection } from '../../../projections/projector';
 import { inTransaction, type Database } from '../../sqlite/database';
-import type { Field } from './stored-text';
+import type { Field } from '../stored-text';
 import { fieldsOf, findKeys, giveKeys, insertIntoHeap, removeFrom, upsertInto } from './tables';
 
 /**

@@ -1,7 +1,7 @@
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
 import type { DocumentKey, Write } from '../read-models';
-import { stored, storedText, type Field } from './stored-text';
+import { stored, storedText, type Field } from '../stored-text';
 import { fieldsOf } from './tables';
 
 /**

@@ -31,10 +31,10 @@ export const closingContract = (given: GivenLog): void => {
         'a distance': async () => log.distance(undefined, (await log.head())!.position),
         'the continuity': async () => log.continuity(await log.head()),
       };
-      await grow(log, streams.tenant(tenantId), 1_500);
-      await grow(log, streams.activity(tenantId), 1_500);
+      await grow(log, streams.tenant(tenantId), 700);
+      await grow(log, streams.activity(tenantId), 700);
       for (const [name, read] of Object.entries(readings)) {
-        for (let i = 0; i < 3; i += 1) await read();
+        for (let i = 0; i < 2; i += 1) await read();
         await until(() => given.openReads() === 0, 5_000, `no read is left open: ${name}`);
       }
     });

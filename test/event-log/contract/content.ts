@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import type { NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf } from '../../support/events';
+import { anyCharacter } from '../../support/any-character';
 import { seed, seeded } from '../../support/property';
 import { type GivenLog } from './given-log';
 
@@ -10,7 +11,10 @@ export const contentContract = (given: GivenLog): void => {
     async () => {
       const stream = given.aStream();
       let revision = -1;
-      const json = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ stringUnit: 'binary' }));
+      const json = fc.dictionary(
+        fc.string({ unit: anyCharacter }),
+        fc.jsonValue({ stringUnit: anyCharacter }),
+      );
       await fc.assert(
         fc.asyncProperty(json, json, async (data, metadata) => {
           const event = JSON.parse(JSON.stringify({ data, metadata })) as Pick<NewEvent, 'data' | 'metadata'>;

@@ -35,7 +35,7 @@ export const headContract = (given: GivenLog): void => {
   });
 
   describe('distance', () => {
-    it('tells how many events lie between two positions', async () => {
+    it('counts the events between two positions', async () => {
       const [one, two] = [given.aStream(), given.aStream()];
       await grow(given.log, one, 3);
       await grow(given.log, two, 2);

@@ -1,5 +1,4 @@
-import type { Write } from '../../../src/read-models/read-models';
-import { PARKED } from '../../../src/read-models/read-models';
+import { PARKED, type Write } from '../../../src/read-models/read-models';
 import {
   at,
   before,

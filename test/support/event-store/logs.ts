@@ -8,7 +8,7 @@ import { startStandIn, type StandIn, type StandInWish } from './stand-in';
 export interface OwnLog {
   readonly log: EventLog;
   readonly streams: Streams;
-  /** What the log told whoever runs it. */
+  /** What the log reported. */
   readonly warnings: readonly string[];
   aStream(): string;
 }
@@ -16,7 +16,7 @@ export interface OwnLog {
 interface LogWish {
   readonly waitMs?: number;
   readonly prefix?: string;
-  /** Filled with what the log tells, from the first moment on. */
+  /** Filled with what the log reports, from the first moment on. */
   readonly warnings?: string[];
 }
 

@@ -1,6 +1,6 @@
-import { sharedRuns } from '../../src/access/shared-runs';
-import { threadMs } from '../../src/clock';
-import { refusedWith, signal, until } from '../support/waiting';
+import { sharedRuns } from '../src/shared-runs';
+import { threadMs } from '../src/clock';
+import { refusedWith, signal, until } from './support/waiting';
 
 /** Runs that end when the test says so. */
 const heldRuns = () => {
@@ -35,6 +35,18 @@ describe('shared runs', () => {
     expect(await early).toBe('first');
     expect(await Promise.all(late)).toEqual(['second', 'second']);
     expect(held).toHaveLength(2);
+  });
+
+  it('begin after they are asked for, once for all who ask at the same time', async () => {
+    const { runs, held } = heldRuns();
+    const early = [runs.fresh(), runs.fresh()];
+    await until(() => held.length === 1);
+    const late = runs.fresh();
+    held[0]!.give('first');
+    expect(await Promise.all(early)).toEqual(['first', 'first']);
+    await until(() => held.length === 2);
+    held[1]!.give('second');
+    expect(await late).toBe('second');
   });
 
   it('hand a failure to those who waited for that run only', async () => {

@@ -1,4 +1,4 @@
-import { threadMs } from '../clock';
+import { threadMs } from './clock';
 
 /** One run of a piece of work that many may wait for. */
 export interface Run<T> {
@@ -13,6 +13,8 @@ export interface SharedRuns<T> {
   current(): Run<T>;
   /** The outcome of a run that began at this time or later. It waits for at most two runs. */
   since(time: number): Promise<T>;
+  /** The outcome of a run that begins after this call: it sees everything that happened before. */
+  fresh(): Promise<T>;
   isRunning(): boolean;
 }
 
@@ -28,15 +30,23 @@ export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> =
     return begun;
   };
 
+  const since = async (time: number): Promise<T> => {
+    for (;;) {
+      const { at, done } = current();
+      if (at >= time) return done;
+      await done.catch(() => undefined);
+    }
+  };
+
   return {
     current,
     isRunning: () => run !== undefined,
-    since: async (time) => {
-      for (;;) {
-        const { at, done } = current();
-        if (at >= time) return done;
-        await done.catch(() => undefined);
-      }
+    since,
+    fresh: async () => {
+      const asked = threadMs();
+      // All who ask at once share one run.
+      await Promise.resolve();
+      return since(asked);
     },
   };
 };

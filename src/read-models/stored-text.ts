@@ -1,11 +1,12 @@
 /**
- * Keys and indexed values are any text, but the driver cuts a text at its first NUL and turns every lone surrogate into
- * the same replacement character. So these are escaped with U+0001, and so is U+0001 itself. The order of texts stays the
- * same wherever they have one.
+ * Keys and indexed values are any text, but the drivers of databases cut a text at its first NUL or turn every lone
+ * surrogate into the same replacement character. So these are escaped with U+0001, and so is U+0001 itself. The order of
+ * texts stays the same wherever they have one.
  */
 const MARK = '\u0001';
 
-const isPlain = (text: string): boolean =>
+/** It is stored as it is. */
+export const isPlainText = (text: string): boolean =>
   !text.includes('\0') && !text.includes(MARK) && text.isWellFormed();
 
 const storedUnit = (unit: string): string => {
@@ -15,7 +16,7 @@ const storedUnit = (unit: string): string => {
 };
 
 export const storedText = (text: string): string =>
-  isPlain(text) ? text : Array.from(text, storedUnit).join('');
+  isPlainText(text) ? text : Array.from(text, storedUnit).join('');
 
 export const textOf = (stored: string): string => {
   if (!stored.includes(MARK)) return stored;

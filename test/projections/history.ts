@@ -4,13 +4,13 @@ import type { Projector } from '../../projections/projector';
 import { isFactType } from '../../src/domain/facts';
 import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { batchOf } from '../../src/projecting/consumer';
+import { batchOf } from '../../src/projecting/batch';
 import { project } from '../../src/projecting/projection-run';
 import type { Generation, Reader, ReadModels } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
 
 /** Histories of facts and other events as they lie in the log, projected by the real engine in batches of any size. */
-export interface Told {
+export interface HistoryEvent {
   readonly tenantId: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
@@ -25,9 +25,9 @@ const streams = streamNames();
 export const positionOf = (index: number): string => String(index + 1).padStart(16, '0');
 export const iso = (ms: number): string => new Date(ms).toISOString();
 
-export const loggedOf = (told: readonly Told[]): readonly LoggedEvent[] => {
+export const loggedOf = (history: readonly HistoryEvent[]): readonly LoggedEvent[] => {
   const revisions = new Map<string, number>();
-  return told.map(({ tenantId, type, data, recordedMs, id = randomUUID(), metadata = {} }, index) => {
+  return history.map(({ tenantId, type, data, recordedMs, id = randomUUID(), metadata = {} }, index) => {
     const stream = isFactType(type) ? streams.activity(tenantId) : streams.tenant(tenantId);
     const revision = (revisions.get(stream) ?? -1) + 1;
     revisions.set(stream, revision);

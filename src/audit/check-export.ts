@@ -1,0 +1,206 @@
+import Ajv from 'ajv';
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { Side } from '../event-log/own-events';
+import { fault, messageOf } from '../fault';
+import { eventFormats, eventLines } from './event-lines';
+import { exportEvents, trailing, type Trailer } from './export';
+
+/** Compares an exported file with the log that it came from. */
+
+export interface CheckedExport {
+  readonly trailer: Trailer;
+  /** The first one; undefined: the file is complete and unaltered. */
+  readonly difference?: { readonly line: number; readonly what: string };
+}
+
+const text = { type: 'string' };
+const texts = { type: 'array', items: text };
+const number = { type: 'integer', minimum: 0 };
+
+const isTrailer = new Ajv().compile<{ trailer: Trailer }>({
+  type: 'object',
+  required: ['trailer'],
+  properties: {
+    trailer: {
+      type: 'object',
+      required: ['log', 'format', 'filter', 'events', 'sha256'],
+      additionalProperties: false,
+      properties: {
+        log: text,
+        format: { enum: eventFormats },
+        filter: {
+          type: 'object',
+          additionalProperties: false,
+          properties: {
+            tenants: texts,
+            types: texts,
+            actor: text,
+            entity: { type: 'object', required: ['type', 'id'], properties: { type: text, id: text } },
+            operation: text,
+            trace: text,
+            key: text,
+            since: text,
+            until: text,
+          },
+        },
+        after: text,
+        up_to: text,
+        limit: number,
+        events: number,
+        first_position: text,
+        last_position: text,
+        sha256: text,
+      },
+    },
+  },
+});
+
+const LINE_FEED = 0x0a;
+const LONGEST_TRAILER = 1_048_576;
+
+const unusable = (file: string, what: string) => fault('file_unreadable', `The file ${file} ${what}`);
+
+const lastLineOf = async (file: string): Promise<{ readonly line: Buffer; readonly startsAt: number }> => {
+  const handle = await open(file);
+  try {
+    const { size } = await handle.stat();
+    const start = Math.max(0, size - LONGEST_TRAILER);
+    const end = Buffer.alloc(size - start);
+    await handle.read(end, 0, end.length, start);
+    const whole = end.at(-1) === LINE_FEED ? end.subarray(0, -1) : Buffer.alloc(0);
+    const before = whole.lastIndexOf(LINE_FEED);
+    return { line: whole.subarray(before + 1), startsAt: start + before + 1 };
+  } finally {
+    await handle.close();
+  }
+};
+
+const parsed = (line: string): unknown => {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+};
+
+const trailerOf = async (file: string): Promise<{ readonly trailer: Trailer; readonly startsAt: number }> => {
+  const { line, startsAt } = await lastLineOf(file).catch((error: unknown) => {
+    throw unusable(file, `cannot be read: ${messageOf(error)}`);
+  });
+  const value = parsed(line.toString());
+  if (!isTrailer(value))
+    throw unusable(
+      file,
+      'does not end with the trailer of an export: it is not complete, or was not written by tenant-ledger audit --output.',
+    );
+  return { trailer: value.trailer, startsAt };
+};
+
+/** Compared byte by byte: a text that was decoded could hide a difference. */
+async function* fileLines(file: string, bytes: number): AsyncGenerator<Buffer, undefined> {
+  if (bytes === 0) return;
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of createReadStream(file, { end: bytes - 1 }) as AsyncIterable<Buffer>) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (let end = rest.indexOf(LINE_FEED); end >= 0; end = rest.indexOf(LINE_FEED)) {
+      yield rest.subarray(0, end);
+      rest = rest.subarray(end + 1);
+    }
+  }
+  if (rest.length > 0) yield rest;
+}
+
+async function* logLines(
+  side: Side,
+  trailer: Trailer,
+  trail: ReturnType<typeof trailing>,
+  onProgress: (read: number) => void,
+): AsyncGenerator<Buffer, undefined> {
+  const exporting = { lines: eventLines(trailer.format, side.streams), onUnreadable: () => undefined };
+  let total = 0;
+  for await (const { text: lines, read } of exportEvents(side, trailer, exporting, trail)) {
+    onProgress((total += read));
+    let rest = Buffer.from(lines);
+    for (let end = rest.indexOf(LINE_FEED); end >= 0; end = rest.indexOf(LINE_FEED)) {
+      yield rest.subarray(0, end);
+      rest = rest.subarray(end + 1);
+    }
+  }
+}
+
+const occursIn = async (line: Buffer, others: AsyncIterator<Buffer, undefined>): Promise<boolean> => {
+  for (let next = await others.next(); next.done !== true; next = await others.next())
+    if (line.equals(next.value)) return true;
+  return false;
+};
+
+const EVENT_ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
+const LONGEST_NAME = 100;
+
+/** Every format names the event's id before any other. */
+const eventIn = (line: Buffer): string => {
+  const whole = line.toString();
+  const id = EVENT_ID.exec(whole)?.[0];
+  return id === undefined ? `the line ${JSON.stringify(whole.slice(0, LONGEST_NAME))}` : `event ${id}`;
+};
+
+interface Unequal {
+  readonly inFile: Buffer | undefined;
+  readonly inLog: Buffer | undefined;
+  readonly restOfFile: AsyncIterator<Buffer, undefined>;
+  readonly restOfLog: AsyncIterator<Buffer, undefined>;
+}
+
+const whatDiffers = async ({ inFile, inLog, restOfFile, restOfLog }: Unequal): Promise<string> => {
+  if (inFile === undefined)
+    return `${eventIn(inLog ?? Buffer.alloc(0))} is missing, and whatever came after it.`;
+  if (inLog === undefined) return `${eventIn(inFile)} was added: the log has no more events here.`;
+  const [found, expected] = [eventIn(inFile), eventIn(inLog)];
+  if (found === expected) return `${found} was altered.`;
+  const isMoved = await occursIn(inLog, restOfFile);
+  const isInLog = await occursIn(inFile, restOfLog);
+  if (isMoved && isInLog) return `${found} stands where ${expected} should be: the order was changed.`;
+  if (isInLog) return `${expected} is missing before ${found}.`;
+  if (isMoved) return `${found} was added before ${expected}.`;
+  return `${found} stands in the place of ${expected}.`;
+};
+
+const trailerDifference = (given: Trailer, made: Trailer): string | undefined => {
+  const names = ['events', 'first_position', 'last_position', 'sha256'] as const;
+  const different = names.filter((name) => given[name] !== made[name]);
+  return different.length === 0 ? undefined : `the trailer was altered: ${different.join(', ')}.`;
+};
+
+/** Makes the lines of an export again from the log and compares them, one by one, with those in the file. */
+export const checkExport = async (
+  side: Side,
+  file: string,
+  onProgress: (read: number) => void = () => undefined,
+): Promise<CheckedExport> => {
+  const { trailer, startsAt } = await trailerOf(file);
+  const identity = await side.log.identity();
+  if (trailer.log !== identity)
+    throw fault(
+      'file_unreadable',
+      `The file ${file} was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
+    );
+  const trail = trailing();
+  const restOfFile = fileLines(file, startsAt);
+  const restOfLog = logLines(side, trailer, trail, onProgress);
+  try {
+    for (let line = 1; ; line += 1) {
+      const [inFile, inLog] = [(await restOfFile.next()).value, (await restOfLog.next()).value];
+      if (inFile === undefined && inLog === undefined) {
+        const what = trailerDifference(trailer, trail.trailer(trailer, identity));
+        return what === undefined ? { trailer } : { trailer, difference: { line, what } };
+      }
+      if (inFile !== undefined && inLog?.equals(inFile) === true) continue;
+      const what = await whatDiffers({ inFile, inLog, restOfFile, restOfLog });
+      return { trailer, difference: { line, what } };
+    }
+  } finally {
+    await restOfFile.return(undefined);
+    await restOfLog.return(undefined);
+  }
+};

@@ -1,0 +1,112 @@
+import { auditLine } from '../domain/audit-wording';
+import { decode } from '../event-log/codec';
+import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import type { Streams } from '../event-log/streams';
+import { isRecord, timeOf } from './raw-event';
+
+/** Which events are asked for: all of the conditions hold, and of those that list several values, one. */
+export interface EventFilter {
+  readonly tenants?: readonly string[];
+  readonly types?: readonly string[];
+  readonly actor?: string;
+  readonly entity?: { readonly type: string; readonly id: string };
+  readonly operation?: string;
+  readonly trace?: string;
+  /** Asked for with this key, or about it. */
+  readonly key?: string;
+  /** Recorded at this time or later. */
+  readonly since?: string;
+  /** Recorded before this time. */
+  readonly until?: string;
+}
+
+type Condition = (event: LoggedEvent) => boolean;
+
+const member = (value: unknown, name: string): unknown => (isRecord(value) ? value[name] : undefined);
+
+/** Events that cannot be read have no entity and no operation. */
+const byAuditLine = (
+  { entity, operation }: EventFilter,
+  streams: Streams,
+  onUnreadable: () => void,
+): Condition => {
+  const wanted = entity === undefined ? undefined : { ...entity, type: entity.type.toLowerCase() };
+  return (event) => {
+    const decoded = decode(event, streams);
+    if (decoded.status === 'bad') onUnreadable();
+    if (decoded.status !== 'good') return false;
+    const line = auditLine(decoded.event);
+    return (
+      (wanted === undefined || (line.entityType === wanted.type && line.entityId === wanted.id)) &&
+      (operation === undefined || line.operation === operation.toLowerCase())
+    );
+  };
+};
+
+/** The cheap conditions come first: reading an event's entity costs the most. */
+const conditionsOf = (
+  filter: EventFilter,
+  streams: Streams,
+  onUnreadable: () => void,
+): readonly Condition[] => {
+  const { types, actor, trace, key, since, until, entity, operation } = filter;
+  const conditions: Condition[] = [];
+  if (types !== undefined) {
+    const wanted = new Set(types);
+    conditions.push(({ type }) => wanted.has(type));
+  }
+  if (since !== undefined) conditions.push((event) => timeOf(event) >= since);
+  if (until !== undefined) conditions.push((event) => timeOf(event) < until);
+  if (actor !== undefined)
+    conditions.push(({ metadata }) => member(member(metadata, 'actor'), 'id') === actor);
+  if (trace !== undefined) conditions.push(({ metadata }) => member(metadata, 'traceId') === trace);
+  if (key !== undefined)
+    conditions.push(
+      ({ data, metadata }) => member(metadata, 'keyId') === key || member(data, 'keyId') === key,
+    );
+  if (entity !== undefined || operation !== undefined)
+    conditions.push(byAuditLine(filter, streams, onUnreadable));
+  return conditions;
+};
+
+export interface EventRange extends ReadFrom {
+  /** The last position that is read. */
+  readonly upTo?: Position | undefined;
+}
+
+/** One step of reading: the events that match, and how far the log has been read. */
+export interface ReadEvents {
+  readonly events: readonly LoggedEvent[];
+  readonly read: number;
+  readonly position: Position;
+}
+
+const batchesOf = (log: EventLog, { tenants }: EventFilter, from: ReadFrom) => {
+  const [tenantId, ...others] = tenants ?? [];
+  return tenantId !== undefined && others.length === 0 ? log.readTenant(tenantId, from) : log.readAll(from);
+};
+
+/** Of our own streams, in the order of the log. One tenant's events are read at their own cost. */
+export async function* findEvents(
+  { log, streams }: Side,
+  filter: EventFilter,
+  range: EventRange,
+  onUnreadable: () => void,
+): AsyncIterable<ReadEvents> {
+  const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
+  const conditions = conditionsOf(filter, streams, onUnreadable);
+  const isWanted = (event: LoggedEvent): boolean => {
+    if (!streams.holds(event.stream)) return false;
+    if (tenants !== undefined && !tenants.has(streams.parse(event.stream)?.tenantId ?? '')) return false;
+    return conditions.every((holds) => holds(event));
+  };
+  const { upTo } = range;
+  for await (const batch of batchesOf(log, filter, range)) {
+    const within = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);
+    const last = within.at(-1);
+    if (last !== undefined)
+      yield { events: within.filter(isWanted), read: within.length, position: last.position };
+    if (within.length < batch.length) return;
+  }
+}

@@ -1,0 +1,66 @@
+import type { LoggedEvent } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { rawEvent, type RawEvent } from './raw-event';
+
+/** The forms in which events are exported. */
+export const eventFormats = ['ndjson', 'csv'] as const;
+export type EventFormat = (typeof eventFormats)[number];
+
+/** Makes the lines of events, without line feeds at their ends. The same events always give the same lines. */
+export interface EventLines {
+  /** The first line, before all events, if there is one. */
+  readonly heading?: string;
+  linesOf(events: readonly LoggedEvent[]): Promise<readonly string[]>;
+}
+
+type Column = readonly [name: string, value: (event: RawEvent) => unknown];
+
+const actorMember =
+  (name: string) =>
+  ({ actor }: RawEvent): unknown =>
+    (actor as Readonly<Record<string, unknown>> | undefined)?.[name];
+
+const columns: readonly Column[] = [
+  ['id', ({ id }) => id],
+  ['type', ({ type }) => type],
+  ['version', ({ version }) => version],
+  ['tenant_id', ({ tenant_id }) => tenant_id],
+  ['stream', ({ stream }) => stream],
+  ['revision', ({ revision }) => revision],
+  ['position', ({ position }) => position],
+  ['recorded_at', ({ recorded_at }) => recorded_at],
+  ['stored_at', ({ stored_at }) => stored_at],
+  ['actor_type', actorMember('type')],
+  ['actor_id', actorMember('id')],
+  ['trace_id', ({ trace_id }) => trace_id],
+  ['key_id', ({ key_id }) => key_id],
+  ['data', ({ data }) => JSON.stringify(data)],
+  ['metadata', ({ metadata }) => JSON.stringify(metadata)],
+];
+
+/** A spreadsheet takes a text with one of these at its start for a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+const QUOTED = /[",\r\n]/;
+
+/** RFC 4180. */
+const cell = (value: unknown): string => {
+  const text = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
+  const safe = FORMULA.test(text) ? `'${text}` : text;
+  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+
+const csvOf = (event: RawEvent): string => columns.map(([, value]) => cell(value(event))).join(',');
+
+export const eventLines = (format: EventFormat, streams: Streams): EventLines => {
+  switch (format) {
+    case 'ndjson':
+      return {
+        linesOf: async (events) => events.map((event) => JSON.stringify(rawEvent(event, streams))),
+      };
+    case 'csv':
+      return {
+        heading: columns.map(([name]) => name).join(','),
+        linesOf: async (events) => events.map((event) => csvOf(rawEvent(event, streams))),
+      };
+  }
+};

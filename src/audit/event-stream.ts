@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import { threadMs } from '../clock';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { codeOf } from '../fault';
+import { findEvents, type EventFilter, type ReadEvents } from './event-filter';
+import type { LiveTail } from './live-tail';
+
+/** Why a stream ends before its reader does. It can be resumed from the position that is named. */
+export type EndReason =
+  | 'key_refused'
+  | 'permission_missing'
+  | 'log_unavailable'
+  | 'read_models_unavailable'
+  | 'log_set_back'
+  | 'shutting_down';
+
+/** How a stream looks on the wire. */
+export interface StreamForm {
+  /** An event with its position as the caller may name it, and its JSON. */
+  event(cursor: string, json: string): string;
+  heartbeat(): string;
+  trailer(json: string): string;
+  end(json: string): string;
+}
+
+export interface StreamRequest {
+  readonly tenantId: string;
+  readonly filter: EventFilter;
+  readonly after: Position | undefined;
+  readonly limit: number;
+  readonly follow: boolean;
+}
+
+export interface StreamParts {
+  readonly side: Side;
+  readonly tail: LiveTail;
+  readonly form: StreamForm;
+  readonly cursorOf: (position: Position) => string;
+  /** The JSON of an event as its owner sees it. */
+  readonly jsonOf: (event: LoggedEvent, cursor: string) => string;
+  /** Whether the caller may still read; undefined: yes. */
+  readonly mayRead: () => Promise<EndReason | undefined>;
+  /** The caller is gone. */
+  readonly gone: AbortSignal;
+  /** The process is stopping. */
+  readonly stopping: AbortSignal;
+}
+
+/** A key that is revoked ends its streams within a second. */
+const CHECK_MS = 500;
+const HEARTBEAT_MS = 15_000;
+
+const UNAVAILABLE: ReadonlySet<string> = new Set([
+  'log_unavailable',
+  'read_models_unavailable',
+  'log_set_back',
+]);
+
+const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
+  UNAVAILABLE.has(codeOf(error) ?? '');
+
+/** Asks at most twice a second. */
+const checking = (mayRead: StreamParts['mayRead'], stopping: AbortSignal) => {
+  let checkedAt = threadMs();
+  return async (): Promise<EndReason | undefined> => {
+    if (stopping.aborted) return 'shutting_down';
+    if (threadMs() - checkedAt < CHECK_MS) return undefined;
+    checkedAt = threadMs();
+    return mayRead();
+  };
+};
+
+/** What was written of a stream, and what its trailer says of it. */
+const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
+  const hash = createHash('sha256');
+  let events = 0;
+  let positions: { readonly first_position: string; readonly last_position: string } | undefined;
+  return {
+    write: (some: readonly LoggedEvent[]): string =>
+      some
+        .map((event) => {
+          const cursor = cursorOf(event.position);
+          const json = jsonOf(event, cursor);
+          hash.update(`${json}\n`);
+          events += 1;
+          positions = { first_position: positions?.first_position ?? cursor, last_position: cursor };
+          return form.event(cursor, json);
+        })
+        .join(''),
+    trailer: (): string =>
+      form.trailer(JSON.stringify({ trailer: { events, ...positions, sha256: hash.digest('hex') } })),
+    end: (reason: string, position: Position | undefined): string => {
+      const resume = position === undefined ? {} : { position: cursorOf(position) };
+      return form.end(JSON.stringify({ end: { reason, ...resume } }));
+    },
+  };
+};
+
+/** How far a stream has come. */
+interface Reached {
+  position: Position | undefined;
+  /** So many more events are wanted. */
+  left: number;
+}
+
+interface Step {
+  readonly events: readonly LoggedEvent[];
+  readonly position: Position | undefined;
+}
+
+async function* upToLimit(found: AsyncIterable<ReadEvents>, reached: Reached): AsyncGenerator<Step> {
+  for await (const { events: all, position } of found) {
+    const events = all.slice(0, reached.left);
+    reached.left -= events.length;
+    reached.position = reached.left > 0 ? position : events.at(-1)?.position;
+    yield { events, position: reached.position };
+    if (reached.left === 0) return;
+  }
+}
+
+/** Everything that there is now, up to the limit; then, while it follows, whatever comes. */
+async function* matching(
+  { tenantId, filter, after, limit, follow }: StreamRequest,
+  { side, tail, gone, stopping }: StreamParts,
+): AsyncGenerator<Step> {
+  const follower = follow ? await tail.follow(tenantId) : undefined;
+  try {
+    const upTo = follow ? undefined : (await side.log.head())?.position;
+    const reached: Reached = { position: after, left: limit };
+    while (!gone.aborted) {
+      const seen = follower?.changes() ?? 0;
+      const range = { after: reached.position, upTo, signal: gone };
+      yield* upToLimit(
+        findEvents(side, filter, range, () => undefined),
+        reached,
+      );
+      if (follower === undefined || reached.left === 0) return;
+      await follower.wait(seen, CHECK_MS, AbortSignal.any([gone, stopping]));
+      yield { events: [], position: reached.position };
+    }
+  } finally {
+    follower?.stop();
+  }
+}
+
+/**
+ * The events of one tenant as text, as fast as the reader takes them: what is not taken is not read. It ends with a trailer
+ * (number, first and last position, SHA-256 of the events' JSON, each with a line feed), unless it is ended before.
+ */
+export async function* eventStream(request: StreamRequest, parts: StreamParts): AsyncGenerator<string> {
+  const { form, stopping, mayRead } = parts;
+  const { write, trailer, end } = transcript(parts);
+  const check = checking(mayRead, stopping);
+  let { after: position } = request;
+  let wroteAt = threadMs();
+  try {
+    for await (const { events, position: read } of matching(request, parts)) {
+      const text = write(events);
+      const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
+      if (text !== '' || isSilent) {
+        wroteAt = threadMs();
+        yield text === '' ? form.heartbeat() : text;
+      }
+      position = read;
+      const reason = await check();
+      if (reason !== undefined) return yield end(reason, position);
+    }
+    yield trailer();
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    yield end(error.code, position);
+  }
+}

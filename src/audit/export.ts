@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import type { Position } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { findEvents, type EventFilter } from './event-filter';
+import type { EventFormat, EventLines } from './event-lines';
+
+/** What is exported: together with the log it determines every byte of the lines. */
+export interface ExportRequest {
+  readonly format: EventFormat;
+  readonly filter: EventFilter;
+  readonly after?: Position;
+  /** The last position that is looked at: the head of the log when the export began. */
+  readonly up_to?: Position;
+  /** The first so many events. */
+  readonly limit?: number;
+}
+
+/** The last line of an exported file: what makes it possible to check that the file is complete and unaltered. */
+export interface Trailer extends ExportRequest {
+  readonly log: string;
+  readonly events: number;
+  readonly first_position?: Position;
+  readonly last_position?: Position;
+  /** Over all lines before it, with their line feeds. */
+  readonly sha256: string;
+}
+
+export interface ExportProgress {
+  /** Events of the log that were looked at. */
+  readonly read: number;
+  /** Everything up to this position has been looked at. */
+  readonly position: Position;
+}
+
+export interface ExportedChunk extends ExportProgress {
+  /** Whole lines, each with a line feed. */
+  readonly text: string;
+}
+
+/** Counts and hashes lines as they are exported. */
+export const trailing = () => {
+  const hash = createHash('sha256');
+  let events = 0;
+  let first: Position | undefined;
+  let last: Position | undefined;
+  return {
+    add: (text: string, positions: readonly Position[]): void => {
+      hash.update(text);
+      events += positions.length;
+      first ??= positions[0];
+      last = positions.at(-1) ?? last;
+    },
+    trailer: ({ format, filter, after, up_to, limit }: ExportRequest, log: string): Trailer => ({
+      log,
+      format,
+      filter,
+      ...(after === undefined ? {} : { after }),
+      ...(up_to === undefined ? {} : { up_to }),
+      ...(limit === undefined ? {} : { limit }),
+      events,
+      ...(first === undefined ? {} : { first_position: first }),
+      ...(last === undefined ? {} : { last_position: last }),
+      sha256: hash.copy().digest('hex'),
+    }),
+  };
+};
+
+const textOf = (lines: readonly string[]): string => (lines.length === 0 ? '' : `${lines.join('\n')}\n`);
+
+export interface Exporting {
+  readonly lines: EventLines;
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal;
+  /** An event that cannot be read is not compared with an entity or operation. */
+  onUnreadable(): void;
+}
+
+/** The lines of an export, chunk by chunk: as fast as the reader takes them, and never much more than one batch in memory. */
+export async function* exportEvents(
+  side: Side,
+  { filter, after, up_to, limit = Infinity }: ExportRequest,
+  { lines, follow = false, signal, onUnreadable }: Exporting,
+  trail: Pick<ReturnType<typeof trailing>, 'add'>,
+): AsyncIterable<ExportedChunk> {
+  if (lines.heading !== undefined) {
+    const text = textOf([lines.heading]);
+    trail.add(text, []);
+    yield { text, read: 0, position: after ?? '' };
+  }
+  // Without a follower, an empty log has nothing up to its head.
+  if (up_to === undefined && !follow) return;
+  let left = limit;
+  const range = { after, upTo: up_to, follow, ...(signal === undefined ? {} : { signal }) };
+  for await (const { events, read, position } of findEvents(side, filter, range, onUnreadable)) {
+    const taken = events.slice(0, left);
+    left -= taken.length;
+    const text = textOf(await lines.linesOf(taken));
+    trail.add(
+      text,
+      taken.map((event) => event.position),
+    );
+    yield { text, read, position: left > 0 ? position : (taken.at(-1)?.position ?? position) };
+    if (left <= 0) return;
+  }
+}

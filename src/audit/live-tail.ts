@@ -1,0 +1,115 @@
+import { pause } from '../clock';
+import type { EventLog, LoggedEvent, ReadFrom } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+import { signal } from '../signal';
+
+/** Wakes those who follow a tenant when it has new events. However many follow, the log is followed once. */
+export interface LiveTail {
+  /** Resolves when everything that is appended from then on will be noticed. */
+  follow(tenantId: string): Promise<Follower>;
+}
+
+export interface Follower {
+  /** Another number whenever the tenant may have new events. */
+  changes(): number;
+  /** Until the number is another one than this, the time is up, or the signal is aborted. */
+  wait(since: number, withinMs: number, abort: AbortSignal): Promise<void>;
+  stop(): void;
+}
+
+const AGAIN_MS = 500;
+
+interface Followed {
+  changes: number;
+  followers: number;
+  readonly changed: ReturnType<typeof signal>;
+}
+
+const tenantsOf = (batch: readonly LoggedEvent[], streams: Streams): ReadonlySet<string> =>
+  new Set(batch.map(({ stream }) => streams.parse(stream)?.tenantId ?? ''));
+
+type FollowedLog = Pick<EventLog, 'head' | 'readAll'>;
+
+/** Reports each tenant that has new events, until it is stopped; all of them when it cannot say which. */
+const followLog = async (
+  log: FollowedLog,
+  streams: Streams,
+  from: ReadFrom & { readonly signal: AbortSignal },
+  onChange: (tenants: ReadonlySet<string> | 'all') => void,
+): Promise<void> => {
+  let { after } = from;
+  while (!from.signal.aborted)
+    try {
+      for await (const batch of log.readAll({ ...from, after, follow: true })) {
+        after = batch.at(-1)?.position ?? after;
+        onChange(tenantsOf(batch, streams));
+      }
+    } catch {
+      // Whoever follows looks for itself, and meets the same fault.
+      onChange('all');
+      await pause(AGAIN_MS, from.signal);
+    }
+};
+
+const followerOf = (followed: Followed, leave: () => void): Follower => {
+  let isFollowing = true;
+  return {
+    changes: () => followed.changes,
+    wait: async (since, withinMs, abort) => {
+      if (followed.changes === since) await followed.changed.wait({ withinMs, abort });
+    },
+    stop: () => {
+      if (isFollowing) leave();
+      isFollowing = false;
+    },
+  };
+};
+
+export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
+  const tenants = new Map<string, Followed>();
+  let running: { readonly stop: AbortController; readonly started: Promise<void> } | undefined;
+
+  const onChange = (changed: ReadonlySet<string> | 'all'): void => {
+    for (const tenantId of changed === 'all' ? tenants.keys() : changed) {
+      const followed = tenants.get(tenantId);
+      if (followed === undefined) continue;
+      followed.changes += 1;
+      followed.changed.notify();
+    }
+  };
+
+  const start = () => {
+    const stop = new AbortController();
+    const started = log
+      .head()
+      .then((head) => void followLog(log, streams, { after: head?.position, signal: stop.signal }, onChange));
+    return { stop, started };
+  };
+
+  const leave = (tenantId: string, followed: Followed): void => {
+    followed.followers -= 1;
+    if (followed.followers === 0) tenants.delete(tenantId);
+    if (tenants.size > 0) return;
+    running?.stop.abort();
+    running = undefined;
+  };
+
+  return {
+    follow: async (tenantId) => {
+      const followed = tenants.get(tenantId) ?? { changes: 0, followers: 0, changed: signal() };
+      followed.followers += 1;
+      tenants.set(tenantId, followed);
+      const follower = followerOf(followed, () => leave(tenantId, followed));
+      running ??= start();
+      const { started } = running;
+      try {
+        await started;
+      } catch (error) {
+        if (running?.started === started) running = undefined;
+        follower.stop();
+        throw error;
+      }
+      return follower;
+    },
+  };
+};

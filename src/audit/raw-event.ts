@@ -1,0 +1,66 @@
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { Streams } from '../event-log/streams';
+
+/** An event as investigators see it: everything that is stored, in the names of the API. */
+export interface RawEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly version: number;
+  /** Absent in the operator's own stream. */
+  readonly tenant_id?: string;
+  readonly stream: string;
+  readonly revision: number;
+  readonly position: Position;
+  readonly recorded_at: string;
+  /** When this log received it, only where that is before `recorded_at`. */
+  readonly stored_at?: string;
+  readonly actor?: unknown;
+  readonly trace_id?: unknown;
+  readonly key_id?: unknown;
+  readonly data: unknown;
+  readonly metadata: unknown;
+}
+
+const DIGEST_SHOWN = 8;
+
+/** A whole digest would let its reader check guesses at a key. */
+const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
+  const { digest } = data;
+  return typeof digest === 'string' ? { ...data, digest: digest.slice(0, DIGEST_SHOWN) } : data;
+};
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
+
+/** What is not JSON is shown as its bytes. */
+const shown = (value: unknown): unknown => {
+  if (Buffer.isBuffer(value)) return { base64: value.toString('base64') };
+  return isRecord(value) ? withShortDigest(value) : (value ?? null);
+};
+
+/** `/logs` and everything else that is derived from an event goes by this time. */
+export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
+
+const present = (name: string, value: unknown): Readonly<Record<string, unknown>> =>
+  value === undefined ? {} : { [name]: value };
+
+export const rawEvent = (event: LoggedEvent, streams: Streams): RawEvent => {
+  const metadata = isRecord(event.metadata) ? event.metadata : {};
+  const { version, actor, traceId, keyId } = metadata;
+  return {
+    id: event.id,
+    type: event.type,
+    version: typeof version === 'number' ? version : 1,
+    ...present('tenant_id', streams.parse(event.stream)?.tenantId),
+    stream: event.stream,
+    revision: event.revision,
+    position: event.position,
+    recorded_at: event.recordedAt,
+    ...present('stored_at', event.storedAt),
+    ...present('actor', actor),
+    ...present('trace_id', traceId),
+    ...present('key_id', keyId),
+    data: shown(event.data),
+    metadata: shown(event.metadata ?? {}),
+  };
+};

@@ -1,0 +1,172 @@
+import { auditLine } from '../domain/audit-wording';
+import { isExpired } from '../domain/authority';
+import type { Actor, Recorded, TenantEvent } from '../domain/events';
+import { isAssignable } from '../domain/permissions';
+import type { Tenant } from '../domain/tenant';
+import { evolve } from '../domain/tenant-folding';
+import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { codeOf } from '../fault';
+import { emptyFold, foldingStream, tenantEventOf, type FoldingStream } from '../ledger/fold';
+import { changesBetween, entityFields, type Change } from './entity-fields';
+import { timeOf } from './raw-event';
+
+/**
+ * A moment in a tenant's history. At a time it is the state before the first event that was recorded after it: order comes
+ * from the log, and a clock that was wrong does not reorder anything.
+ */
+export type Moment = { readonly time: string } | { readonly position: Position };
+
+const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
+  'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
+
+/** One event of a tenant's own stream and what it changed. */
+export interface HistoryEntry {
+  readonly at: string;
+  readonly event_id: string;
+  readonly type: string;
+  readonly position: Position;
+  readonly revision: number;
+  readonly entity_type: string;
+  readonly entity_id: string;
+  readonly operation: string;
+  readonly actor?: Actor;
+  readonly trace_id?: string;
+  readonly key_id?: string;
+  readonly changes: readonly Change[];
+}
+
+/** Only updates replace values; what creates or removes something says all of it in its own data. */
+const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
+  'TenantUpdated',
+  'TenantPlanChanged',
+  'ApplicationRenamed',
+  'ApplicationPermissionsSet',
+]);
+
+/** What an event changed in its entity, and the entity before and after it. */
+export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
+  const { entityType, entityId } = auditLine(event);
+  const was = entityFields(before, entityType, entityId);
+  const is = entityFields(evolve(before, event), entityType, entityId);
+  return { before: was, after: is, changes: changesBetween(was, is) };
+};
+
+const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): readonly Change[] => {
+  const changes = UPDATES.has(event.type) ? effectOf(event, folding.fold().tenant).changes : [];
+  folding.take(event);
+  return changes;
+};
+
+const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]): HistoryEntry => {
+  const { entityType, entityId, operation } = auditLine(event);
+  return {
+    at: event.recordedAt,
+    event_id: event.id,
+    type: event.type,
+    position: event.position,
+    revision: event.revision,
+    entity_type: entityType,
+    entity_id: entityId,
+    operation,
+    ...(event.actor === undefined ? {} : { actor: event.actor }),
+    ...(event.traceId === undefined ? {} : { trace_id: event.traceId }),
+    ...(event.keyId === undefined ? {} : { key_id: event.keyId }),
+    changes,
+  };
+};
+
+/** The tenant at a moment, or now, and every change up to it. A stream that cannot be read is `tenant_unreadable`. */
+export const tenantAt = async (
+  { log, streams }: Side,
+  tenantId: string,
+  moment?: Moment,
+  onEntry: (entry: HistoryEntry) => void = () => undefined,
+): Promise<Tenant> => {
+  const folding = foldingStream(emptyFold, tenantId);
+  for await (const batch of log.readStream(streams.tenant(tenantId)))
+    for (const logged of batch) {
+      if (moment !== undefined && isAfter(logged, moment)) return folding.fold().tenant;
+      const event = tenantEventOf(logged, folding.revision(), tenantId, streams);
+      onEntry(entryOf(event, takeWithChanges(folding, event)));
+    }
+  return folding.fold().tenant;
+};
+
+/** The tenant as it was when an event of its own stream was appended. */
+export const tenantBefore = async ({ log, streams }: Side, event: Recorded<TenantEvent>): Promise<Tenant> => {
+  const folding = foldingStream(emptyFold, event.tenantId);
+  await foldUpTo({ log, streams }, folding, event);
+  return folding.fold().tenant;
+};
+
+const foldUpTo = async (
+  { log, streams }: Side,
+  folding: FoldingStream,
+  { tenantId, revision }: Recorded<TenantEvent>,
+): Promise<void> => {
+  for await (const batch of log.readStream(streams.tenant(tenantId), folding.revision()))
+    for (const logged of batch) {
+      if (logged.revision >= revision) return;
+      folding.take(tenantEventOf(logged, folding.revision(), tenantId, streams));
+    }
+};
+
+/** So many tenants are kept while a log is read: those of the latest updates. */
+const MOST_TENANTS = 200;
+
+/**
+ * What each update changed, for events in the order of the log. Where the tenant's stream cannot be read nothing is said:
+ * the event itself is shown all the same.
+ */
+export const updateChanges = (side: Side) => {
+  const foldings = new Map<string, FoldingStream>();
+
+  const foldingOf = (tenantId: string): FoldingStream => {
+    const folding = foldings.get(tenantId) ?? foldingStream(emptyFold, tenantId);
+    foldings.delete(tenantId);
+    foldings.set(tenantId, folding);
+    const [oldest] = foldings.keys();
+    if (foldings.size > MOST_TENANTS && oldest !== undefined) foldings.delete(oldest);
+    return folding;
+  };
+
+  return async (event: Recorded<TenantEvent>): Promise<readonly Change[]> => {
+    if (!UPDATES.has(event.type)) return [];
+    const folding = foldingOf(event.tenantId);
+    try {
+      await foldUpTo(side, folding, event);
+      return takeWithChanges(folding, event);
+    } catch (error) {
+      foldings.delete(event.tenantId);
+      if (codeOf(error) === 'tenant_unreadable') return [];
+      throw error;
+    }
+  };
+};
+
+/** What an Application could do at a moment, and with which keys. */
+export interface Access {
+  readonly application_id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly permissions: readonly string[];
+  readonly keys: readonly { readonly id: string; readonly expires_at?: string }[];
+}
+
+/** Nobody can do anything with a deleted tenant; an Application without a key that is good at that time is listed without keys. */
+export const accessTo = (tenant: Tenant, at: string): readonly Access[] => {
+  if (tenant.status !== 'active') return [];
+  const keys = [...tenant.keys.values()].filter(
+    ({ revoked, expiresAt }) => !revoked && !isExpired(expiresAt, at),
+  );
+  return [...tenant.applications.values()].map(({ id, name, type, permissions }) => ({
+    application_id: id,
+    name,
+    type,
+    permissions: permissions.filter((permission) => isAssignable(permission, type)),
+    keys: keys
+      .filter(({ applicationId }) => applicationId === id)
+      .map((key) => ({ id: key.id, ...(key.expiresAt === undefined ? {} : { expires_at: key.expiresAt }) })),
+  }));
+};

@@ -1,0 +1,59 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { openLog } from '../app/adapters';
+import { mustHoldData } from '../app/data-folder';
+import type { Moment } from '../audit/tenant-history';
+import { readConfiguration } from '../configuration';
+import { parseMoment } from '../domain/moment';
+import type { Position } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { streamNames } from '../event-log/streams';
+import { fault } from '../fault';
+import { warn } from './operator-session';
+
+/** The log that the environment names, only for reading. */
+export const withLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {
+  const configuration = readConfiguration(process.env);
+  mustHoldData(configuration);
+  const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = configuration;
+  const streams = streamNames(STREAM_PREFIX);
+  const log = await openLog(EVENTSTORE_URL || DATA_DIR, streams, 'source', warn);
+  try {
+    return await work({ log, streams });
+  } finally {
+    await log.close();
+  }
+};
+
+const POSITION = /^[0-9]{16,20}$/;
+
+export const positionArgument = (text: string): Position => {
+  if (!POSITION.test(text))
+    throw new InvalidArgumentError('It must be a position as events show it, for example 0000000000000042.');
+  return text;
+};
+
+/** A position of another kind of log would be compared as text, and mean something else. */
+export const mustBeOfLog = async ({ log }: Side, given: Position): Promise<void> => {
+  const head = await log.head();
+  if (head === undefined || head.position.length === given.length) return;
+  throw fault(
+    'position_unknown',
+    `${given} is not a position of this log: its positions have ${head.position.length} digits, like ${head.position}.`,
+  );
+};
+
+export const momentOrPosition = (text: string): Moment => {
+  const time = parseMoment(text);
+  if (time !== undefined) return { time };
+  if (POSITION.test(text)) return { position: text };
+  throw new InvalidArgumentError(
+    'It must be a time like 2031-01-31T12:00:00Z, or a position like 0000000000000042.',
+  );
+};
+
+export const momentOption = (flags: string, description: string): Option =>
+  new Option(flags, description).argParser(momentOrPosition);
+
+export const mustBeMomentOf = async (side: Side, moment: Moment | undefined): Promise<void> => {
+  if (moment !== undefined && 'position' in moment) await mustBeOfLog(side, moment.position);
+};

@@ -1,0 +1,196 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { EventFilter } from '../audit/event-filter';
+import { eventFormats, eventLines, type EventFormat } from '../audit/event-lines';
+import { exportEvents, trailing, type ExportRequest, type Trailer } from '../audit/export';
+import { isEventType } from '../domain/event-schemas';
+import type { Position } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { border, collected, uuid, wholeNumber } from './arguments';
+import { mustBeOfLog, positionArgument, withLog } from './audit-arguments';
+import { checkCommand } from './audit-check-command';
+import { accessCommand, historyCommand } from './audit-history-commands';
+import { showCommand } from './audit-show-command';
+import { counted, notice } from './output';
+import { fileOutput, type Output } from './file-output';
+import { prettyLines } from './pretty-events';
+import { progressLine, stepText } from './progress';
+import { untilInterrupted, writeOut } from './streaming-output';
+
+interface Options {
+  readonly tenant?: readonly string[];
+  readonly type?: readonly string[];
+  readonly actor?: string;
+  readonly entity?: { readonly type: string; readonly id: string };
+  readonly operation?: string;
+  readonly trace?: string;
+  readonly key?: string;
+  readonly after?: Position;
+  readonly since?: string;
+  readonly until?: string;
+  readonly follow?: boolean;
+  readonly limit?: number;
+  readonly format?: EventFormat | 'pretty';
+  readonly output?: string;
+}
+
+const filterOf = (options: Options): EventFilter => {
+  const { tenant, type, actor, entity, operation, trace, key, since, until } = options;
+  const filter = { tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+};
+
+const entity = (text: string): Options['entity'] => {
+  const [, type, id] = /^([^:]+):(.+)$/s.exec(text) ?? [];
+  if (type === undefined || id === undefined)
+    throw new InvalidArgumentError('It must be a type and an id, for example application:7b1e8f0a-….');
+  return { type, id };
+};
+
+const oneOrMore = (text: string): number => {
+  const value = wholeNumber(text);
+  if (value === 0) throw new InvalidArgumentError('It must be 1 or more.');
+  return value;
+};
+
+/** Without a format, a person at a terminal gets the readable one. */
+const isPretty = ({ format, output }: Options): boolean =>
+  format === 'pretty' || (format === undefined && output === undefined && process.stdout.isTTY);
+
+const hasColours = (): boolean => process.stdout.isTTY && !process.env['NO_COLOR'];
+
+const stdoutOutput = (signal: AbortSignal): Output => ({
+  write: (text) => writeOut(text, signal),
+  finish: async (trailer) => notice(trailer),
+  abandon: async () => undefined,
+});
+
+/** Whoever wants to go on later needs to know from where. */
+const noticeEnd = (upTo: Position | undefined): void =>
+  notice(upTo === undefined ? 'Nothing was read.' : `To go on from here: --after ${upTo}`);
+
+const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
+
+const requestOf = async ({ log }: Side, options: Options): Promise<ExportRequest> => {
+  const { after, limit, follow } = options;
+  const head = follow === true ? undefined : await log.head();
+  return {
+    format: options.format === 'csv' ? 'csv' : 'ndjson',
+    filter: filterOf(options),
+    ...(after === undefined ? {} : { after }),
+    ...(head === undefined ? {} : { up_to: head.position }),
+    ...(limit === undefined ? {} : { limit }),
+  };
+};
+
+const noticeUnreadable = (count: number): void => {
+  if (count > 0)
+    notice(
+      `${counted(count, 'event')} cannot be read and therefore have no entity and no operation to compare: look at them without --entity and --operation.`,
+    );
+};
+
+/** Reads and writes until the end, the limit or an interruption; gives how far it came. */
+const run = async (
+  side: Side,
+  options: Options,
+  request: ExportRequest,
+  output: Output,
+  signal: AbortSignal,
+) => {
+  const line = progressLine('Reading:');
+  const text = stepText();
+  const total = request.up_to === undefined ? 0 : await side.log.distance(request.after, request.up_to);
+  const trail = trailing();
+  let [done, unreadable, position] = [0, 0, request.after];
+  const lines = isPretty(options)
+    ? prettyLines(side, hasColours())
+    : eventLines(request.format, side.streams);
+  const { follow = false } = options;
+  const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
+  try {
+    for await (const chunk of exportEvents(side, request, exporting, trail)) {
+      if (chunk.text !== '') {
+        line.end();
+        await output.write(chunk.text);
+      }
+      if (signal.aborted) break;
+      done += chunk.read;
+      position = chunk.position === '' ? position : chunk.position;
+      if (!follow) line.show(text({ step: 'events', done, total }));
+    }
+  } finally {
+    line.end();
+  }
+  noticeUnreadable(unreadable);
+  return { position, trailer: trail.trailer(request, await side.log.identity()) };
+};
+
+const audit = (options: Options): Promise<void> =>
+  withLog(async (side) => {
+    if (options.after !== undefined) await mustBeOfLog(side, options.after);
+    for (const type of options.type ?? [])
+      if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);
+    const signal = untilInterrupted();
+    const request = await requestOf(side, options);
+    const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
+    try {
+      const { position, trailer } = await run(side, options, request, output, signal);
+      if (signal.aborted || options.follow === true) {
+        await output.abandon();
+        return noticeEnd(position);
+      }
+      await output.finish(isPretty(options) ? sentenceOf(trailer) : JSON.stringify({ trailer }));
+    } catch (error) {
+      await output.abandon();
+      throw error;
+    }
+  });
+
+const HELP = `
+Events come from the event log itself, in its order, one a line: on a terminal readable, with what each update changed
+(old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
+--key: asked for with this key, or about it. --since and --until compare the time of recording.
+At the end a trailer tells the number of events, the first and last position and the SHA-256 of the lines: on stderr, or
+as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
+tenant-ledger audit check FILE.`;
+
+export const auditCommand = (): Command =>
+  new Command('audit')
+    .description('print raw events from the event log, of all tenants or of some')
+    .addOption(
+      new Option('--tenant <uuid>', 'only events of this tenant').argParser(
+        (text, before?: readonly string[]) => collected(uuid(text), before),
+      ),
+    )
+    .addOption(new Option('--type <type>', 'only events of this type').argParser(collected))
+    .addOption(new Option('--actor <uuid>', 'only events caused by this Application or user').argParser(uuid))
+    .addOption(new Option('--entity <type:id>', 'only events about this entity').argParser(entity))
+    .option('--operation <operation>', 'only events with this operation, for example update')
+    .option('--trace <id>', 'only events of this trace')
+    .addOption(new Option('--key <uuid>', 'only events by or about this key').argParser(uuid))
+    .addOption(
+      new Option('--after <position>', 'begin after this position')
+        .argParser(positionArgument)
+        .conflicts('since'),
+    )
+    .addOption(new Option('--since <time>', 'only events recorded from this time on').argParser(border))
+    .addOption(new Option('--until <time>', 'only events recorded before this time').argParser(border))
+    .addOption(
+      new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
+    )
+    .addOption(new Option('--limit <n>', 'stop after so many events').argParser(oneOrMore))
+    .addOption(new Option('--format <format>', 'the form of the lines').choices([...eventFormats, 'pretty']))
+    .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
+    .addHelpText('after', HELP)
+    .action((options: Options, command: Command) => {
+      const { since, until } = options;
+      if (since !== undefined && until !== undefined && since > until)
+        command.error('error: --since must not be after --until');
+      if (options.format === 'pretty' && options.output !== undefined)
+        command.error('error: --output needs the format ndjson or csv: only those can be checked');
+      return audit(options);
+    })
+    .addCommand(showCommand())
+    .addCommand(historyCommand())
+    .addCommand(accessCommand())
+    .addCommand(checkCommand());

@@ -1,0 +1,136 @@
+import { Command, Option } from 'commander';
+import { allEntities, differencesBetween, type Change, type Fields } from '../audit/entity-fields';
+import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../audit/tenant-history';
+import type { Tenant } from '../domain/tenant';
+import type { Side } from '../event-log/own-events';
+import { fault } from '../fault';
+import { jsonOption, tenantOption } from './arguments';
+import { momentOption, momentOrPosition, mustBeMomentOf, withLog } from './audit-arguments';
+import { notice, printJson, printTable } from './output';
+
+interface Options {
+  readonly tenant: string;
+  readonly at?: Moment;
+  readonly diff?: readonly Moment[];
+  readonly json?: boolean;
+}
+
+const stateAt = async (
+  side: Side,
+  tenantId: string,
+  moment: Moment | undefined,
+  onEntry?: (entry: HistoryEntry) => void,
+): Promise<Tenant> => {
+  await mustBeMomentOf(side, moment);
+  return tenantAt(side, tenantId, moment, onEntry);
+};
+
+const mustBeThere = (tenant: Tenant, tenantId: string, moment: Moment | undefined): void => {
+  if (tenant.status !== 'absent') return;
+  const when =
+    moment === undefined ? '' : ` at ${'time' in moment ? moment.time : `position ${moment.position}`}`;
+  throw fault('tenant_not_found', `There is no tenant ${tenantId}${when}.`);
+};
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+const changesText = (changes: readonly Change[]): string =>
+  changes
+    .map(({ field, from, to }) => `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`)
+    .join(', ');
+
+const fieldRows = (entities: ReadonlyMap<string, Fields>) =>
+  [...entities].flatMap(([entity, fields]) =>
+    Object.entries(fields).map(([field, value]) => ({ entity, field, value: textOf(value) })),
+  );
+
+const printHistory = (tenant: Tenant, entries: readonly HistoryEntry[], json = false): void => {
+  const entities = allEntities(tenant);
+  if (json) return printJson({ state: Object.fromEntries(entities), history: entries });
+  printTable(fieldRows(entities));
+  process.stdout.write('\nChanges:\n');
+  printTable(
+    entries.map(({ at, type, entity_type, entity_id, actor, event_id, changes }) => ({
+      at,
+      type,
+      entity: `${entity_type} ${entity_id}`,
+      actor: actor === undefined ? undefined : `${actor.type} ${actor.id}`,
+      event_id,
+      changes: changesText(changes),
+    })),
+  );
+};
+
+const printDifferences = (before: Tenant, after: Tenant, json = false): void => {
+  const differences = differencesBetween(before, after);
+  if (json) return printJson(differences);
+  if (differences.length === 0) notice('Nothing differs.');
+  printTable(
+    differences.flatMap(({ entity, changes }) =>
+      changes.map(({ field, from, to }) => ({ entity, field, from: textOf(from), to: textOf(to) })),
+    ),
+  );
+};
+
+const history = ({ tenant: tenantId, at, diff, json }: Options): Promise<void> =>
+  withLog(async (side) => {
+    if (diff !== undefined) {
+      const [before, after] = [
+        await stateAt(side, tenantId, diff[0]),
+        await stateAt(side, tenantId, diff[1]),
+      ];
+      if (before.status === 'absent') mustBeThere(after, tenantId, diff[1]);
+      return printDifferences(before, after, json);
+    }
+    const entries: HistoryEntry[] = [];
+    const tenant = await stateAt(side, tenantId, at, (entry) => entries.push(entry));
+    mustBeThere(tenant, tenantId, at);
+    printHistory(tenant, entries, json);
+  });
+
+export const historyCommand = (): Command =>
+  new Command('history')
+    .description('show a tenant as it was at a moment, and what was changed up to then, by whom')
+    .addOption(tenantOption())
+    .addOption(momentOption('--at <moment>', 'a time or a position (default: now)'))
+    .addOption(
+      new Option('--diff <moments...>', 'two moments: show only what differs between them')
+        .argParser((text, before?: readonly Moment[]) => [...(before ?? []), momentOrPosition(text)])
+        .conflicts('at'),
+    )
+    .addOption(jsonOption())
+    .action((options: Options, command: Command) => {
+      if (options.diff !== undefined && options.diff.length !== 2)
+        command.error('error: --diff needs two moments, for example --diff 2031-01-01 2031-02-01');
+      return history(options);
+    });
+
+/** Keys expire by time: at a position it is the time of the last event up to it. */
+const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
+  withLog(async (side) => {
+    let last = '';
+    const tenant = await stateAt(side, tenantId, at, (entry) => (last = entry.at));
+    mustBeThere(tenant, tenantId, at);
+    const time = at === undefined ? new Date().toISOString() : 'time' in at ? at.time : last;
+    const rows = accessTo(tenant, time);
+    if (json === true) return printJson({ at: time, status: tenant.status, applications: rows });
+    if (tenant.status === 'deleted') return notice(`Tenant ${tenantId} was deleted: nobody had access.`);
+    if (rows.length === 0) return notice('The tenant had no Applications.');
+    printTable(
+      rows.map(({ application_id, name, type, permissions, keys }) => ({
+        application_id,
+        name,
+        type,
+        keys: keys.length === 0 ? 'none' : keys.map(({ id }) => id),
+        permissions,
+      })),
+    );
+  });
+
+export const accessCommand = (): Command =>
+  new Command('access')
+    .description('show which Applications could do what at a moment, and with which keys')
+    .addOption(tenantOption())
+    .addOption(momentOption('--at <moment>', 'a time or a position (default: now)'))
+    .addOption(jsonOption())
+    .action(access);

@@ -1,0 +1,115 @@
+import { Command, Option } from 'commander';
+import { findEvents } from '../audit/event-filter';
+import { rawEvent, type RawEvent } from '../audit/raw-event';
+import { effectOf, tenantBefore } from '../audit/tenant-history';
+import { decode } from '../event-log/codec';
+import type { LoggedEvent } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { codeOf, fault, messageOf } from '../fault';
+import { jsonOption, uuid } from './arguments';
+import { withLog } from './audit-arguments';
+import { notice, printJson, printRecord, printTable } from './output';
+import { progressLine } from './progress';
+
+interface Options {
+  readonly tenant?: string;
+  readonly json?: boolean;
+}
+
+/** Events are found by reading: the log has no index by id, and a read model would not know one that cannot be read. */
+const find = async (side: Side, id: string, tenantId: string | undefined): Promise<LoggedEvent> => {
+  const line = progressLine('Searching:');
+  const filter = tenantId === undefined ? {} : { tenants: [tenantId] };
+  let done = 0;
+  try {
+    for await (const { events, read } of findEvents(side, filter, {}, () => undefined)) {
+      const found = events.find((event) => event.id === id);
+      if (found !== undefined) return found;
+      line.show(`${(done += read)} events read`);
+    }
+  } finally {
+    line.end();
+  }
+  const where = tenantId === undefined ? 'the log' : `tenant ${tenantId}`;
+  throw fault('event_not_found', `There is no event ${id} in ${where}.`);
+};
+
+const othersOfTrace = async (
+  side: Side,
+  { id, tenant_id, trace_id }: RawEvent,
+): Promise<readonly RawEvent[]> => {
+  if (typeof trace_id !== 'string' || tenant_id === undefined) return [];
+  const others: RawEvent[] = [];
+  const filter = { tenants: [tenant_id], trace: trace_id };
+  for await (const { events } of findEvents(side, filter, {}, () => undefined))
+    others.push(...events.filter((event) => event.id !== id).map((event) => rawEvent(event, side.streams)));
+  return others;
+};
+
+/** The entity before and after an event of the tenant's own stream; nothing is known of entities that others keep. */
+const effect = async (side: Side, event: LoggedEvent) => {
+  const decoded = decode(event, side.streams);
+  if (decoded.status === 'bad') return { unreadable: decoded.reason };
+  if (decoded.status !== 'good' || decoded.kind !== 'tenant') return {};
+  try {
+    const {
+      before = null,
+      after = null,
+      changes,
+    } = effectOf(decoded.event, await tenantBefore(side, decoded.event));
+    return { before, after, changes };
+  } catch (error) {
+    if (codeOf(error) !== 'tenant_unreadable') throw error;
+    return { unreadable: messageOf(error) };
+  }
+};
+
+const cell = (value: unknown): string | undefined =>
+  value === undefined || value === null
+    ? undefined
+    : typeof value === 'string'
+      ? value
+      : JSON.stringify(value);
+
+const show = (id: string, { tenant, json }: Options): Promise<void> =>
+  withLog(async (side) => {
+    const found = await find(side, id, tenant);
+    const event = rawEvent(found, side.streams);
+    const { unreadable, before, after, changes } = await effect(side, found);
+    const trace = await othersOfTrace(side, event);
+    if (json === true) return printJson({ event, unreadable, before, after, changes, trace });
+    printRecord(Object.fromEntries(Object.entries(event).map(([name, value]) => [name, cell(value)])));
+    if (unreadable !== undefined) notice(`It cannot be read by this program: ${unreadable}`);
+    if (changes !== undefined) {
+      const changed = new Set(changes.map(({ field }) => field));
+      process.stdout.write('\nBefore and after (* changed):\n');
+      printTable(
+        Object.keys({ ...before, ...after }).map((field) => ({
+          field: `${changed.has(field) ? '*' : ' '} ${field}`,
+          before: cell(before?.[field]),
+          after: cell(after?.[field]),
+        })),
+      );
+    }
+    if (trace.length > 0) {
+      process.stdout.write('\nOther events of the same trace:\n');
+      printTable(
+        trace.map(({ id: other, type, recorded_at, stream }) => ({ id: other, type, recorded_at, stream })),
+      );
+    }
+  });
+
+export const showCommand = (): Command =>
+  new Command('show')
+    .description('show one event in full, what it changed, and the other events of its trace')
+    .argument('<event>', 'the id of the event', uuid)
+    .addOption(
+      new Option('--tenant <uuid>', 'look only among events of this tenant, which is faster').argParser(uuid),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+An event at which a tenant is parked is shown too, with what is wrong with it: look at it before you set it aside.`,
+    )
+    .action(show);

@@ -1,0 +1,69 @@
+import { styleText } from 'node:util';
+import type { Change } from '../audit/entity-fields';
+import type { EventLines } from '../audit/event-lines';
+import { isRecord, rawEvent, timeOf, type RawEvent } from '../audit/raw-event';
+import { updateChanges } from '../audit/tenant-history';
+import { auditLine } from '../domain/audit-wording';
+import { decode } from '../event-log/codec';
+import type { LoggedEvent } from '../event-log/event-log';
+import type { Side } from '../event-log/own-events';
+import { visible } from './output';
+
+type Style = 'dim' | 'bold' | 'red' | 'green';
+type Paint = (text: string, style: Style) => string;
+
+const inColour: Paint = (text, style) => styleText(style, text);
+const plain: Paint = (text) => text;
+
+const shown = (value: unknown): string =>
+  visible(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
+
+const changeText = ({ field, from, to }: Change, paint: Paint): string =>
+  `${field}: ${paint(visible(JSON.stringify(from)), 'red')} → ${paint(visible(JSON.stringify(to)), 'green')}`;
+
+const byWhom = ({ actor, key_id, trace_id }: RawEvent): string => {
+  const who = isRecord(actor) ? `by ${shown(actor['type'])} ${shown(actor['id'])}` : '';
+  const key = key_id === undefined ? '' : `key ${shown(key_id)}`;
+  const trace = trace_id === undefined ? '' : `trace ${shown(trace_id)}`;
+  return [who, key, trace].filter((text) => text !== '').join('  ');
+};
+
+/** One line an event for a person: when, its id, what happened to what, what an update changed, and by whom. */
+export const prettyLines = (side: Side, hasColours: boolean): EventLines => {
+  const paint = hasColours ? inColour : plain;
+  const changesOf = updateChanges(side);
+
+  const entityOf = (event: LoggedEvent, raw: RawEvent): string => {
+    const decoded = decode(event, side.streams);
+    if (decoded.status !== 'good') return shown(raw.data);
+    const { entityType, entityId } = auditLine(decoded.event);
+    return entityType === 'tenant' ? '' : visible(`${entityType} ${entityId}`);
+  };
+
+  const pretty = async (event: LoggedEvent): Promise<string> => {
+    const raw = rawEvent(event, side.streams);
+    const decoded = decode(event, side.streams);
+    const isChange = decoded.status === 'good' && decoded.kind === 'tenant';
+    const changes = isChange ? await changesOf(decoded.event) : [];
+    return [
+      paint(timeOf(event), 'dim'),
+      event.id,
+      paint(visible(event.type), 'bold'),
+      decoded.status === 'bad' ? paint(`unreadable: ${visible(decoded.reason)}`, 'red') : '',
+      raw.tenant_id === undefined ? 'operator' : `tenant ${raw.tenant_id}`,
+      entityOf(event, raw),
+      changes.map((change) => changeText(change, paint)).join(', '),
+      paint(byWhom(raw), 'dim'),
+    ]
+      .filter((text) => text !== '')
+      .join('  ');
+  };
+
+  return {
+    linesOf: async (events) => {
+      const lines: string[] = [];
+      for (const event of events) lines.push(await pretty(event));
+      return lines;
+    },
+  };
+};

@@ -1,0 +1,39 @@
+import { count, meaning, moment, record, text, uuid, type Schema } from './schema';
+
+const anything: Schema = {};
+
+/** A raw event as its owner sees it. */
+export const eventSchema: Schema = record(
+  'Event',
+  {
+    id: meaning(uuid, 'Of the event. `/logs` shows the same one.'),
+    type: meaning(text, 'What happened.', 'TenantUpdated'),
+    version: meaning(count, "The version of the type's schema.", 1),
+    stream: meaning(text, 'Where it is stored.'),
+    revision: meaning(count, 'Its number within the stream, from 0.'),
+    position: meaning(text, 'Its place in the log, for `after`, `Last-Event-ID` and `as_of`.'),
+    recorded_at: meaning(moment, 'When the log recorded it.'),
+    stored_at: meaning(moment, 'When the log received it, where some clock was ahead.'),
+    actor: meaning(anything, 'Who caused it: `type` and `id`.'),
+    trace_id: meaning(anything, 'The trace id of the request that caused it.'),
+    key_id: meaning(anything, 'The key that the request was made with.'),
+    data: meaning(anything, 'What the event says; digests of keys are cut.'),
+    metadata: meaning(anything, 'Everything that is stored with it.'),
+  },
+  ['stored_at', 'actor', 'trace_id', 'key_id'],
+);
+
+export const eventExample = {
+  id: '99999999-8888-4777-8666-555555555555',
+  type: 'TenantUpdated',
+  version: 1,
+  stream: 'tenant-11111111-2222-4333-8444-555555555555',
+  revision: 4,
+  position: 'MDAwMDAwMDAwMDAwMDA0Mg.c2lnbmVk',
+  recorded_at: '2026-01-31T12:00:00.001Z',
+  actor: { type: 'application', id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee' },
+  trace_id: 'trace-1',
+  key_id: '33333333-2222-4333-8444-555555555555',
+  data: { name: 'Acme', settings: { fingerprintTokens: false, deduplicateTokens: true } },
+  metadata: { version: 1, at: '2026-01-31T12:00:00.000Z' },
+};

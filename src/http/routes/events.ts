@@ -1,0 +1,234 @@
+import { Readable } from 'node:stream';
+import { eventStream, type EndReason, type StreamForm } from '../../audit/event-stream';
+import type { EventFilter } from '../../audit/event-filter';
+import { rawEvent } from '../../audit/raw-event';
+import { isoNow, monotonicMs } from '../../clock';
+import { holds } from '../../domain/authority';
+import type { LoggedEvent, Position } from '../../event-log/event-log';
+import { codeOf, fault } from '../../fault';
+import { findLogPosition } from '../../../projections/log-pages';
+import {
+  dateParameter,
+  flagParameter,
+  invalid,
+  queryCheck,
+  textParameter,
+  wholeNumberParameter,
+} from '../request/validation';
+import type { Cursors } from './cursor';
+import { eventExample, eventSchema } from './event-schemas';
+import { uuid } from './schema';
+import { ok, route, type Asked, type RouteParts } from './route';
+
+const PERMISSION = 'log:read';
+const NDJSON = 'application/x-ndjson';
+const SSE = 'text/event-stream';
+
+const query = queryCheck(
+  {
+    type: textParameter('Only events of this type.', 'TenantUpdated'),
+    entity_type: textParameter('Only events about entities of this type; needs `entity_id`.', 'application'),
+    entity_id: textParameter(
+      'Only events about this entity; needs `entity_type`.',
+      '22222222-2222-4333-8444-555555555555',
+    ),
+    actor_id: textParameter('Only what this actor did.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+    operation: textParameter('Only events of this operation.', 'update'),
+    trace_id: textParameter('Only events of requests with this trace id.', 'trace-1'),
+    key_id: textParameter('Only events by or about this key.', '33333333-2222-4333-8444-555555555555'),
+    start_date: dateParameter('Only events recorded from this moment on.'),
+    end_date: dateParameter('Only events recorded before this moment.'),
+    after: textParameter('Begin after this `position`; so does the header `Last-Event-ID`.', ''),
+    limit: wholeNumberParameter('At most so many events.', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    follow: flagParameter('`true`: stay open and send new events as they come.'),
+  },
+  'refused',
+);
+type Query = ReturnType<typeof query>;
+
+/** A position over HTTP is signed: it holds for one tenant, and nobody else's can be guessed. */
+const CURSORS = 'events';
+
+export const readPosition = (cursors: Cursors, tenantId: string, cursor: string): Position | undefined =>
+  cursors.read(tenantId, CURSORS, cursor);
+
+const afterOf = ({ tenantId, query: { after }, header }: Asked<undefined, Query>, cursors: Cursors) => {
+  const [field, cursor] = after === undefined ? ['Last-Event-ID', header('last-event-id')] : ['after', after];
+  if (cursor === undefined || cursor === '') return undefined;
+  const position = readPosition(cursors, tenantId, cursor);
+  if (position === undefined) throw invalid({ [field]: ['must be the position of an event of this Tenant'] });
+  return position;
+};
+
+const filterOf = (tenantId: string, asked: Query): EventFilter => {
+  const { entity_type, entity_id, start_date, end_date } = asked;
+  if (start_date !== undefined && end_date !== undefined && start_date > end_date)
+    throw invalid({ start_date: ['must not be after end_date'] });
+  if ((entity_type === undefined) !== (entity_id === undefined))
+    throw invalid({
+      [entity_type === undefined ? 'entity_type' : 'entity_id']: ['is needed with the other one'],
+    });
+  const filter = {
+    types: asked.type === undefined ? undefined : [asked.type],
+    entity:
+      entity_type === undefined || entity_id === undefined ? undefined : { type: entity_type, id: entity_id },
+    actor: asked.actor_id,
+    operation: asked.operation,
+    trace: asked.trace_id,
+    key: asked.key_id,
+    since: start_date,
+    until: end_date,
+  };
+  return {
+    tenants: [tenantId],
+    ...Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
+  };
+};
+
+const ndjson: StreamForm = {
+  event: (_, json) => `${json}\n`,
+  heartbeat: () => '\n',
+  trailer: (json) => `${json}\n`,
+  end: (json) => `${json}\n`,
+};
+
+const serverSentEvents: StreamForm = {
+  event: (cursor, json) => `id: ${cursor}\ndata: ${json}\n\n`,
+  heartbeat: () => ': still here\n\n',
+  trailer: (json) => `event: trailer\ndata: ${json}\n\n`,
+  end: (json) => `event: end\ndata: ${json}\n\n`,
+};
+
+/** What its owner sees: the position as a cursor, and no tenant id, since all of it is of one. */
+const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['events']['side']) => {
+  const { tenant_id: _, ...raw } = rawEvent(event, streams);
+  return { ...raw, position: cursor };
+};
+
+const RECHECK_MS = 1_000;
+
+/** A key that expires, is revoked or loses the permission while its stream is open. */
+const stillAllowed =
+  ({ tenantId, caller }: Asked<unknown>, { ledger }: RouteParts) =>
+  async (): Promise<EndReason | undefined> => {
+    if (caller.kind !== 'key') return undefined;
+    const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
+    try {
+      const { application } = await ledger.identify(key, 'read');
+      return holds(application, PERMISSION) ? undefined : 'permission_missing';
+    } catch (error) {
+      if (codeOf(error) === 'key_refused') return 'key_refused';
+      throw error;
+    }
+  };
+
+const prefersServerSentEvents = (accept: string | undefined): boolean => accept?.includes(SSE) === true;
+
+/**
+ * Takes the next text when there is room for it. Not `Readable.from`, which waits for the next text before it closes: of a
+ * quiet tenant that may never come.
+ */
+const bodyOf = (chunks: AsyncGenerator<string>, onClosed: () => void): Readable =>
+  new Readable({
+    read() {
+      chunks.next().then(
+        ({ done, value }) => this.push(done === true ? null : value),
+        (error: Error) => this.destroy(error),
+      );
+    },
+    destroy(error, closed) {
+      onClosed();
+      closed(error);
+    },
+  });
+
+export const listEvents = route<undefined, Query>({
+  method: 'get',
+  path: '/events',
+  operationId: 'listEvents',
+  summary: 'Stream raw events',
+  tag: 'Events',
+  permission: PERMISSION,
+  query,
+  answer: {
+    status: 200,
+    description:
+      'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if that is accepted.',
+    schema: eventSchema,
+    example: eventExample,
+    media: [NDJSON, SSE],
+  },
+  handle: async (asked, parts) => {
+    const { tenantId, query: given, header } = asked;
+    const { side, tail, open, stopping } = parts.events;
+    const after = afterOf(asked, parts.cursors);
+    const isSse = prefersServerSentEvents(header('accept'));
+    const request = {
+      tenantId,
+      filter: filterOf(tenantId, given),
+      after,
+      limit: given.limit,
+      follow: given.follow,
+    };
+    const release = open(tenantId);
+    const gone = new AbortController();
+    const chunks = eventStream(request, {
+      side,
+      tail,
+      form: isSse ? serverSentEvents : ndjson,
+      cursorOf: (position) => parts.cursors.make(tenantId, CURSORS, position),
+      jsonOf: (event, cursor) => JSON.stringify(viewOf(event, cursor, side)),
+      mayRead: stillAllowed(asked, parts),
+      gone: gone.signal,
+      stopping,
+    });
+    const onClosed = (): void => {
+      gone.abort();
+      release();
+    };
+    const body = bodyOf(chunks, onClosed);
+    return { status: 200, type: isSse ? SSE : NDJSON, body };
+  },
+});
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** The log is read from just before the event; what the index says is only where to look. */
+const findEvent = async (
+  tenantId: string,
+  id: string,
+  { events, reader }: RouteParts,
+): Promise<LoggedEvent | undefined> => {
+  const { after, upTo } = await findLogPosition(reader('logs'), tenantId, id);
+  for await (const batch of events.side.log.readTenant(tenantId, { after })) {
+    const found = batch.find((event) => event.id === id);
+    if (found !== undefined) return found;
+    if (upTo !== undefined && (batch.at(-1)?.position ?? '') >= upTo) return undefined;
+  }
+  return undefined;
+};
+
+export const getEvent = route({
+  method: 'get',
+  path: '/events/:id',
+  params: {
+    id: { description: 'Of the event.', schema: uuid, example: '99999999-8888-4777-8666-555555555555' },
+  },
+  operationId: 'getEvent',
+  summary: 'Get a raw event',
+  tag: 'Events',
+  permission: PERMISSION,
+  answer: {
+    status: 200,
+    description: 'One event of the Tenant.',
+    schema: eventSchema,
+    example: eventExample,
+  },
+  handle: async ({ tenantId, params }, parts) => {
+    const id = params['id']?.toLowerCase() ?? '';
+    const found = UUID.test(id) ? await findEvent(tenantId, id, parts) : undefined;
+    if (found === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
+    const cursor = parts.cursors.make(tenantId, CURSORS, found.position);
+    return ok(viewOf(found, cursor, parts.events.side));
+  },
+});

@@ -1,0 +1,61 @@
+import { monotonicMs } from '../clock';
+import type { KeyUses } from './key-uses';
+
+export interface KeyUse {
+  readonly tenantId: string;
+  readonly keyId: string;
+  readonly at: string;
+}
+
+export interface KeyUsesOptions {
+  readonly periodMs?: number;
+  readonly mostKeys?: number;
+}
+
+const PERIOD_MS = 60_000;
+
+/** Uses that come together are written together. */
+const GATHER_MS = 500;
+
+/** Of more keys than this it is forgotten, oldest first, when they were written: then they are written more often. */
+const MOST_KEYS = 10_000;
+
+/** What is written of all uses, and when. A write that fails is lost: the next use of the key is a minute away. */
+export const gatheredUses = (
+  write: (uses: readonly KeyUse[]) => Promise<unknown>,
+  { periodMs = PERIOD_MS, mostKeys = MOST_KEYS }: KeyUsesOptions,
+): Pick<KeyUses, 'used' | 'close'> => {
+  const writtenAt = new Map<string, number>();
+  let gathered: KeyUse[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<unknown> = Promise.resolve();
+
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    const uses = gathered;
+    gathered = [];
+    if (uses.length > 0) writing = write(uses).catch(() => undefined);
+  };
+
+  const remember = (keyId: string, now: number): void => {
+    writtenAt.delete(keyId);
+    writtenAt.set(keyId, now);
+    const [oldest] = writtenAt.keys();
+    if (writtenAt.size > mostKeys && oldest !== undefined) writtenAt.delete(oldest);
+  };
+
+  return {
+    used: (tenantId, keyId, at) => {
+      const now = monotonicMs();
+      if (now - (writtenAt.get(keyId) ?? -Infinity) < periodMs) return;
+      remember(keyId, now);
+      gathered.push({ tenantId, keyId, at });
+      timer ??= setTimeout(flush, GATHER_MS).unref();
+    },
+    close: async () => {
+      flush();
+      await writing;
+    },
+  };
+};

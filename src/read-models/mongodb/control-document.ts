@@ -1,0 +1,165 @@
+import type { FindOptions } from 'mongodb';
+import { randomBytes } from 'node:crypto';
+import { monotonicMs, pause } from '../../clock';
+import { fault, type Fault } from '../../fault';
+import type { MongoConnection } from '../../mongodb/connection';
+import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
+import { batchFrom, operationsOf, type Batch } from './batch';
+import { documentsIn, type Life } from './generation-reader';
+import { CONTROLS } from './layout';
+
+/**
+ * The control document of a generation is the commit. It is moved from `n` to `n + 1` only by whoever finds it at `n`, with
+ * the documents of `n` applied, and it then holds the whole new documents. After that they are written to their
+ * collections, each only over what an earlier commit wrote, and then `applied_n` follows. Whoever finds it in between
+ * finishes it: to repeat that is harmless.
+ *
+ * It may be undone as long as no majority has it. So documents are written only after it was acknowledged by one, or read
+ * with read concern `majority`; the connection asks for both everywhere.
+ */
+export interface StoredControl {
+  readonly _id: string;
+  readonly life: string;
+  readonly log: string;
+  readonly n: number;
+  readonly applied_n: number;
+  readonly to?: { readonly position: string; readonly event_id: string };
+  readonly applied?: string;
+  readonly writes?: string;
+}
+
+const DUPLICATE = 11_000;
+
+export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown }).code === DUPLICATE;
+
+export const controlsIn = ({ db }: MongoConnection) => db.collection<StoredControl>(CONTROLS);
+
+const withoutWrites = { projection: { writes: 0 } };
+
+export const findControl = (connection: MongoConnection, id: GenerationId): Promise<StoredControl | null> =>
+  controlsIn(connection).findOne({ _id: generationName(id) }, withoutWrites);
+
+export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
+  n,
+  log,
+  ...(to === undefined ? {} : { to: { position: to.position, eventId: to.event_id } }),
+  ...(applied === undefined ? {} : { applied }),
+});
+
+export const removed = (id: GenerationId): Fault =>
+  fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+
+/** Nobody else may have made it meanwhile. */
+export const insertControl = async (
+  connection: MongoConnection,
+  id: GenerationId,
+  log: string,
+): Promise<string> => {
+  const life = randomBytes(4).toString('hex');
+  const made: StoredControl = { _id: generationName(id), life, log, n: 0, applied_n: 0 };
+  await controlsIn(connection)
+    .insertOne(made)
+    .catch((error: unknown) => {
+      if (!isDuplicate(error)) throw error;
+    });
+  return life;
+};
+
+/** Called before every write of a commit; the tests make it fail. */
+export type OnWrite = () => void;
+
+export interface ControlOptions {
+  readonly onWrite: OnWrite;
+  /** So long somebody else's commit may take before it is finished here. */
+  readonly patienceMs: number;
+}
+
+export interface ControlDocument {
+  /** What is known now. */
+  look(): Promise<StoredControl>;
+  /** The same, once everything up to it is applied, by whoever does that. */
+  settled(): Promise<StoredControl>;
+  commit(n: number, to: Checkpoint | undefined, batch: Batch): Promise<boolean>;
+}
+
+const LOOK_AGAIN_MS = 10;
+
+/** A duplicate says that the document is there already, as this commit or a later one wrote it. */
+const onlyDuplicates = (error: unknown): boolean => {
+  const { writeErrors = [], result } = error as {
+    writeErrors?: readonly unknown[];
+    result?: { getWriteConcernError?(): unknown };
+  };
+  const list = [writeErrors].flat();
+  return list.length > 0 && list.every(isDuplicate) && result?.getWriteConcernError?.() === undefined;
+};
+
+const apply = async (life: Life, n: number, batch: Batch, onWrite: OnWrite): Promise<void> => {
+  for (const collection of life.collections) {
+    const writes = batch.collections.get(collection.name);
+    if (writes === undefined) continue;
+    onWrite();
+    await documentsIn(life, collection.name)
+      .bulkWrite(operationsOf(collection, n, writes), { ordered: false })
+      .catch((error: unknown) => {
+        if (!onlyDuplicates(error)) throw error;
+      });
+  }
+};
+
+export const controlDocument = (life: Life, { onWrite, patienceMs }: ControlOptions): ControlDocument => {
+  const controls = controlsIn(life.connection);
+  const self = { _id: generationName(life.id), life: life.life };
+
+  const find = async (options: FindOptions): Promise<StoredControl> => {
+    const found = await controls.findOne(self, options);
+    if (found === null) throw removed(life.id);
+    return found;
+  };
+  const look = () => find(withoutWrites);
+
+  const moveApplied = async (n: number, applied: string | undefined): Promise<void> => {
+    onWrite();
+    const $set = { applied_n: n, ...(applied === undefined ? {} : { applied }) };
+    await controls.updateOne({ ...self, n, applied_n: n - 1 }, { $set, $unset: { writes: '' } });
+  };
+
+  const finish = async (): Promise<void> => {
+    const { n, applied_n, to, writes } = await find({});
+    if (applied_n === n || writes === undefined) return;
+    await apply(life, n, batchFrom(writes), onWrite);
+    await moveApplied(n, to?.position);
+  };
+
+  const settled = async (): Promise<StoredControl> => {
+    const end = monotonicMs() + patienceMs;
+    for (;;) {
+      const now = await look();
+      if (now.applied_n === now.n) return now;
+      if (monotonicMs() >= end) await finish();
+      else await pause(LOOK_AGAIN_MS);
+    }
+  };
+
+  /** Never inserts: a generation that was dropped stays so. */
+  const compareAndSet = async (n: number, to: Checkpoint | undefined, { text }: Batch): Promise<boolean> => {
+    onWrite();
+    const checkpoint = to === undefined ? {} : { to: { position: to.position, event_id: to.eventId } };
+    const { matchedCount } = await controls.updateOne(
+      { ...self, n, applied_n: n },
+      { $set: { n: n + 1, writes: text, ...checkpoint } },
+    );
+    return matchedCount === 1;
+  };
+
+  return {
+    look,
+    settled,
+    commit: async (n, to, batch) => {
+      while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
+      await apply(life, n + 1, batch, onWrite);
+      await moveApplied(n + 1, to?.position);
+      return true;
+    },
+  };
+};

@@ -1,0 +1,146 @@
+import type { Filter, FindOptions } from 'mongodb';
+import type { Collection, Document } from '../../../projections/projector';
+import { beforeDeadline, monotonicMs } from '../../clock';
+import { fault } from '../../fault';
+import type { MongoConnection } from '../../mongodb/connection';
+import { together } from '../../together';
+import type { DocumentKey, GenerationId, Reader, Scanned } from '../read-models';
+import { collectionName, documentOf, idOf, idsOf, partsOf, type Stored } from './layout';
+import { borderIn, findIn, type Asked } from './questions';
+
+/** Whoever asks a question gets an answer within this time, or none. */
+const QUESTION_MS = 900;
+
+/** A command has at most 16 MB. */
+const MOST_IDS = 10_000;
+
+/** One life of a generation, and where it is kept. */
+export interface Life {
+  readonly connection: MongoConnection;
+  readonly id: GenerationId;
+  readonly life: string;
+  /** In declared order. */
+  readonly collections: readonly Collection[];
+}
+
+export const documentsIn = ({ connection, id, life }: Life, collection: string) =>
+  connection.db.collection<Stored>(collectionName(id, life, collection));
+
+const declaredIn = ({ collections }: Life, name: string): Collection => {
+  const found = collections.find((collection) => collection.name === name);
+  if (found === undefined) throw new Error(`There is no collection ${name}.`);
+  return found;
+};
+
+/** Everything that fits, in as few round trips as the server allows. */
+const fetch = (life: Life, collection: string, filter: Filter<Stored>, options: FindOptions) =>
+  documentsIn(life, collection).find(filter, options).toArray();
+
+const fetchAsked = (life: Life, collection: string, { filter, options }: Asked) =>
+  fetch(life, collection, filter, options);
+
+/** The stored documents of some keys, with what was removed. */
+export const loadStored = async (
+  life: Life,
+  keys: readonly DocumentKey[],
+): Promise<readonly (Stored | undefined)[]> => {
+  const wanted = new Map<string, Set<string>>();
+  const ids = keys.map(({ tenantId, collection, key }) => {
+    const id = idOf(tenantId, key);
+    const some = wanted.get(declaredIn(life, collection).name) ?? new Set<string>();
+    wanted.set(collection, some.add(id));
+    return id;
+  });
+  const found = new Map<string, Map<string, Stored>>();
+  const load = async (collection: string, all: readonly string[]): Promise<void> => {
+    const rows = new Map<string, Stored>();
+    found.set(collection, rows);
+    for (let at = 0; at < all.length; at += MOST_IDS) {
+      const some = all.slice(at, at + MOST_IDS);
+      const filter = { _id: { $in: some } };
+      for (const row of await fetch(life, collection, filter, { batchSize: some.length + 1 }))
+        rows.set(row._id, row);
+    }
+  };
+  await together([...wanted].map(([collection, some]) => load(collection, [...some])));
+  return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
+};
+
+const scan = async (
+  life: Life,
+  collection: string,
+  limit: number,
+  after?: { tenantId: string; key?: string },
+): Promise<readonly Scanned[]> => {
+  const from =
+    after === undefined
+      ? {}
+      : after.key === undefined
+        ? { $gte: idsOf(after.tenantId)[0] }
+        : { $gt: idOf(after.tenantId, after.key) };
+  const ids = after === undefined ? {} : { _id: from };
+  const rows = await fetch(
+    life,
+    declaredIn(life, collection).name,
+    { ...ids, doc: { $exists: true } },
+    { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection: { doc: 1, text: 1 } },
+  );
+  return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
+};
+
+const countBefore = async (
+  life: Life,
+  tenantId: string,
+  collection: string,
+  part: Parameters<Reader['countBefore']>[2],
+  value: string,
+): Promise<number> => {
+  const { before, from, numberOf } = borderIn(declaredIn(life, collection), tenantId, part, value);
+  const [[last], [next]] = await Promise.all([
+    fetchAsked(life, collection, before),
+    fetchAsked(life, collection, from),
+  ]);
+  const none = (part.first ?? 1) - 1;
+  const count = numberOf(last) ?? none;
+  const following = numberOf(next);
+  const isEmpty = last === undefined && next === undefined;
+  if (!isEmpty && count < part.last && following !== count + 1)
+    throw new Error(`${collection} ${count + 1} of tenant ${tenantId} is missing.`);
+  return count;
+};
+
+/** Answers questions about one life of a generation. `applied` is asked elsewhere: many ask it together. */
+export const generationReader = (life: Life, applied: Reader['applied']): Reader => {
+  const { unavailable, place } = life.connection;
+  const late = () =>
+    fault('read_models_unavailable', `MongoDB at ${place} has not answered within ${QUESTION_MS} ms.`);
+
+  const within = async <T>(answer: Promise<T>): Promise<T> => {
+    try {
+      return await beforeDeadline(answer, monotonicMs() + QUESTION_MS, late);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  };
+
+  return {
+    get: async (tenantId, collection, key) => {
+      declaredIn(life, collection);
+      const options = { projection: { _id: 0, doc: 1, text: 1 } };
+      const found = documentsIn(life, collection).findOne({ _id: idOf(tenantId, key) }, options);
+      return documentOf((await within(found)) ?? undefined);
+    },
+    find: async (tenantId, collection, query) => {
+      const asked = findIn(declaredIn(life, collection), tenantId, query);
+      const rows = await within(fetchAsked(life, collection, asked));
+      return rows.map((row) => documentOf(row) as Document);
+    },
+    countBefore: (tenantId, collection, part, value) =>
+      within(countBefore(life, tenantId, collection, part, value)),
+    scan: (collection, limit, after) =>
+      scan(life, collection, limit, after).catch((error: unknown) => {
+        throw unavailable(error);
+      }),
+    applied: () => within(applied()),
+  };
+};

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { monotonicMs, pause } from '../../clock';
+import type { MongoConnection } from '../../mongodb/connection';
+import type { Leases } from '../read-models';
+import { registriesIn, type RegistryDocument, type StoredLease, type StoredRegistry } from './registry';
+
+/**
+ * Leases without trusting clocks. A holder renews its lease by writing another `beat`. Whoever has seen the same beat for
+ * the lease's length on its own monotonic clock knows that the holder is gone.
+ *
+ * A lease for longer than LONGEST_MS is renewed from here, so that nobody has to watch longer than that.
+ */
+const LONGEST_MS = 2_500;
+const RENEW_MS = 250;
+const LOOK_MS = 50;
+
+/** One that was renewed within this part of its length need not be renewed again. */
+const STILL_FRESH = 5;
+
+interface Own {
+  readonly holder: string;
+  readonly note: string;
+  readonly forMs: number;
+  readonly renewedAt: number;
+  /** Until when it is renewed without being asked. */
+  readonly until: number;
+}
+
+/** Since when a lease has looked the same. */
+const watchLeases = () => {
+  const seen = new Map<string, { readonly mark: string; readonly at: number }>();
+  return {
+    isKnown: (what: string): boolean => seen.has(what),
+    isOver: (what: string, { holder, beat, for_ms }: StoredLease): boolean => {
+      const mark = `${holder} ${beat}`;
+      const last = seen.get(what);
+      if (last?.mark === mark) return monotonicMs() - last.at >= for_ms;
+      seen.set(what, { mark, at: monotonicMs() });
+      return for_ms <= 0;
+    },
+  };
+};
+
+const pathOf = (what: string): string => {
+  if (!/^[\w -]+$/.test(what)) throw new Error(`${what} cannot be the name of a lease.`);
+  return `leases.${what}`;
+};
+
+export interface MongoLeases extends Leases {
+  /** Does anybody hold it? Waits, if it must, until that is certain. */
+  isHeld(what: string, now: StoredRegistry): Promise<boolean>;
+  close(): void;
+}
+
+const storedLease = (holder: string, forMs: number, note: string): StoredLease => ({
+  holder,
+  beat: randomUUID(),
+  for_ms: Math.min(forMs, LONGEST_MS),
+  note,
+});
+
+/** How leases are written and watched, without knowing which are ours. */
+const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) => {
+  const registries = registriesIn(connection);
+  const watch = watchLeases();
+
+  /** Only if this one holds it. */
+  const update = async (what: string, holder: string, change: object): Promise<boolean> => {
+    try {
+      const held = { _id: 'registry' as const, [`${pathOf(what)}.holder`]: holder };
+      return (await registries.updateOne(held, change)).matchedCount === 1;
+    } catch (error) {
+      throw connection.unavailable(error);
+    }
+  };
+
+  /** At first sight nobody can say whether a holder lives: its next renewal does, or that there is none. */
+  const isHeld = async (what: string, now: StoredRegistry): Promise<boolean> => {
+    const isNew = !watch.isKnown(what);
+    let lease = now.leases?.[what];
+    if (lease === undefined || watch.isOver(what, lease)) return false;
+    const first = lease.beat;
+    while (isNew && lease !== undefined && lease.beat === first) {
+      if (watch.isOver(what, lease)) return false;
+      await pause(LOOK_MS);
+      lease = (await registry.read()).leases?.[what];
+    }
+    return lease !== undefined;
+  };
+
+  return {
+    isHeld,
+    renew: (what: string, holder: string, forMs: number, note: string): Promise<boolean> =>
+      update(what, holder, { $set: { [pathOf(what)]: storedLease(holder, forMs, note) } }),
+    remove: (what: string, holder: string): Promise<boolean> =>
+      update(what, holder, { $unset: { [pathOf(what)]: '' } }),
+    take: (what: string, holder: string, forMs: number, note: string): Promise<boolean> =>
+      registry.change(async (now) => {
+        const lease = now.leases?.[what];
+        const isOthers = lease !== undefined && lease.holder !== holder;
+        const held = isOthers && (forMs > LONGEST_MS ? await isHeld(what, now) : !watch.isOver(what, lease));
+        if (held) return { gives: false };
+        return { set: { [pathOf(what)]: storedLease(holder, forMs, note) }, gives: true };
+      }),
+  };
+};
+
+export const mongodbLeases = (connection: MongoConnection, registry: RegistryDocument): MongoLeases => {
+  const { isHeld, renew, remove, take } = sharedLeases(connection, registry);
+  const own = new Map<string, Own>();
+
+  const renewOwn = async (what: string, one: Own): Promise<void> => {
+    if (monotonicMs() >= one.until) return;
+    const isStillHeld = await renew(what, one.holder, one.forMs, one.note).catch(() => true);
+    if (!isStillHeld && own.get(what) === one) own.delete(what);
+  };
+  const renewing = setInterval(() => {
+    for (const [what, one] of own) if (one.forMs > LONGEST_MS) void renewOwn(what, one);
+  }, RENEW_MS).unref();
+
+  const heldNow = async (what: string): Promise<StoredLease | undefined> => {
+    const now = await registry.read();
+    const lease = now.leases?.[what];
+    const mine = own.get(what);
+    const isMine = mine !== undefined && mine.holder === lease?.holder && monotonicMs() < mine.until;
+    return isMine || (await isHeld(what, now)) ? lease : undefined;
+  };
+
+  return {
+    lease: async (what, holder, forMs, note = '') => {
+      const mine = own.get(what);
+      const isSame = mine?.holder === holder && mine.note === note && mine.forMs === forMs;
+      const now = monotonicMs();
+      if (isSame && now - mine.renewedAt < Math.min(forMs, LONGEST_MS) / STILL_FRESH) return true;
+      const isDone = (await renew(what, holder, forMs, note)) || (await take(what, holder, forMs, note));
+      if (isDone) own.set(what, { holder, note, forMs, renewedAt: now, until: now + forMs });
+      else if (mine?.holder === holder) own.delete(what);
+      return isDone;
+    },
+    release: async (what, holder) => {
+      if (own.get(what)?.holder === holder) own.delete(what);
+      await remove(what, holder);
+    },
+    leaseHolder: async (what) => (await heldNow(what))?.holder,
+    leaseNote: async (what) => (await heldNow(what))?.note,
+    isHeld,
+    close: () => clearInterval(renewing),
+  };
+};

@@ -1,0 +1,107 @@
+import type { Collection, IndexDescription } from 'mongodb';
+import type { Document } from '../../../projections/projector';
+import type { Build, DocumentKey, Generation, Reader, Snapshot, Target } from '../read-models';
+import { batchOf } from './batch';
+import { controlDocument, controlOf, type ControlOptions } from './control-document';
+import { documentsIn, generationReader, loadStored, type Life } from './generation-reader';
+import { documentOf, type Stored } from './layout';
+import { indexesToMake } from './questions';
+
+export interface GenerationOptions extends ControlOptions {
+  readonly mostCommitBytes: number;
+  /** What a generation shows: many ask it together. */
+  readonly applied: (life: Life) => Promise<string | undefined>;
+}
+
+/** Indexes of a large collection take longer than a command may: to ask for them again is to wait on. */
+const MOST_ATTEMPTS = 200;
+
+const NO_SUCH_COLLECTION = 26;
+
+/** The server's word for a command that took too long, and the driver's. */
+const isStillWorking = (error: unknown): boolean => {
+  const { name, code } = error as { name?: unknown; code?: unknown };
+  return name === 'MongoNetworkTimeoutError' || code === 50;
+};
+
+/** The names of the indexes that are there; none where the collection is not. */
+const namesOfIndexes = async (documents: Collection<Stored>): Promise<readonly unknown[]> => {
+  try {
+    return (await documents.listIndexes().toArray()).map(({ name }) => name as unknown);
+  } catch (error) {
+    if ((error as { code?: unknown }).code === NO_SUCH_COLLECTION) return [];
+    throw error;
+  }
+};
+
+const makeMissing = async (documents: Collection<Stored>, wanted: IndexDescription[]): Promise<void> => {
+  for (let attempt = 1; ; attempt += 1) {
+    const known = await namesOfIndexes(documents);
+    const missing = wanted.filter(({ name }) => !known.includes(name));
+    if (missing.length === 0) return;
+    await documents.createIndexes(missing).catch((error: unknown) => {
+      if (!isStillWorking(error) || attempt === MOST_ATTEMPTS) throw error;
+    });
+  }
+};
+
+/** Those that are there already stay. */
+export const makeIndexes = async (life: Life): Promise<void> => {
+  for (const collection of life.collections) {
+    const wanted = indexesToMake(collection);
+    if (wanted.length > 0) await makeMissing(documentsIn(life, collection.name), wanted);
+  }
+};
+
+const targetOf = (life: Life, reader: Reader, options: GenerationOptions) => {
+  const { mostCommitBytes } = options;
+  const control = controlDocument(life, options);
+  const orUnavailable = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      throw life.connection.unavailable(error);
+    }
+  };
+
+  /** While a commit is being applied, some documents may be newer than the control state that was read before. */
+  const snapshot = async (keys: readonly DocumentKey[]): Promise<Snapshot> => {
+    for (;;) {
+      const now = await control.settled();
+      const found = await loadStored(life, keys);
+      if (found.every((one) => one === undefined || one.n <= now.n))
+        return { control: controlOf(now), documents: found.map(documentOf) };
+    }
+  };
+
+  const target: Target = {
+    id: life.id,
+    mostCommitBytes,
+    control: async () => controlOf(await orUnavailable(control.settled())),
+    scan: reader.scan,
+    load: async (keys): Promise<readonly (Document | undefined)[]> =>
+      (await orUnavailable(loadStored(life, keys))).map(documentOf),
+    commit: async (n, to, writes) =>
+      orUnavailable(control.commit(n, to, batchOf(writes, life.collections, mostCommitBytes))),
+  };
+  return { target, orUnavailable, snapshot: (keys: readonly DocumentKey[]) => orUnavailable(snapshot(keys)) };
+};
+
+export const mongodbGeneration = (life: Life, options: GenerationOptions): Generation => {
+  const reader = generationReader(life, () => options.applied(life));
+  const { target, snapshot } = targetOf(life, reader, options);
+  return { ...target, reader, snapshot };
+};
+
+/** The same without indexes, which are made at the end: all at once they cost a fraction. */
+export const mongodbBuild = (life: Life, options: GenerationOptions): Build => {
+  const generation = mongodbGeneration(life, options);
+  const { target, orUnavailable } = targetOf(life, generation.reader, options);
+  return {
+    ...target,
+    finish: async () => {
+      await orUnavailable(makeIndexes(life));
+      return generation;
+    },
+  };
+};

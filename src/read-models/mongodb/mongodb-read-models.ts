@@ -1,0 +1,201 @@
+import type { Collection } from '../../../projections/projector';
+import { fault } from '../../fault';
+import type { MongoConnection } from '../../mongodb/connection';
+import {
+  generationName,
+  PARKED,
+  STREAMS,
+  type GenerationId,
+  type Peek,
+  type ReadModels,
+} from '../read-models';
+import {
+  controlOf,
+  controlsIn,
+  findControl,
+  insertControl,
+  isDuplicate,
+  removed,
+  type OnWrite,
+} from './control-document';
+import { generationReader, type Life } from './generation-reader';
+import { mongodbLeases } from './leases';
+import { makeIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
+import {
+  FORMAT,
+  isRemovedIn,
+  registriesIn,
+  registryDocument,
+  registryOf,
+  type RegistryDocument,
+} from './registry';
+import { sweeping } from './sweep';
+
+/** A quarter of what one document may have: BSON is larger than JSON, and the control document holds all of it. */
+const MOST_COMMIT_BYTES = 4_194_304;
+
+/** As long as most commits take. */
+const PATIENCE_MS = 100;
+
+export interface MongoReadModelsOptions {
+  /** The identity of the log: a database holds the read models of one. */
+  readonly log?: string;
+  readonly mostCommitBytes?: number;
+  readonly onWrite?: OnWrite;
+  readonly patienceMs?: number;
+}
+
+/** Every generation has these besides its projector's own. They come last: they say how much of a stream is in. */
+const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
+
+/** A switch must be seen within a second. */
+const LOOK_MS = 300;
+
+const IF_OF_ANOTHER_LOG =
+  'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this log is meant, name another database in MONGODB_URL, or drop this one: the read models are rebuilt from the log.';
+
+/** Makes the registry, if nobody has: it says which log everything here is built from. */
+const claim = async (connection: MongoConnection, log: string): Promise<void> => {
+  const { place } = connection;
+  const found = await registriesIn(connection).findOne({ _id: 'registry' });
+  if (found === null) {
+    await registriesIn(connection)
+      .insertOne({ _id: 'registry', format: FORMAT, log, v: 0 })
+      .catch((error: unknown) => {
+        if (!isDuplicate(error)) throw error;
+      });
+    return claim(connection, log);
+  }
+  if (found.format > FORMAT)
+    throw fault(
+      'configuration_invalid',
+      `The read models in ${place} were made by a newer version of tenant-ledger. Start that version, or name another database in MONGODB_URL.`,
+    );
+  if (log !== '' && found.log !== log)
+    throw fault(
+      'read_models_of_another_log',
+      `The database ${place} holds read models of another event log. ${IF_OF_ANOTHER_LOG}`,
+    );
+};
+
+/** What several generations show, asked for at the same moment, is one question. */
+const appliedTogether = (connection: MongoConnection) => {
+  let next: Promise<ReadonlyMap<string, string | undefined>> | undefined;
+  let names: string[] = [];
+  const ask = async (): Promise<ReadonlyMap<string, string | undefined>> => {
+    const asked = names;
+    [next, names] = [undefined, []];
+    const found = await controlsIn(connection)
+      .find({ _id: { $in: asked } }, { projection: { applied: 1, life: 1 }, batchSize: asked.length + 1 })
+      .toArray();
+    return new Map(found.map(({ _id, life, applied }) => [`${_id} ${life}`, applied]));
+  };
+  return async ({ id, life }: Life): Promise<string | undefined> => {
+    names.push(generationName(id));
+    const found = await (next ??= Promise.resolve().then(ask));
+    const name = `${generationName(id)} ${life}`;
+    if (!found.has(name)) throw removed(id);
+    return found.get(name);
+  };
+};
+
+/** Its control document and with it its life, made if it does not exist and is not removed. */
+const lifeOf = async (
+  connection: MongoConnection,
+  registry: RegistryDocument,
+  id: GenerationId,
+  log: string,
+): Promise<string> => {
+  const known = await findControl(connection, id);
+  if (known !== null) return known.life;
+  if (isRemovedIn(await registry.read(), id)) throw removed(id);
+  const life = await insertControl(connection, id, log);
+  // It may have been removed and dropped just before this: then it must not come back.
+  if (!isRemovedIn(await registry.read(), id)) return lifeOf(connection, registry, id, log);
+  await controlsIn(connection).deleteOne({ _id: generationName(id), life });
+  throw removed(id);
+};
+
+const peekAt = (connection: MongoConnection, id: GenerationId, life: string): Peek => {
+  const at: Life = { connection, id, life, collections: COMMON };
+  return {
+    id,
+    control: async () => {
+      const now = await findControl(connection, id).catch((error: unknown) => {
+        throw connection.unavailable(error);
+      });
+      if (now?.life !== life) throw removed(id);
+      return controlOf(now);
+    },
+    scan: generationReader(at, async () => undefined).scan,
+  };
+};
+
+const orUnavailable = async <T>(connection: MongoConnection, work: Promise<T>): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    throw connection.unavailable(error);
+  }
+};
+
+type Opening = Pick<ReadModels, 'open' | 'build' | 'peek' | 'drop'>;
+
+const opening = (
+  connection: MongoConnection,
+  registry: RegistryDocument,
+  options: GenerationOptions,
+): Opening => {
+  const lifeIn = async (id: GenerationId, own: readonly Collection[], log: string): Promise<Life> => ({
+    connection,
+    id,
+    life: await lifeOf(connection, registry, id, log),
+    collections: [...own, ...COMMON],
+  });
+  const open: Opening['open'] = async (id, own, log) => {
+    const life = await lifeIn(id, own, log);
+    await makeIndexes(life);
+    const generation = mongodbGeneration(life, options);
+    await generation.control();
+    return generation;
+  };
+  const build: Opening['build'] = async (id, own, log) => mongodbBuild(await lifeIn(id, own, log), options);
+  const peek: Opening['peek'] = async (id) => {
+    const found = await findControl(connection, id);
+    return found === null ? undefined : peekAt(connection, id, found.life);
+  };
+  const drop: Opening['drop'] = async (id) => {
+    await controlsIn(connection).deleteOne({ _id: generationName(id) });
+  };
+  return {
+    open: (...parts) => orUnavailable(connection, open(...parts)),
+    build: (...parts) => orUnavailable(connection, build(...parts)),
+    peek: (id) => orUnavailable(connection, peek(id)),
+    drop: (id) => orUnavailable(connection, drop(id)),
+  };
+};
+
+/** Read models in one database, which any number of processes may share. The connection outlives them. */
+export const mongodbReadModels = async (
+  connection: MongoConnection,
+  options: MongoReadModelsOptions = {},
+): Promise<ReadModels> => {
+  const { log = '', mostCommitBytes = MOST_COMMIT_BYTES, patienceMs = PATIENCE_MS } = options;
+  await orUnavailable(connection, claim(connection, log));
+  const registry = registryDocument(connection);
+  const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
+  const stopSweeping = sweeping(connection);
+  const onWrite = options.onWrite ?? (() => undefined);
+  const applied = appliedTogether(connection);
+  return {
+    ...registryOf(connection, registry, isHeld),
+    ...leases,
+    ...opening(connection, registry, { mostCommitBytes, onWrite, patienceMs, applied }),
+    ifOfAnotherLog: IF_OF_ANOTHER_LOG,
+    lookMs: LOOK_MS,
+    close: async () => {
+      stopSweeping();
+      closeLeases();
+    },
+  };
+};

@@ -1,0 +1,149 @@
+import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
+import {
+  indexesOf,
+  type Collection,
+  type LinePart,
+  type NumberedLine,
+  type Query,
+  type Value,
+} from '../../../projections/projector';
+import { storedText } from '../stored-text';
+import { idOf, idsOf, storedTenant, type Stored } from './layout';
+
+/**
+ * Questions as MongoDB is asked them. Every one names the index that it walks along (`hint`): its equal fields come first,
+ * then its range, and it is ordered as the index is. So its cost is that of what it gives back.
+ */
+export interface Asked {
+  readonly filter: Filter<Stored>;
+  readonly options: FindOptions & { readonly hint: Readonly<Record<string, 1>>; readonly limit: number };
+}
+
+type Direction = 1 | -1;
+
+/** Computed once per collection, because every question needs it. */
+const indexes = new WeakMap<Collection, Collection['indexes']>();
+const indexesIn = (collection: Collection): Collection['indexes'] => {
+  const known = indexes.get(collection) ?? indexesOf(collection);
+  indexes.set(collection, known);
+  return known;
+};
+
+const fieldOf = (field: string): string => `doc.${field}`;
+const keysOf = (fields: readonly string[]): Record<string, 1> =>
+  Object.fromEntries(fields.map((field) => [field, 1]));
+
+const indexOf = (fields: readonly string[]): Record<string, 1> =>
+  keysOf(['t', ...fields.map(fieldOf), '_id']);
+
+const borderIndexOf = ({ equal, number }: NumberedLine, border: string): Record<string, 1> =>
+  keysOf(['t', ...[...equal, border, number].map(fieldOf)]);
+
+/** The indexes of a collection besides that of the ids. The same fields in the same order make one index. */
+export const indexesToMake = (collection: Collection): IndexDescription[] => {
+  const all: IndexDescription[] = [
+    ...Object.entries(indexesIn(collection)).map(([name, fields]) => ({ name, key: indexOf(fields) })),
+    ...Object.entries(collection.lines ?? {}).flatMap(([line, declared]) =>
+      declared.borders.map((border) => ({
+        name: `${line}_before_${border}`,
+        key: borderIndexOf(declared, border),
+      })),
+    ),
+  ];
+  const byFields = new Map(all.toReversed().map((index) => [Object.keys(index.key).join(), index]));
+  return all.filter((index) => byFields.get(Object.keys(index.key).join()) === index);
+};
+
+/** All fields that are in any index. */
+export const indexedFields = (collection: Collection): readonly string[] => [
+  ...new Set([
+    ...Object.values(indexesIn(collection)).flat(),
+    ...Object.values(collection.lines ?? {}).flatMap(({ borders }) => borders),
+  ]),
+];
+
+const storedValue = (value: Value): Value => (typeof value === 'string' ? storedText(value) : value);
+
+const rangeOf = (from: unknown, upTo: unknown): Record<string, unknown> | undefined => {
+  if (from === undefined && upTo === undefined) return undefined;
+  return { ...(from === undefined ? {} : { $gte: from }), ...(upTo === undefined ? {} : { $lte: upTo }) };
+};
+
+const sortBy = (fields: readonly string[], direction: Direction): Sort =>
+  Object.fromEntries(fields.map((field) => [field, direction]));
+
+/** All documents of a tenant, or a range of them by key. */
+const byKey = (tenantId: string, { from, upTo }: Query): Filter<Stored> => {
+  const [first, end] = idsOf(tenantId);
+  const low = from === undefined ? first : idOf(tenantId, String(from));
+  const high = upTo === undefined ? { $lt: end } : { $lte: idOf(tenantId, String(upTo)) };
+  return { _id: { $gte: low, ...high }, doc: { $exists: true } };
+};
+
+/** A document without this field is not in the index. */
+const neededBy = (collection: Collection, index: string, fields: readonly string[]): string =>
+  fields[Object.hasOwn(collection.lines ?? {}, index) ? fields.length - 1 : 0] as string;
+
+const byIndex = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
+  const { equal = [], from, upTo } = query;
+  const fields = (indexesIn(collection)[index] as readonly string[]).map(fieldOf);
+  const filter: Record<string, unknown> = { t: storedTenant(tenantId) };
+  equal.forEach((value, i) => (filter[fields[i] as string] = storedValue(value)));
+  const isOfKeys = equal.length === fields.length;
+  const end = (value: Value | undefined) =>
+    value === undefined ? undefined : isOfKeys ? idOf(tenantId, String(value)) : storedValue(value);
+  const range = rangeOf(end(from), end(upTo));
+  if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
+  const needed = neededBy(collection, index, fields);
+  if (filter[needed] === undefined) filter[needed] = { $ne: null };
+  return filter;
+};
+
+export const findIn = (collection: Collection, tenantId: string, query: Query): Asked => {
+  const { index, equal = [], descending = false, limit } = query;
+  if (index !== undefined && !Object.hasOwn(indexesIn(collection), index))
+    throw new Error(`The collection ${collection.name} has no index ${index}.`);
+  const fields = index === undefined ? [] : (indexesIn(collection)[index] as readonly string[]).map(fieldOf);
+  if (equal.length > fields.length)
+    throw new Error(`There are more values than fields in the index ${index}.`);
+  const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
+  const sort = sortBy([...fields, '_id'].slice(equal.length), descending ? -1 : 1);
+  const projection = { _id: 0, doc: 1, text: 1 };
+  const hint = index === undefined ? keysOf(['_id']) : indexOf(indexesIn(collection)[index] as string[]);
+  return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
+};
+
+export interface Border {
+  /** The last document before the border. */
+  readonly before: Asked;
+  /** The first one that is not before it. */
+  readonly from: Asked;
+  readonly numberOf: (found: Stored | undefined) => number | undefined;
+}
+
+/** Both sides of a border in a part of a line. */
+export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
+  const { line, equal = [], first = 1, last, border } = part;
+  const { lines = {} } = collection;
+  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
+  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
+    throw new Error(`The collection ${collection.name} has no line ${line} with the border ${border}.`);
+  const number = fieldOf(declared.number);
+  const along: Record<string, unknown> = { t: storedTenant(tenantId) };
+  declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));
+  const ask = (side: Record<string, unknown>, direction: Direction): Asked => ({
+    filter: { ...along, [fieldOf(border)]: side, [number]: { $gte: first, $lte: last } },
+    options: {
+      sort: sortBy([fieldOf(border), number], direction),
+      limit: 1,
+      batchSize: 1,
+      projection: { _id: 0, [number]: 1 },
+      hint: borderIndexOf(declared, border),
+    },
+  });
+  return {
+    before: ask({ $lt: storedText(value) }, -1),
+    from: ask({ $gte: storedText(value) }, 1),
+    numberOf: (found) => found?.doc?.[declared.number] as number | undefined,
+  };
+};

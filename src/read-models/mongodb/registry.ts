@@ -1,0 +1,226 @@
+import type { UpdateFilter } from 'mongodb';
+import { monotonicMs } from '../../clock';
+import type { MongoConnection } from '../../mongodb/connection';
+import type { GenerationId, Pointer, Registry } from '../read-models';
+import { controlsIn } from './control-document';
+import { generationOf, REGISTRY } from './layout';
+
+/** One document says which generations are live or removed, and who holds which lease. */
+export interface StoredRegistry {
+  readonly _id: 'registry';
+  /** Of this layout. */
+  readonly format: number;
+  /** The log that all generations are built from. Empty: nobody has said. */
+  readonly log: string;
+  /** Counts changes. Renewed leases are none. */
+  readonly v: number;
+  /** By `<projection>_v<version>`, as the rest. */
+  readonly pointers?: Readonly<Record<string, Pointer>>;
+  /** When generations ceased to be live, by their numbers. */
+  readonly left?: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly removed?: Readonly<Record<string, readonly number[]>>;
+  /** The last number that was given. */
+  readonly numbers?: Readonly<Record<string, number>>;
+  readonly leases?: Readonly<Record<string, StoredLease>>;
+  readonly retries?: { readonly count: number; readonly tenant_id?: string };
+}
+
+export interface StoredLease {
+  readonly holder: string;
+  /** Another text at each renewal. */
+  readonly beat: string;
+  readonly for_ms: number;
+  readonly note: string;
+}
+
+export const FORMAT = 1;
+
+export const registriesIn = ({ db }: MongoConnection) => db.collection<StoredRegistry>(REGISTRY);
+
+/** What a change does, and what it gives back; without an update nothing is changed. */
+export interface Change<T> {
+  readonly set?: Readonly<Record<string, unknown>>;
+  readonly unset?: readonly string[];
+  readonly gives: T;
+}
+
+/** The registry as one process sees it. */
+export interface RegistryDocument {
+  /** Reads that begin at the same moment are one. */
+  read(): Promise<StoredRegistry>;
+  /** The same, but an answer that was asked for a moment ago is enough. */
+  readRecent(): Promise<StoredRegistry>;
+  /** In one step, or not at all: `decide` is asked again if anything has changed since it looked. */
+  change<T>(decide: (now: StoredRegistry) => Promise<Change<T>> | Change<T>): Promise<T>;
+}
+
+/** Pointers, and what they pointed at before, are asked for one after the other. */
+const RECENT_MS = 20;
+
+export const registryDocument = (connection: MongoConnection): RegistryDocument => {
+  const registries = registriesIn(connection);
+  let next: Promise<StoredRegistry> | undefined;
+
+  const readNow = async (): Promise<StoredRegistry> => {
+    next = undefined;
+    try {
+      const found = await registries.findOne({ _id: 'registry' });
+      if (found === null)
+        throw new Error('The registry of the read models is gone: was the database dropped?');
+      return found;
+    } catch (error) {
+      throw connection.unavailable(error);
+    }
+  };
+  let last: { readonly at: number; readonly found: Promise<StoredRegistry> } | undefined;
+
+  const read = (): Promise<StoredRegistry> => {
+    if (next !== undefined) return next;
+    next = Promise.resolve().then(readNow);
+    last = { at: monotonicMs(), found: next };
+    return next;
+  };
+
+  return {
+    read,
+    readRecent: () => (last !== undefined && monotonicMs() - last.at < RECENT_MS ? last.found : read()),
+    change: async (decide) => {
+      for (;;) {
+        const now = await readNow();
+        const { set, unset = [], gives } = await decide(now);
+        if (set === undefined && unset.length === 0) return gives;
+        const update: UpdateFilter<StoredRegistry> = { $set: { ...set, v: now.v + 1 } as never };
+        if (unset.length > 0) update.$unset = Object.fromEntries(unset.map((path) => [path, ''])) as never;
+        try {
+          const { matchedCount } = await registries.updateOne({ _id: 'registry', v: now.v }, update);
+          last = undefined;
+          if (matchedCount === 1) return gives;
+        } catch (error) {
+          throw connection.unavailable(error);
+        }
+      }
+    },
+  };
+};
+
+const lineOf = (projection: string, version: number): string => `${projection}_v${version}`;
+
+export const isRemovedIn = (
+  now: StoredRegistry,
+  { projection, version, generation }: GenerationId,
+): boolean => now.removed?.[lineOf(projection, version)]?.includes(generation) === true;
+
+const isSame = (one: Pointer | undefined, other: Pointer | undefined): boolean =>
+  one?.live === other?.live && one?.previous === other?.previous;
+
+const plain = ({ live, previous }: Pointer): Pointer => ({
+  live,
+  ...(previous === undefined ? {} : { previous }),
+});
+
+/** Clocks of several machines are trusted to be within this of each other. */
+const CLOCKS_MS = 60_000;
+
+/**
+ * How long ago a generation ceased to be live: as this process has seen it on its own clock. What it has not seen happen
+ * counts as just now, unless that was long ago by any clock.
+ */
+const ageOfLeft = () => {
+  const seen = new Map<string, number>();
+  return (name: string, at: number): number => {
+    const mark = `${name} ${at}`;
+    const since = seen.get(mark) ?? monotonicMs();
+    seen.set(mark, since);
+    const byClocks = Math.abs(Date.now() - at);
+    return Math.max(monotonicMs() - since, byClocks > CLOCKS_MS ? byClocks : 0);
+  };
+};
+
+type Held = (what: string, now: StoredRegistry) => Promise<boolean>;
+
+const deciding = (connection: MongoConnection, { read, change }: RegistryDocument, isHeld: Held) =>
+  ({
+    point: (projection, version, to, believed) =>
+      change((now) => {
+        const line = lineOf(projection, version);
+        const pointer = now.pointers?.[line];
+        const named = [to.live, ...(to.previous === undefined ? [] : [to.previous])];
+        const isGone = named.some((generation) => isRemovedIn(now, { projection, version, generation }));
+        if (isGone || !isSame(pointer, believed)) return { gives: false };
+        const left =
+          pointer === undefined || pointer.live === to.live
+            ? {}
+            : { [`left.${line}.${pointer.live}`]: Date.now() };
+        return { set: { [`pointers.${line}`]: plain(to), ...left }, gives: true };
+      }),
+    markRemoved: (id, unless) =>
+      change(async (now) => {
+        const { projection, version, generation } = id;
+        const line = lineOf(projection, version);
+        const pointer = now.pointers?.[line];
+        if (await isHeld(unless.held, now)) return { gives: false };
+        if (pointer?.live === generation && unless.live) return { gives: false };
+        const marks = isRemovedIn(now, id) ? [] : [generation];
+        const set = { [`removed.${line}`]: [...(now.removed?.[line] ?? []), ...marks] };
+        const unset = [`left.${line}.${generation}`];
+        if (pointer?.live === generation) return { set, unset: [...unset, `pointers.${line}`], gives: true };
+        if (pointer?.previous !== generation) return { set, unset, gives: true };
+        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, unset, gives: true };
+      }),
+    nextNumber: (projection, version) =>
+      change(async (now) => {
+        const line = lineOf(projection, version);
+        const existing = (await generationsIn(connection))
+          .filter((id) => lineOf(id.projection, id.version) === line)
+          .map((id) => id.generation);
+        const known = [now.numbers?.[line] ?? 1, ...existing, ...(now.removed?.[line] ?? [])];
+        const number = Math.max(...known) + 1;
+        return { set: { [`numbers.${line}`]: number }, gives: number };
+      }),
+    requestRetry: (tenantId) =>
+      change<void>(({ retries }) => ({
+        set: {
+          retries: {
+            count: (retries?.count ?? 0) + 1,
+            ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
+          },
+        },
+        gives: undefined,
+      })),
+    isRemoved: async (id) => isRemovedIn(await read(), id),
+    retryRequests: async () => {
+      const { count = 0, tenant_id: tenantId } = (await read()).retries ?? {};
+      return { count, ...(tenantId === undefined ? {} : { tenantId }) };
+    },
+  }) satisfies Partial<Registry>;
+
+const generationsIn = async (connection: MongoConnection): Promise<readonly GenerationId[]> => {
+  try {
+    const found = await controlsIn(connection)
+      .find({}, { projection: { _id: 1 } })
+      .toArray();
+    return found.map(({ _id }) => generationOf(_id)).filter((id) => id !== undefined);
+  } catch (error) {
+    throw connection.unavailable(error);
+  }
+};
+
+export const registryOf = (connection: MongoConnection, document: RegistryDocument, isHeld: Held) => {
+  const ageOf = ageOfLeft();
+  return {
+    ...deciding(connection, document, isHeld),
+    generations: () => generationsIn(connection),
+    pointer: async (projection, version) => {
+      const found = (await document.read()).pointers?.[lineOf(projection, version)];
+      return found === undefined ? undefined : plain(found);
+    },
+    liveLately: async (projection, version, withinMs) => {
+      const line = lineOf(projection, version);
+      const { pointers, left } = await document.readRecent();
+      return Object.entries(left?.[line] ?? {})
+        .map(([number, at]) => ({ generation: Number(number), age: ageOf(`${line} ${number}`, at) }))
+        .filter(({ generation, age }) => generation !== pointers?.[line]?.live && age < withinMs)
+        .map(({ generation }) => generation);
+    },
+  } satisfies Omit<Registry, 'drop' | 'lease' | 'release' | 'leaseHolder' | 'leaseNote'>;
+};

@@ -1,0 +1,46 @@
+import { monotonicMs } from '../../clock';
+import type { MongoConnection } from '../../mongodb/connection';
+import { controlsIn } from './control-document';
+import { lifeOf } from './layout';
+
+const LOOK_MS = 15_000;
+/** Questions that have begun may read a generation for a while after it was dropped. */
+const UNREAD_MS = 20_000;
+
+/**
+ * Drops the collections that belong to no generation: what a drop, a crash or a projector that came too late has left.
+ * They are listed before the control documents are read, and a generation has its control document before its collections.
+ */
+export const sweepOnce = async (
+  connection: MongoConnection,
+  seen: Map<string, number>,
+  unreadMs: number,
+): Promise<void> => {
+  const { db } = connection;
+  const listed = await db.listCollections({}, { nameOnly: true }).toArray();
+  const controls = await controlsIn(connection)
+    .find({}, { projection: { life: 1 } })
+    .toArray();
+  const lives = new Set(controls.map(({ life }) => life));
+  const orphans = listed
+    .map(({ name }) => name)
+    .filter((name) => {
+      const life = lifeOf(name);
+      return life !== undefined && !lives.has(life);
+    });
+  for (const name of seen.keys()) if (!orphans.includes(name)) seen.delete(name);
+  for (const name of orphans) {
+    const since = seen.get(name) ?? monotonicMs();
+    seen.set(name, since);
+    if (monotonicMs() - since >= unreadMs) await db.dropCollection(name);
+  }
+};
+
+/** Until it is stopped. What fails is tried again. */
+export const sweeping = (connection: MongoConnection): (() => void) => {
+  const seen = new Map<string, number>();
+  const looking = setInterval(() => {
+    sweepOnce(connection, seen, UNREAD_MS).catch(() => undefined);
+  }, LOOK_MS).unref();
+  return () => clearInterval(looking);
+};

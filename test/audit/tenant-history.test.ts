@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { differencesBetween } from '../../src/audit/entity-fields';
+import { accessTo, tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
+import type { TenantEvent } from '../../src/domain/events';
+import { decode } from '../../src/event-log/codec';
+import type { Side } from '../../src/event-log/own-events';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+
+const [APPLICATION, KEY, OTHER_KEY, OWNER] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+const settings = { fingerprintTokens: false, deduplicateTokens: false };
+const at = (day: number): string => `2024-01-${String(day).padStart(2, '0')}T00:00:00.000Z`;
+
+/** One a day, from the first of January 2024 on. */
+const history: readonly TenantEvent[] = [
+  { type: 'TenantCreated', data: { name: 'One', ownerId: OWNER, settings, includedMonthlyActiveTokens: 0 } },
+  {
+    type: 'ApplicationCreated',
+    data: {
+      applicationId: APPLICATION,
+      name: 'App',
+      applicationType: 'public',
+      permissions: ['token:create', 'tenant:read'],
+    },
+  },
+  {
+    type: 'KeyAdded',
+    data: { keyId: KEY, applicationId: APPLICATION, digest: 'a'.repeat(64), expiresAt: at(6) },
+  },
+  { type: 'KeyAdded', data: { keyId: OTHER_KEY, applicationId: APPLICATION, digest: 'b'.repeat(64) } },
+  { type: 'TenantUpdated', data: { name: 'Two', settings: { ...settings, fingerprintTokens: true } } },
+  { type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: ['token:create'] } },
+  { type: 'KeyRevoked', data: { keyId: OTHER_KEY, applicationId: APPLICATION } },
+  { type: 'TenantDeleted', data: {} },
+];
+
+describe('the history of a tenant', () => {
+  let side: Side;
+  const tenantId = randomUUID();
+  beforeAll(async () => {
+    side = await openLogIn(freshFolder());
+    const events = history.map(({ type, data }, day) => ({
+      id: randomUUID(),
+      type,
+      data,
+      metadata: { version: 1, actor: { type: 'user', id: OWNER }, traceId: `trace-${day}` },
+      recordedAt: at(day + 1),
+    }));
+    await side.log.append(side.streams.tenant(tenantId), events, 'no_stream');
+  });
+  afterAll(() => side.log.close());
+
+  const on = (day: number) => tenantAt(side, tenantId, { time: at(day) });
+
+  it('gives the state at a time: everything recorded up to it', async () => {
+    expect(await tenantAt(side, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
+      status: 'absent',
+    });
+    expect(await on(1)).toMatchObject({ status: 'active', name: 'One' });
+    expect(await tenantAt(side, tenantId, { time: '2024-01-04T23:59:59.999Z' })).toMatchObject({
+      name: 'One',
+    });
+    expect(await on(5)).toMatchObject({ name: 'Two' });
+    expect(await on(8)).toMatchObject({ status: 'deleted' });
+    expect(await tenantAt(side, tenantId)).toMatchObject({ status: 'deleted' });
+  });
+
+  it('gives the state at a position, that event included', async () => {
+    const entries: HistoryEntry[] = [];
+    await tenantAt(side, tenantId, undefined, (entry) => entries.push(entry));
+    const renamed = entries.find(({ type }) => type === 'TenantUpdated');
+    expect(await tenantAt(side, tenantId, { position: renamed?.position ?? '' })).toMatchObject({
+      name: 'Two',
+    });
+  });
+
+  it('lists every change with its author, its time, and what an update replaced', async () => {
+    const entries: HistoryEntry[] = [];
+    await tenantAt(side, tenantId, { time: at(6) }, (entry) => entries.push(entry));
+    expect(entries.map(({ type }) => type)).toEqual(history.slice(0, 6).map(({ type }) => type));
+    expect(entries[4]).toMatchObject({
+      at: at(5),
+      actor: { type: 'user', id: OWNER },
+      trace_id: 'trace-4',
+      entity_type: 'tenant',
+      entity_id: tenantId,
+      operation: 'update',
+      changes: [
+        { field: 'name', from: 'One', to: 'Two' },
+        { field: 'settings.fingerprint_tokens', from: false, to: true },
+      ],
+    });
+    expect(entries[5]?.changes).toEqual([
+      { field: 'permissions', from: ['token:create', 'tenant:read'], to: ['token:create'] },
+    ]);
+    expect(JSON.stringify(entries)).not.toContain('aaaaaaaaa');
+  });
+
+  it('compares two moments, entity by entity', async () => {
+    expect(differencesBetween(await on(5), await on(5))).toEqual([]);
+    expect(differencesBetween(await on(3), await on(7))).toEqual([
+      {
+        entity: `tenant ${tenantId}`,
+        changes: [
+          { field: 'name', from: 'One', to: 'Two' },
+          { field: 'settings.fingerprint_tokens', from: false, to: true },
+        ],
+      },
+      {
+        entity: `application ${APPLICATION}`,
+        changes: [{ field: 'permissions', from: ['token:create', 'tenant:read'], to: ['token:create'] }],
+      },
+      {
+        entity: `key ${OTHER_KEY}`,
+        changes: [
+          { field: 'application_id', from: null, to: APPLICATION },
+          { field: 'revoked', from: null, to: true },
+        ],
+      },
+    ]);
+  });
+
+  it('tells who could do what: keys that were not revoked or expired, permissions that the type may hold', async () => {
+    const keysOn = async (day: number) =>
+      accessTo(await on(day), at(day)).flatMap(({ keys }) => keys.map(({ id }) => id));
+    expect(accessTo(await on(4), at(4))).toEqual([
+      {
+        application_id: APPLICATION,
+        name: 'App',
+        type: 'public',
+        permissions: ['token:create'],
+        keys: [{ id: KEY, expires_at: at(6) }, { id: OTHER_KEY }],
+      },
+    ]);
+    expect(await keysOn(2)).toEqual([]);
+    expect(await keysOn(3)).toEqual([KEY]);
+    expect(await keysOn(6)).toEqual([OTHER_KEY]);
+    expect(await keysOn(7)).toEqual([]);
+    expect(accessTo(await on(8), at(8))).toEqual([]);
+  });
+
+  it('finds what updates changed, also when reading begins in the middle', async () => {
+    const changesOf = updateChanges(side);
+    for await (const batch of side.log.readStream(side.streams.tenant(tenantId), 4))
+      for (const logged of batch) {
+        const decoded = decode(logged, side.streams);
+        if (decoded.status !== 'good' || decoded.kind !== 'tenant') throw new Error('unexpected');
+        const fields = (await changesOf(decoded.event)).map(({ field }) => field);
+        expect(fields).toEqual(logged.type === 'ApplicationPermissionsSet' ? ['permissions'] : []);
+      }
+  });
+});

@@ -1,0 +1,212 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RawEvent } from '../../src/audit/raw-event';
+import { fillBusyLog } from '../support/busy-log';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+import { operatorAt } from '../support/operator';
+import { spawnProgram, startService } from '../support/service';
+import { until } from '../support/waiting';
+
+const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
+
+const linesOf = (text: string): readonly string[] => text.split('\n').slice(0, -1);
+const eventsIn = (stdout: string): readonly RawEvent[] =>
+  linesOf(stdout).map((line) => JSON.parse(line) as RawEvent);
+
+const OPERATOR = operatorAt(freshFolder());
+
+describe('tenant-ledger audit', () => {
+  let tenant: string;
+  let application: string;
+  let key: string;
+  beforeAll(async () => {
+    tenant = (await OPERATOR.json('tenant create --name Acme'))['tenant_id'] ?? '';
+    await OPERATOR.json('tenant create --name Other');
+    const create = `application create --tenant ${tenant} --name App --type management --permission tenant:read`;
+    const made = await OPERATOR.json(create);
+    [application, key] = [made['application_id'] ?? '', made['key_id'] ?? ''];
+    await OPERATOR.json(`application rename ${application} --tenant ${tenant} --name Renamed`);
+    await OPERATOR.json(`key revoke ${key} --tenant ${tenant}`);
+  });
+
+  it('prints every event as stored, with the digest of a key cut, and the trailer on stderr', async () => {
+    const { code, stdout, stderr } = await OPERATOR.run('audit');
+    expect(code).toBe(0);
+    const events = eventsIn(stdout);
+    expect(events.map(({ type }) => type)).toEqual([
+      'TenantCreated',
+      'TenantCreated',
+      'ApplicationCreated',
+      'KeyAdded',
+      'ApplicationRenamed',
+      'KeyRevoked',
+    ]);
+    expect(events[3]).toEqual({
+      id: expect.any(String),
+      type: 'KeyAdded',
+      version: 1,
+      tenant_id: tenant,
+      stream: expect.stringMatching(new RegExp(`tenant-${tenant}$`)),
+      revision: 2,
+      position: expect.stringMatching(/^[0-9]{16,20}$/),
+      recorded_at: expect.stringMatching(/Z$/),
+      actor: expect.objectContaining({ type: 'user' }),
+      data: { keyId: key, applicationId: application, digest: expect.stringMatching(/^[0-9a-f]{8}$/) },
+      metadata: expect.objectContaining({ version: 1 }),
+    });
+    expect(JSON.parse(stderr)).toMatchObject({ trailer: { events: 6, filter: {}, format: 'ndjson' } });
+  });
+
+  it('filters, limits and prints what updates changed', async () => {
+    const { stdout } = await OPERATOR.run(
+      `audit --tenant ${tenant} --entity application:${application} --format pretty`,
+    );
+    expect(linesOf(stdout)).toHaveLength(2);
+    expect(stdout).toContain('ApplicationRenamed');
+    expect(stdout).toContain('name: "App" → "Renamed"');
+    const limited = await OPERATOR.run(`audit --type KeyAdded --type KeyRevoked --key ${key} --limit 1`);
+    expect(eventsIn(limited.stdout).map(({ type }) => type)).toEqual(['KeyAdded']);
+    const [, last = ''] = /"last_position":"([0-9]+)"/.exec(limited.stderr) ?? [];
+    const rest = await OPERATOR.run(`audit --key ${key} --after ${last}`);
+    expect(eventsIn(rest.stdout).map(({ type }) => type)).toEqual(['KeyRevoked']);
+    const csv = await OPERATOR.run('audit --format csv --limit 1');
+    expect(linesOf(csv.stdout)[0]).toMatch(/^id,type,version,tenant_id,/);
+  });
+
+  it('writes a file that audit check confirms, and names what was altered in it', async () => {
+    const file = join(freshFolder(), 'export.ndjson');
+    const { code, stdout, stderr } = await OPERATOR.run('audit --output', file);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(readdirSync(join(file, '..'))).toEqual(['export.ndjson']);
+    const checked = await OPERATOR.run('audit check', file);
+    expect(checked).toMatchObject({ code: 0, stderr: '' });
+    expect(checked.stdout).toContain('is complete and unaltered: 6 events, all events from the beginning');
+    const again = await OPERATOR.run('audit --output', file);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('exists already');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('Renamed', 'Altered'));
+    const altered = await OPERATOR.run('audit check', file);
+    expect(altered.code).toBe(1);
+    expect(altered.stderr).toMatch(/differs from the log in line 1?[0-9]: event \S+ was altered\.$/m);
+    const json = await OPERATOR.run('audit check', file, '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ unaltered: false, trailer: { events: 6 } });
+  });
+
+  it('shows one event with the entity before and after it', async () => {
+    const { stdout } = await OPERATOR.run('audit --type ApplicationRenamed');
+    const [{ id } = { id: '' }] = eventsIn(stdout);
+    const shown = await OPERATOR.json<Record<string, unknown>>(`audit show ${id}`);
+    expect(shown).toMatchObject({
+      event: { id, type: 'ApplicationRenamed' },
+      before: { name: 'App', type: 'management' },
+      after: { name: 'Renamed', type: 'management' },
+      changes: [{ field: 'name', from: 'App', to: 'Renamed' }],
+      trace: [],
+    });
+    const readable = await OPERATOR.run(`audit show ${id} --tenant ${tenant}`);
+    expect(readable.stdout).toMatch(/^\* name +App +Renamed$/m);
+    const absent = await OPERATOR.run(`audit show ${NOBODY}`);
+    expect(absent).toMatchObject({ code: 1, stdout: '' });
+    expect(absent.stderr).toContain(`There is no event ${NOBODY} in the log. [event_not_found]`);
+  });
+
+  it('shows a tenant and its access before a change and after it', async () => {
+    const { stdout } = await OPERATOR.run('audit --type KeyAdded');
+    const [{ position } = { position: '' }] = eventsIn(stdout);
+    interface History {
+      readonly state: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+      readonly history: readonly unknown[];
+    }
+    const before = await OPERATOR.json<History>(`audit history --tenant ${tenant} --at ${position}`);
+    expect(before.state[`application ${application}`]).toMatchObject({ name: 'App' });
+    expect(before.history).toHaveLength(3);
+    const now = await OPERATOR.json<History>(`audit history --tenant ${tenant}`);
+    expect(now.state[`application ${application}`]).toMatchObject({ name: 'Renamed' });
+    const changes = await OPERATOR.json<unknown>(
+      `audit history --tenant ${tenant} --diff ${position} 9999-01-01`,
+    );
+    expect(changes).toEqual([
+      { entity: `application ${application}`, changes: [{ field: 'name', from: 'App', to: 'Renamed' }] },
+      { entity: `key ${key}`, changes: [{ field: 'revoked', from: false, to: true }] },
+    ]);
+    interface Access {
+      readonly applications: readonly { readonly keys: readonly unknown[] }[];
+    }
+    const could = await OPERATOR.json<Access>(`audit access --tenant ${tenant} --at ${position}`);
+    expect(could.applications).toMatchObject([{ permissions: ['tenant:read'], keys: [{ id: key }] }]);
+    const can = await OPERATOR.json<Access>(`audit access --tenant ${tenant}`);
+    expect(can.applications).toMatchObject([{ permissions: ['tenant:read'], keys: [] }]);
+  });
+
+  const refusals: readonly (readonly [string, number, string])[] = [
+    ['audit --entity nothing', 2, 'It must be a type and an id'],
+    ['audit --after 12', 2, 'It must be a position'],
+    // The event log has positions of 16 digits, or of 20 where it is an event store.
+    [`audit --after ${'9'.repeat(18)}`, 1, 'is not a position of this log'],
+    ['audit --since 2024-02-01 --until 2024-01-01', 2, '--since must not be after --until'],
+    ['audit --after 0000000000000001 --since 2024-01-01', 2, 'cannot be used with option'],
+    ['audit --follow --output x', 2, 'cannot be used with option'],
+    ['audit --format pretty --output x', 2, 'only those can be checked'],
+    ['audit --limit 0', 2, 'It must be 1 or more'],
+    [`audit history --tenant ${NOBODY}`, 1, 'There is no tenant'],
+    [`audit history --tenant ${NOBODY} --diff 2024-01-01`, 2, '--diff needs two moments'],
+    [`audit access --tenant ${NOBODY} --at soon`, 2, 'It must be a time'],
+    ['audit check no-such-file', 1, '[file_unreadable]'],
+  ];
+  it.each(refusals)('%s is refused', async (line, code, text) => {
+    const finished = await OPERATOR.run(line);
+    expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
+    expect(finished.stderr).toContain(text);
+    expect(existsSync('x')).toBe(false);
+  });
+});
+
+describe('tenant-ledger audit --follow', () => {
+  it('goes on through a restart of the service, and ends with the position to go on from', async () => {
+    const operator = operatorAt(freshFolder());
+    const first = await startService({ DATA_DIR: operator.folder });
+    const child = spawnProgram(['audit', '--follow'], { DATA_DIR: operator.folder });
+    let [stdout, stderr] = ['', ''];
+    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const ended = once(child, 'close');
+    const put = (url: string, key: string, name: string) =>
+      fetch(`${url}/tenants/self`, {
+        method: 'PUT',
+        headers: { 'SVC-API-KEY': key, 'content-type': 'application/json' },
+        body: JSON.stringify({ name }),
+      });
+    await put(first.url, first.key, 'before');
+    await until(() => stdout.includes('"before"'));
+    await first.kill();
+    const second = await startService({ DATA_DIR: operator.folder });
+    await put(second.url, first.key, 'after');
+    await until(() => stdout.includes('"after"'));
+    child.kill('SIGINT');
+    const [code] = (await ended) as [number];
+    expect(code).toBe(0);
+    const followed = eventsIn(stdout);
+    expect(stderr).toContain(`To go on from here: --after ${followed.at(-1)?.position}`);
+    const all = eventsIn((await operator.run('audit')).stdout);
+    expect(followed.map(({ id }) => id)).toEqual(all.map(({ id }) => id).slice(0, followed.length));
+    await second.stop();
+  });
+});
+
+describe('tenant-ledger audit | head', () => {
+  it('ends without an error when its reader does', async () => {
+    const folder = freshFolder();
+    const side = await openLogIn(folder);
+    await fillBusyLog(side, 5_000);
+    await side.log.close();
+    const child = spawnProgram(['audit'], { DATA_DIR: folder });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    child.stdout?.once('data', () => child.stdout?.destroy());
+    const [code] = (await once(child, 'close')) as [number];
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^(To go on from here: --after [0-9]+|Nothing was read\.)?\n?$/);
+  });
+});

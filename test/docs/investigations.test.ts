@@ -1,0 +1,95 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { appendToEnd } from '../../src/event-log/append-to-end';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+import { operatorAt } from '../support/operator';
+import { startService, type Service } from '../support/service';
+
+const ROOT = join(__dirname, '..', '..', '..');
+const PAGE = readFileSync(join(ROOT, 'docs', 'investigations.md'), 'utf8');
+const run = promisify(execFile);
+
+const LINES = [...PAGE.matchAll(/```sh\n([\s\S]*?)```/g)].flatMap((match) =>
+  (match[1] ?? '').trim().split('\n'),
+);
+
+const hasJq = (): boolean => {
+  try {
+    execFileSync('jq', ['--version']);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** A service with a history that has something to say on each question. */
+const withHistory = async (service: Service) => {
+  const operator = operatorAt(service.folder);
+  const put = await fetch(`${service.url}/tenants/self`, {
+    method: 'PUT',
+    headers: { 'SVC-API-KEY': service.key, 'content-type': 'application/json', 'SVC-TRACE-ID': 'trace-1' },
+    body: JSON.stringify({ name: 'Renamed' }),
+  });
+  expect(put.status).toBe(200);
+  const { stdout } = await operator.run('audit --type TenantUpdated');
+  const event = JSON.parse(stdout) as {
+    id: string;
+    tenant_id: string;
+    key_id: string;
+    actor: { id: string };
+  };
+  const { log, streams } = await openLogIn(service.folder);
+  const at = new Date().toISOString();
+  const data = {
+    applicationId: event.actor.id,
+    keyId: event.key_id,
+    faults: ['expired'],
+    count: 1,
+    addressCount: 1,
+    addresses: ['127.0.0.1'],
+    firstAt: at,
+    lastAt: at,
+  };
+  const refused = { id: randomUUID(), type: 'AccessRefused', data, metadata: { version: 1 } };
+  try {
+    await appendToEnd(log, streams.activity(event.tenant_id), [refused]);
+  } finally {
+    await log.close();
+  }
+  return {
+    TENANT: event.tenant_id,
+    APPLICATION: event.actor.id,
+    KEY_ID: event.key_id,
+    TRACE: 'trace-1',
+    EVENT: event.id,
+  };
+};
+
+describe('docs/investigations.md', () => {
+  let service: Service;
+  let ids: Readonly<Record<string, string>>;
+  const [folder, bin] = [freshFolder(), freshFolder()];
+  beforeAll(async () => {
+    service = await startService();
+    ids = await withHistory(service);
+    const program = join(bin, 'tenant-ledger');
+    const main = join(ROOT, 'dist', 'src', 'cli', 'main.js');
+    writeFileSync(program, `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`);
+    chmodSync(program, 0o755);
+  });
+  afterAll(() => service.stop());
+
+  const isRun = (line: string): boolean => !line.includes('| jq') || hasJq();
+  for (const line of LINES.filter((one) => !isRun(one)))
+    it.skip(`works as written, but jq is not installed: ${line}`, () => undefined);
+  it.each(LINES.filter(isRun))('works as written: %s', async (line) => {
+    const env = { PATH: `${bin}:${process.env['PATH']}`, DATA_DIR: service.folder, ...ids };
+    const { stdout, stderr } = await run('sh', ['-c', line], { env, cwd: folder });
+    if (line.includes('--output')) expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
+    else expect(stdout).not.toBe('');
+  });
+});

@@ -1,0 +1,193 @@
+import type { Db } from 'mongodb';
+import type { RateLimiterRes } from 'rate-limiter-flexible';
+import { pause } from '../../src/clock';
+import { mongoCounters, type SharedCounters } from '../../src/limits/mongo-counters';
+import { readPolicies, type Policy } from '../../src/limits/policies';
+import { rateLimits, type Counted } from '../../src/limits/rate-limits';
+import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { mongoUnderTest, REAL_MONGODB, type MongoUnderTest } from '../support/mongo-under-test';
+
+const A = '192.0.2.1';
+const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
+const TOGETHER = 'The shared rate counters answer again: instances count together.';
+
+const opened: SharedCounters[] = [];
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.close();
+});
+
+/** The limits of one instance. */
+const instanceOn = async (db: Db, policies: readonly Policy[], clock?: { now: number }) => {
+  const counters = await mongoCounters(db);
+  opened.push(counters);
+  const reports: string[] = [];
+  const made = rateLimits(policies, {
+    shared: counters.limiterOf,
+    report: (what) => reports.push(what),
+    ...(clock === undefined ? {} : { now: () => clock.now }),
+  });
+  const many = async (count: number, address = A): Promise<Counted> => {
+    let last: Counted | undefined;
+    for (let i = 0; i < count; i += 1) last = await made.count('GET', '/x', address);
+    return last!;
+  };
+  return { ...made, many, reports };
+};
+
+describe('rate counters in MongoDB', () => {
+  let server: MongoUnderTest;
+  beforeAll(async () => {
+    server = await mongoUnderTest();
+  });
+  afterAll(() => server.close());
+
+  const instances = async (policies: readonly Policy[]) => {
+    const url = server.freshUrl();
+    const { db } = await server.connect(url);
+    return {
+      db,
+      one: await instanceOn(db, policies),
+      two: await instanceOn((await server.connect(url)).db, policies),
+    };
+  };
+
+  it('are exact when two instances take turns', async () => {
+    const { one, two } = await instances(readPolicies('global=40/60/60')!);
+    for (let i = 0; i < 40; i += 2)
+      for (const [instance, left] of [
+        [one, 39 - i],
+        [two, 38 - i],
+      ] as const)
+        expect((await instance.many(1)).stateField).toMatch(new RegExp(`r=${left};`));
+    expect((await two.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 60 });
+    expect((await one.many(1)).refused).toMatchObject({ blockStarted: false });
+    expect((await one.many(1, '192.0.2.2')).refused).toBeUndefined();
+    expect([one.status(), two.status()]).toMatchObject([
+      { shared: true, blocks_started: 0, counted_alone: 0, counters_kept: 0 },
+      { shared: true, blocks_started: 1, counted_alone: 0, counters_kept: 0 },
+    ]);
+    expect([...one.reports, ...two.reports]).toEqual([]);
+  });
+
+  // FerretDB 1.24 reads and writes in two steps; MongoDB's documentation promises one.
+  const itAtOnce = process.env['TEST_MONGODB_KIND'] === 'ferretdb' ? it.skip : it;
+
+  itAtOnce('are exact when two instances count at the same time (not on FerretDB)', async () => {
+    const url = server.freshUrl();
+    const [policy] = readPolicies('global=30/60/60')!;
+    const limiters = await Promise.all(
+      [url, url].map(async (at) => {
+        const counters = await mongoCounters((await server.connect(at)).db);
+        opened.push(counters);
+        return counters.limiterOf(policy!);
+      }),
+    );
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 25 }, () => limiters.map((limiter) => limiter.consume(A))).flat(),
+    );
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(30);
+    const beyond = outcomes.map((one) =>
+      one.status === 'rejected' ? (one.reason as RateLimiterRes) : undefined,
+    );
+    expect(beyond.filter((result) => result?.consumedPoints === 31)).toHaveLength(1);
+  });
+
+  it('begin anew after the window, and after the block, which requests do not prolong', async () => {
+    const { one, two } = await instances(readPolicies('global=2/1/2')!);
+    await one.many(2);
+    await pause(1_050);
+    expect((await two.many(2)).refused).toBeUndefined();
+    const began = performance.now();
+    expect((await one.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 2 });
+    await pause(1_500);
+    const { refused } = await two.many(2);
+    expect(refused).toMatchObject({ retryAfter: 1 });
+    await pause(Math.max(0, 2_050 - (performance.now() - began)));
+    expect((await two.many(1)).refused).toBeUndefined();
+    expect((await one.many(1)).refused).toBeUndefined();
+  });
+
+  it('have a unique index on the key, and one on what is over', async () => {
+    const { db } = await instances(readPolicies('global=2/1/2')!);
+    const indexes = await db.collection('rate_counters').indexes();
+    const unique = indexes.filter((index) => index.unique === true).map(({ key }) => key);
+    expect(unique).toEqual([{ key: 1 }]);
+    expect(indexes.map(({ key }) => key)).toContainEqual({ expire: 1 });
+  });
+});
+
+const describeStandIn = REAL_MONGODB === '' ? describe : describe.skip;
+
+describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', () => {
+  let standIn: MongoServer;
+  let server: MongoUnderTest;
+  beforeEach(async () => {
+    standIn = await startMongoServer();
+    server = await mongoUnderTest();
+  });
+  afterEach(async () => {
+    await server.close();
+    await standIn.close();
+  });
+
+  const counting = () => standIn.roundTrips.count({ command: 'findAndModify' });
+
+  it('are not asked about an address that is blocked', async () => {
+    const { db } = await server.connect(standIn.url);
+    const { many } = await instanceOn(db, readPolicies('global=3/60/60')!);
+    await many(5);
+    const asked = counting();
+    expect((await many(20)).refused).toMatchObject({ retryAfter: 60 });
+    expect(counting()).toBe(asked);
+  });
+
+  it.each([
+    ['is away', (): Promise<void> => standIn.leave(), (): Promise<void> => standIn.comeBack()],
+    ['is frozen', async (): Promise<void> => standIn.freeze(), async (): Promise<void> => standIn.thaw()],
+  ])('cost no request more than 200 ms while it %s, and most nothing', async (_, lose, findAgain) => {
+    const clock = { now: 0 };
+    const { db } = await server.connect(standIn.url);
+    const { many, reports, status } = await instanceOn(db, readPolicies('global=1000/60/60')!, clock);
+    await many(3);
+    await lose();
+    const began = performance.now();
+    await many(1);
+    expect(performance.now() - began).toBeLessThan(1_000);
+    const then = performance.now();
+    await many(500);
+    expect(performance.now() - then).toBeLessThan(500);
+    expect([reports, status().trouble]).toEqual([[ALONE], ALONE]);
+    await findAgain();
+    for (let i = 0; status().trouble !== undefined && i < 50; i += 1) {
+      clock.now += 5_000;
+      await many(1);
+      await pause(50);
+    }
+    expect([reports, status().trouble]).toEqual([[ALONE, TOGETHER], undefined]);
+    expect((await many(1)).stateField).toMatch(/r=99[0-6];/);
+  });
+
+  it('are swept by instances where the server does not, and only what is over', async () => {
+    standIn.faults.add({
+      command: 'createIndexes',
+      when: ({ indexes }) =>
+        (indexes as { expireAfterSeconds?: number }[])[0]?.expireAfterSeconds !== undefined,
+      action: { type: 'error', code: 238, message: 'TTL indexes are not implemented' },
+    });
+    const { db } = await server.connect(standIn.url);
+    const kept = db.collection('rate_counters', { readConcern: { level: 'local' } });
+    const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+    await kept.insertMany([
+      ...Array.from({ length: 2_500 }, (_, i) => ({ key: `old ${i}`, points: 1, expire: minutesAgo(2) })),
+      { key: 'just over', points: 1, expire: minutesAgo(0.1) },
+      { key: 'counting', points: 1, expire: minutesAgo(-1) },
+    ]);
+    opened.push(await mongoCounters(db, 20));
+    const end = Date.now() + 10_000;
+    while ((await kept.find({}).toArray()).length > 2 && Date.now() < end) await pause(20);
+    expect((await kept.find({}).toArray()).map(({ key }) => String(key)).toSorted()).toEqual([
+      'counting',
+      'just over',
+    ]);
+  });
+});

@@ -1,0 +1,143 @@
+import { readdirSync } from 'node:fs';
+import { mongoConnection } from '../../src/mongodb/connection';
+import { startStandIn } from '../support/event-store/stand-in';
+import { SQLITE_LOG } from '../support/log-under-test';
+import { freshFolder } from '../support/folders';
+import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { command, commandProcess, type Finished } from '../support/service';
+
+const PASSWORD = 'kept-to-ourselves';
+const CREATE = ['tenant', 'create', '--name', 'Acme'];
+
+/** Ends with one sentence on stderr and exit code 1; what it writes to the folder is nothing. */
+const refused = async (url: string, line = CREATE): Promise<Finished> => {
+  const folder = freshFolder();
+  const env = { ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: url, MONGODB_WAIT_SECONDS: '0' };
+  const ended = await command(line, env);
+  expect(ended).toMatchObject({ code: 1, stdout: '' });
+  expect(readdirSync(folder)).toEqual([]);
+  expect(ended.stderr).not.toContain(PASSWORD);
+  expect(ended.stderr.split('\n').length).toBe(2);
+  return ended;
+};
+
+describe('a MONGODB_URL that does not work', () => {
+  let server: MongoServer;
+  beforeEach(async () => {
+    server = await startMongoServer();
+  });
+  afterEach(() => server.close());
+
+  const inDatabase = (name: string): string => server.url.replace(/\/?(\?.*)?$/, `/${name}`);
+
+  const collectionsOf = async (name: string): Promise<readonly string[]> => {
+    const { db, close } = await mongoConnection(inDatabase(name), { waitMs: 0, onError: () => undefined });
+    const found = await db.listCollections({}, { nameOnly: true }).toArray();
+    await close();
+    return found.map((one) => one.name).toSorted();
+  };
+
+  it.each([
+    ['127.0.0.1:27017', 'MONGODB_URL=… is not valid.'],
+    [`mongodb://user:${PASSWORD}@`, 'MONGODB_URL is not valid: it must be'],
+    [`mongodb://user:${PASSWORD}@127.0.0.1/a.b`, 'MONGODB_URL is not valid: "a.b" cannot be'],
+    [`mongodb://user:${PASSWORD}@127.0.0.1/x?no=option`, 'MONGODB_URL is not valid: the driver'],
+  ])('because it is none: %s', async (url, sentence) => {
+    const { stderr } = await refused(url);
+    expect(stderr).toContain(sentence);
+    expect(stderr).toContain('[configuration_invalid]');
+  });
+
+  it('because of its password', async () => {
+    const { stderr } = await refused(server.url.replace('mongodb://', `mongodb://user:${PASSWORD}@`));
+    expect(stderr).toMatch(
+      /MongoDB at 127\.0\.0\.1:[0-9]+\/tenant_ledger refuses this user\. Check the user, /,
+    );
+  });
+
+  it('because nobody is there', async () => {
+    const { stderr } = await refused(`mongodb://user:${PASSWORD}@127.0.0.1:1/x`);
+    expect(stderr).toContain(
+      'MongoDB at 127.0.0.1:1/x was not there within 0 s. Start it, or correct MONGODB_URL.',
+    );
+    expect(stderr).toContain('[read_models_unavailable]');
+  });
+
+  it('because the server is too old', async () => {
+    const old = await startMongoServer({ wireVersion: 8, version: '4.2.0' });
+    const { stderr } = await refused(old.url);
+    expect(stderr).toMatch(/MongoDB at .* is too old\. Version 4\.4 or newer is needed\./);
+    await old.close();
+  });
+
+  it('because the database belongs to another program, in which nothing is written', async () => {
+    const { db, close } = await mongoConnection(inDatabase('shop'), { waitMs: 0, onError: () => undefined });
+    await db.collection('orders').insertOne({ paid: true });
+    await close();
+    const { stderr } = await refused(inDatabase('shop'));
+    expect(stderr).toContain('[database_of_another_program]');
+    expect(await collectionsOf('shop')).toEqual(['orders']);
+  });
+
+  it('because the database has read models of another ledger: with a log of its own, and without any', async () => {
+    const [first, second] = [freshFolder(), freshFolder()];
+    const env = { ...SQLITE_LOG, MONGODB_URL: inDatabase('ledger') };
+    expect(await command(CREATE, { ...env, DATA_DIR: first })).toMatchObject({ code: 0 });
+    const before = await collectionsOf('ledger');
+    const none = await refused(inDatabase('ledger'));
+    expect(none.stderr).toMatch(
+      /There is no log .* but mongodb:\/\/.*\/ledger has read models of one\. Check /,
+    );
+    expect(none.stderr).toContain('[read_models_of_another_log]');
+    expect(await command(CREATE, { ...env, MONGODB_URL: '', DATA_DIR: second })).toMatchObject({ code: 0 });
+    const other = await command(CREATE, { ...env, DATA_DIR: second });
+    expect(other).toMatchObject({ code: 1, stdout: '' });
+    expect(other.stderr).toContain('[read_models_of_another_log]');
+    expect(await collectionsOf('ledger')).toEqual(before);
+  });
+
+  it('and an event store without a log: a command that makes nothing makes none', async () => {
+    const store = await startStandIn();
+    const folder = freshFolder();
+    const env = { DATA_DIR: folder, EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
+    const both = { ...env, MONGODB_URL: inDatabase('none') };
+    const list = await command(['tenant', 'list'], both);
+    expect(list).toMatchObject({ code: 1, stdout: '' });
+    expect(list.stderr).toMatch(
+      /There is no event log with STREAM_PREFIX="ledger\." in esdb:.*\[data_not_found\]/,
+    );
+    expect(await collectionsOf('none')).toEqual([]);
+    expect(await command(CREATE, both)).toMatchObject({ code: 0 });
+    expect((await command(['tenant', 'list'], both)).stdout).toContain('Acme');
+    await store.stop();
+  });
+
+  it('ends a start, too, after it has waited, with one sentence after its log lines', async () => {
+    const folder = freshFolder();
+    const ended = await commandProcess(['serve'], {
+      ...SQLITE_LOG,
+      DATA_DIR: folder,
+      PORT: '0',
+      OPS_PORT: '0',
+      MONGODB_URL: `mongodb://user:${PASSWORD}@127.0.0.1:1/x`,
+      MONGODB_WAIT_SECONDS: '3',
+    });
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    const lines = ended.stderr.trim().split('\n');
+    expect(lines.at(-1)).toMatch(/^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x was not there within 3 s\. /);
+    expect(lines[0]).toContain('Waiting for MongoDB at 127.0.0.1:1/x, 3 s at most.');
+    expect(ended.stderr).not.toContain(PASSWORD);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is shown without its password where settings are shown', async () => {
+    const url = `mongodb://user:${PASSWORD}@127.0.0.1:1/x?replicaSet=rs0`;
+    const { stdout } = await command(['config'], {
+      ...SQLITE_LOG,
+      DATA_DIR: freshFolder(),
+      MONGODB_URL: url,
+    });
+    expect(stdout).toMatch(/MONGODB_URL +mongodb:\/\/127\.0\.0\.1:1\/x /);
+    expect(stdout).not.toContain(PASSWORD);
+  });
+});

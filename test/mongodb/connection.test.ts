@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { BSON } from 'mongodb';
+import { addressOf } from '../../src/mongodb/address';
+import { mongoConnection } from '../../src/mongodb/connection';
+
+const PASSWORD = 'kept-to-ourselves';
+
+type Command = Readonly<Record<string, unknown>>;
+
+const HELLO = { ok: 1, isWritablePrimary: true, minWireVersion: 0, maxWireVersion: 21 };
+
+/** A server that answers every command as it is told to: `undefined` for none at all. */
+const serverThat = async (
+  answer: (command: Command) => Command | undefined,
+  port = 0,
+): Promise<{ server: Server; port: number }> => {
+  const server = createServer((socket) => {
+    let waiting = Buffer.alloc(0);
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      waiting = Buffer.concat([waiting, data]);
+      while (waiting.length >= 16 && waiting.length >= waiting.readInt32LE(0)) {
+        const message = waiting.subarray(0, waiting.readInt32LE(0));
+        waiting = waiting.subarray(message.length);
+        const isQuery = message.readInt32LE(12) === 2_004;
+        const body = isQuery ? message.subarray(message.indexOf(0, 20) + 9) : message.subarray(21);
+        const answered = answer(BSON.deserialize(body, { allowObjectSmallerThanBufferSize: true }));
+        if (answered === undefined) continue;
+        const text = BSON.serialize(answered);
+        const head = Buffer.alloc(isQuery ? 36 : 21);
+        head.writeInt32LE(head.length + text.length, 0);
+        head.writeInt32LE(message.readInt32LE(4), 8);
+        head.writeInt32LE(isQuery ? 1 : 2_013, 12);
+        if (isQuery) head.writeInt32LE(1, 32);
+        socket.write(Buffer.concat([head, text]));
+      }
+    });
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+};
+
+describe('a connection to MongoDB', () => {
+  let server: Server | undefined;
+  afterEach(() => server?.close());
+
+  const begin = async (...parts: Parameters<typeof serverThat>): Promise<number> => {
+    const made = await serverThat(...parts);
+    server = made.server;
+    return made.port;
+  };
+  const open = (url: string, waitMs = 0, onError: (what: string) => void = () => undefined) =>
+    mongoConnection(url, { waitMs, onError });
+
+  it.each([
+    ['mongodb://db1:27017,db2/ledger?replicaSet=rs', 'db1:27017,db2', 'ledger'],
+    [`mongodb://user:${PASSWORD}@db/`, 'db', 'tenant_ledger'],
+    ['mongodb+srv://user@cluster.example.com?w=1', 'cluster.example.com', 'tenant_ledger'],
+  ])('names its servers and its database: %s', (url, servers, database) => {
+    expect(addressOf(url)).toEqual({ servers, database });
+  });
+
+  it.each([
+    'http://127.0.0.1:27017',
+    'mongodb://',
+    `mongodb://user:${PASSWORD}@`,
+    `mongodb://user:${PASSWORD}@127.0.0.1:99999/`,
+    `mongodb://user:a@${PASSWORD}@127.0.0.1/`,
+    `mongodb://user:${PASSWORD}@127.0.0.1/a.b`,
+    `mongodb://user:${PASSWORD}@127.0.0.1/a/b`,
+    `mongodb://user:${PASSWORD}@127.0.0.1/ledger?reedConcern=majority`,
+    'mongodb://127.0.0.1/ledger?tls=true&tlsCAFile=/nowhere/ca.pem',
+  ])('refuses an address that is not valid, and shows no password: %s', async (url) => {
+    const error = await open(url).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({
+      code: 'configuration_invalid',
+      message: expect.stringMatching(/^MONGODB_URL is not valid: .*For example: /),
+    });
+    expect((error as Error).message).not.toContain(PASSWORD);
+  });
+
+  it('reads from the primary and with the majority, whatever the address says', async () => {
+    const port = await begin(() => HELLO);
+    const { db, place, close } = await open(
+      `mongodb://127.0.0.1:${port}/ledger?w=1&readPreference=secondary&readConcernLevel=local`,
+    );
+    expect(db.readConcern?.level).toBe('majority');
+    expect(db.writeConcern).toMatchObject({ w: 'majority', journal: true });
+    expect(db.readPreference?.mode).toBe('primary');
+    expect([db.databaseName, place]).toEqual(['ledger', `127.0.0.1:${port}/ledger`]);
+    await close();
+  });
+
+  it('knows the plain error of a connection that was reset', async () => {
+    const port = await begin(() => HELLO);
+    const { unavailable, close } = await open(`mongodb://127.0.0.1:${port}/ledger`);
+    const reset = Object.assign(new Error('write ECONNRESET'), { code: 'ECONNRESET', syscall: 'write' });
+    expect(unavailable(reset)).toMatchObject({ code: 'read_models_unavailable' });
+    const own = new Error('a bug');
+    expect(unavailable(own)).toBe(own);
+    await close();
+  });
+
+  it('says so in one sentence when the server is not there', async () => {
+    const reports: string[] = [];
+    const waiting = open(`mongodb://user:${PASSWORD}@127.0.0.1:1/ledger`, 1_500, (what) =>
+      reports.push(what),
+    );
+    await expect(waiting).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(
+        /^MongoDB at 127\.0\.0\.1:1\/ledger was not there within 2 s\. Start it, or correct MONGODB_URL\. .*ECONNREFUSED/,
+      ),
+    });
+    expect(reports).toEqual(['Waiting for MongoDB at 127.0.0.1:1/ledger, 2 s at most.']);
+  });
+
+  it('waits for a server that comes later', async () => {
+    const { server: former, port } = await serverThat(() => HELLO);
+    former.close();
+    await once(former, 'close');
+    let comes: Promise<unknown> | undefined;
+    const waiting = open(`mongodb://127.0.0.1:${port}/ledger`, 20_000, () => {
+      comes ??= begin(() => HELLO, port);
+    });
+    await (await waiting).close();
+    expect(comes).toBeDefined();
+  });
+
+  it('gives up on a server that never answers', async () => {
+    const port = await begin(() => undefined);
+    await expect(open(`mongodb://127.0.0.1:${port}/ledger`)).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(/was not there within 0 s/),
+    });
+  });
+
+  it('refuses a server that is too old, at once', async () => {
+    const port = await begin(() => ({ ...HELLO, maxWireVersion: 8 }));
+    await expect(open(`mongodb://127.0.0.1:${port}/ledger`, 60_000)).rejects.toMatchObject({
+      code: 'read_models_unavailable',
+      message: `MongoDB at 127.0.0.1:${port}/ledger is too old. Version 4.4 or newer is needed.`,
+    });
+  });
+
+  it.each([18, 13])('says so at once when the user is refused with code %i', async (code) => {
+    const port = await begin((command) =>
+      'saslStart' in command ? { ok: 0, code, errmsg: `no ${PASSWORD}` } : HELLO,
+    );
+    const error = await open(`mongodb://user:${PASSWORD}@127.0.0.1:${port}/ledger`, 60_000).catch(
+      (caught: unknown) => caught,
+    );
+    expect(error).toMatchObject({
+      code: 'read_models_unavailable',
+      message: expect.stringMatching(/refuses this user\. Check the user, the password and authSource/),
+    });
+    expect((error as Error).message).not.toContain(PASSWORD);
+  });
+});

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { findKeyRecord } from '../../projections/applications';
+import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
+import { listEntityTypes } from '../../projections/logs';
+import { projections } from '../../projections/projections';
+import type { Collection, Reader } from '../../projections/projector';
+import { findTenant } from '../../projections/tenants';
+import { reportUsage } from '../../projections/usage';
+import { borderIn, findIn, indexesToMake, type Asked } from '../../src/read-models/mongodb/questions';
+
+/** Every question that the program asks, with everything that it may be asked with. */
+const TENANT = randomUUID();
+const dates = { start: '2026-01-01T00:00:00.000Z', end: '2026-02-01T00:00:00.000Z' };
+const filters: readonly LogFilter[] = [{}, dates].flatMap((when) => [
+  when,
+  { ...when, entityType: 'token' },
+  { ...when, entityId: 'e1' },
+  { ...when, entityType: 'token', entityId: 'e1' },
+  { ...when, actorId: 'a1' },
+  { ...when, operation: 'read' },
+  { ...when, traceId: 't1' },
+]);
+const page = { page: 3, size: 20 };
+const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown>])[] = [
+  ['the tenant', (reader) => findTenant(reader, TENANT)],
+  ['a key', (reader) => findKeyRecord(reader, TENANT, 'digest')],
+  ['the usage', (reader) => reportUsage(reader, TENANT, '2026-01-15T00:00:00.000Z')],
+  ['the entity types', (reader) => listEntityTypes(reader, TENANT)],
+  ...filters.flatMap((filter): (readonly [string, (reader: Reader) => Promise<unknown>])[] => {
+    const name = Object.keys(filter).join() || 'nothing';
+    return [
+      [`logs by ${name}`, (reader) => findLogs(reader, TENANT, { filter, ...page })],
+      [
+        `logs by ${name} after a cursor`,
+        (reader) => findLogs(reader, TENANT, { filter, ...page, olderThan: '9' }),
+      ],
+      [`a walk by ${name}`, (reader) => walkLogs(reader, TENANT, filter, 20)],
+    ];
+  }),
+];
+
+const collectionOf = (name: string): Collection =>
+  projections.flatMap(({ collections }) => collections).find((one) => one.name === name) as Collection;
+
+/** What a question asks the store for. Whatever it reads is there. */
+const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
+  const asked: (Asked & { readonly collection: Collection })[] = [];
+  const row = {
+    count: 1_000,
+    type: 'token',
+    alone: 500,
+    application_id: 'a',
+    id: 'k',
+    digest: 'digest',
+    total: 0,
+    values: [],
+  };
+  const reader: Reader = {
+    get: async () => row,
+    find: async (tenantId, name, query) => {
+      asked.push({ ...findIn(collectionOf(name), tenantId, query), collection: collectionOf(name) });
+      return [row];
+    },
+    countBefore: async (tenantId, name, part, value) => {
+      const { before, from } = borderIn(collectionOf(name), tenantId, part, value);
+      for (const one of [before, from]) asked.push({ ...one, collection: collectionOf(name) });
+      return part.line === 'by_entity' ? part.last : part.last - 1;
+    },
+  };
+  await ask(reader);
+  return asked;
+};
+
+const isRange = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+describe('what is asked of MongoDB', () => {
+  it.each(questions)('follows a declared index from its beginning: %s', async (_, ask) => {
+    for (const { filter, options, collection } of await askedBy(ask)) {
+      const { hint, sort } = options;
+      const index = Object.keys(hint);
+      const declared = [['_id'], ...indexesToMake(collection).map(({ key }) => Object.keys(key))];
+      expect(declared).toContainEqual(index);
+      const conditions = Object.entries(filter);
+      const equal = conditions.filter(([, value]) => !isRange(value)).map(([field]) => field);
+      const ranges = conditions.filter(([, value]) => isRange(value)).map(([field]) => field);
+      // Equal fields first, then the order, of which the first field has the range.
+      expect(new Set(index.slice(0, equal.length))).toEqual(new Set(equal));
+      expect(index.slice(equal.length)).toEqual(Object.keys(sort as object));
+      const rest = ranges.filter((field) => field !== 'doc');
+      for (const field of rest) expect(index.slice(equal.length)).toContain(field);
+      if (rest.length > 0) expect(rest).toContain(index[equal.length]);
+      expect(options.limit).toBeLessThanOrEqual(1_000);
+    }
+  });
+
+  it('is every kind of question there is', async () => {
+    const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
+    const hints = new Set(asked.map(({ options }) => Object.keys(options.hint).join(' ')));
+    for (const line of ['number', 'type_number', 'entity_number', 'typed_entity_number'])
+      expect([...hints].filter((hint) => hint.includes(`doc.${line}`)).length).toBeGreaterThanOrEqual(2);
+    expect(hints).toContain('t doc.digest _id');
+  });
+});

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import type { Document } from '../../projections/projector';
+import { sweepOnce } from '../../src/read-models/mongodb/sweep';
+import { generationName, type Generation } from '../../src/read-models/read-models';
+import { countedFailure } from '../support/counted-failure';
+import { connectMongodb, openMongodb } from '../support/mongodb-under-test';
+import { readModelsContract } from './contract/contract';
+import { at, collections, id, LOG, note, ONE } from './contract/world';
+
+const nested = (levels: number): Document => (levels === 0 ? {} : { in: nested(levels - 1) });
+
+readModelsContract('MongoDB', async () => {
+  const place = randomUUID();
+  const { onWrite, ...injection } = countedFailure();
+  const open = () => openMongodb(place, { onWrite });
+  const openWithin = (mostCommitBytes: number) => openMongodb(undefined, { onWrite, mostCommitBytes });
+  return { readModels: await open(), reopen: open, openWithin, ...injection };
+});
+
+describe('read models in MongoDB', () => {
+  const opened: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const one of opened.splice(0)) await one.close();
+  });
+  const openIn: typeof openMongodb = async (...parts) => {
+    const readModels = await openMongodb(...parts);
+    opened.push(readModels);
+    return readModels;
+  };
+  const connect = async (place: string) => {
+    const connection = await connectMongodb(place);
+    opened.push(connection);
+    return connection;
+  };
+
+  it('are of one log: another one is refused, and nothing is written', async () => {
+    const place = randomUUID();
+    await openIn(place, { log: 'one' });
+    await expect(openIn(place, { log: 'another' })).rejects.toMatchObject({
+      code: 'read_models_of_another_log',
+      message: expect.stringMatching(/another event log\. Check .*MONGODB_URL/),
+    });
+    await openIn(place, { log: 'one' });
+  });
+
+  it('refuse what a newer program has made', async () => {
+    const place = randomUUID();
+    await openIn(place);
+    const { db } = await connect(place);
+    await db.collection('read_models.registry').updateOne({}, { $set: { format: 2 } });
+    await expect(openIn(place)).rejects.toMatchObject({
+      code: 'configuration_invalid',
+      message: expect.stringMatching(/newer version/),
+    });
+  });
+
+  it.each<[string, Document]>([
+    ['names that mean something to the server', { $set: 1, 'a.b': { $gt: '' }, '': 0 }],
+    ['names that mean something to the driver', { _bsontype: 'ObjectId', a: { _bsontype: 'Long' } }],
+    [
+      'names that mean something to JavaScript',
+      JSON.parse('{"__proto__":{"a":1},"constructor":2}') as Document,
+    ],
+    ['a NUL or half a pair in a name', { 'a\u0000b': 1, '\ud800': { '\u0001': 2 } }],
+    ['half a pair in a text', { deep: [['\udc00', { text: 'a\ud800' }]] }],
+    ['more levels than a document may have', nested(300)],
+    ['a list that is much larger in BSON', { list: Array.from({ length: 1_500_000 }, () => 1) }],
+    ['lists and objects in indexed fields', { shelf: ['a', 'b'], place: { a: [1] }, colour: null }],
+    ['odd texts beside indexed fields', { shelf: 'a\ud800', place: 2, text: '\ud800' }],
+  ])('keep a document with %s', async (_, document) => {
+    const generation = await (await openIn()).open(id('notes'), collections, LOG);
+    const write = note(ONE, 'a', document);
+    expect(await generation.commit(0, at(1), [write, note(ONE, 'b', { shelf: 'a', place: 1 })])).toBe(true);
+    expect(await generation.load([write])).toEqual([document]);
+    expect(await generation.reader.find(ONE, 'notes', { limit: 1 })).toEqual([document]);
+    const onShelf = await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 9 });
+    expect(onShelf).toEqual([{ shelf: 'a', place: 1 }]);
+  });
+
+  it('sweep the collections that no generation has, once nobody reads them any more', async () => {
+    const place = randomUUID();
+    const readModels = await openIn(place);
+    const kept = await readModels.open(id('notes', 1, 2), collections, LOG);
+    const dropped = await readModels.open(id('notes'), collections, LOG);
+    for (const generation of [kept, dropped]) await generation.commit(0, at(1), [note(ONE, 'a', { of: 1 })]);
+    const connection = await connect(place);
+    const namesOf = async (generation: Generation) =>
+      (await connection.db.listCollections({}, { nameOnly: true }).toArray())
+        .map(({ name }) => name)
+        .filter((name) => name.startsWith(`${generationName(generation.id)}.`));
+    await readModels.drop(dropped.id);
+    const seen = new Map<string, number>();
+    await sweepOnce(connection, seen, 60_000);
+    expect(await namesOf(dropped)).not.toEqual([]);
+    expect(await dropped.reader.get(ONE, 'notes', 'a')).toEqual({ of: 1 });
+    await sweepOnce(connection, seen, 0);
+    expect(await namesOf(dropped)).toEqual([]);
+    expect(await namesOf(kept)).not.toEqual([]);
+    expect(await kept.reader.get(ONE, 'notes', 'a')).toEqual({ of: 1 });
+    await expect(dropped.commit(1, at(2), [])).rejects.toMatchObject({ code: 'generation_removed' });
+    expect(await readModels.generations()).toEqual([kept.id]);
+  });
+});

@@ -1,0 +1,106 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { startStandIn, type StandIn } from '../support/event-store/stand-in';
+import { freshFolder } from '../support/folders';
+import { ask, type Answered } from '../support/http';
+import { SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
+import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { operatorAt } from '../support/operator';
+import { startService, type Service } from '../support/service';
+
+jest.setTimeout(120_000);
+
+type Environment = Readonly<Record<string, string>>;
+
+/** One story on every combination of stores. The suites of `npm run test:eventstore` and `test:mongodb` go deeper. */
+describe.each([
+  { log: 'SQLite', readModels: 'SQLite' },
+  { log: 'SQLite', readModels: 'MongoDB' },
+  { log: 'EventStoreDB', readModels: 'SQLite' },
+  { log: 'EventStoreDB', readModels: 'MongoDB' },
+])('with the event log in $log and read models in $readModels', ({ log, readModels }) => {
+  const folder = freshFolder();
+  const isShared = readModels === 'MongoDB';
+  let eventStore: StandIn | undefined;
+  let mongo: MongoServer | undefined;
+  let env: Environment;
+  let service: Service;
+  let key: string;
+  let cursor: string;
+
+  beforeAll(async () => {
+    eventStore = log === 'SQLite' ? undefined : await startStandIn();
+    mongo = isShared ? await startMongoServer() : undefined;
+    env = {
+      DATA_DIR: folder,
+      ...(eventStore === undefined
+        ? SQLITE_LOG
+        : { EVENTSTORE_URL: eventStore.url, STREAM_PREFIX: 'ledger.' }),
+      ...(mongo === undefined ? SQLITE_READ_MODELS : { MONGODB_URL: mongo.url }),
+      RATE_LIMITS: 'global=1000/3600/3600',
+    };
+    service = await startService(env);
+    ({ key } = service);
+  });
+  afterAll(async () => {
+    await service.stop();
+    await eventStore?.stop();
+    await mongo?.close();
+  });
+
+  const operator = () => operatorAt(folder, env);
+  const succeeds = async (line: string): Promise<void> => {
+    const { code, stdout, stderr } = await operator().run(line);
+    expect({ code, output: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, output: '' });
+  };
+  const get = (path: string): Promise<Answered> => ask(`${service.url}${path}`, { key });
+  const tenantId = async (): Promise<string> => String((await get('/tenants/self')).json.id);
+
+  it('shows what was written, at once', async () => {
+    for (const name of ['One', 'Two']) {
+      const put = await ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
+      expect([put.status, put.headers.get('svc-read-pending')]).toEqual([200, null]);
+      expect((await get('/tenants/self')).json).toMatchObject({ name });
+    }
+    const page = await get('/logs?entity_type=tenant&size=1');
+    expect(page.json.data).toMatchObject([{ operation: 'update' }]);
+    cursor = String(page.json.pagination.next);
+    expect((await get('/tenants/self/reports/usage')).status).toBe(200);
+  });
+
+  it('takes the commands of the operator beside the server', async () => {
+    const id = await tenantId();
+    const { tenant_id: other } = await operator().json('tenant create --name Other');
+    const listed = await operator().json<{ tenant_id: string }[]>('tenant list');
+    expect(new Set(listed.map((one) => one.tenant_id))).toEqual(new Set([id, other]));
+    if (isShared) await succeeds('projections rebuild --all');
+    expect((await get('/tenants/self')).json).toMatchObject({ name: 'Two' });
+  });
+
+  it('counts requests in its memory, or together with other instances', async () => {
+    const { json } = await ask(`${service.operationsUrl}/readyz`);
+    expect(json.limits).toMatchObject({ shared: isShared, uncounted: 0 });
+  });
+
+  it('has everything after a restart, also if a folder that may be lost is lost: cursors, last uses of keys', async () => {
+    const id = await tenantId();
+    const before = (await get('/logs')).json;
+    expect(await service.stop()).toBe(0);
+    const isDisposable = log === 'EventStoreDB' && isShared;
+    expect(existsSync(`${folder}/secret`)).toBe(!isShared);
+    expect(existsSync(`${folder}/read-models`)).toBe(!isShared);
+    if (isDisposable) {
+      expect(readdirSync(folder).filter((name) => !name.startsWith('snapshots.db'))).toEqual([]);
+      rmSync(folder, { recursive: true });
+    }
+    service = await startService(env);
+    expect(service.key).toBe('');
+    expect((await get('/logs')).json).toEqual(before);
+    const next = await get(`/logs?entity_type=tenant&size=1&start=${encodeURIComponent(cursor)}`);
+    expect([next.status, next.json.data.length]).toEqual([200, 1]);
+    const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
+    expect(keys.filter((one) => one.last_used_at !== null).length).toBe(1);
+    const put = await ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name: 'Three' } });
+    expect([put.status, (await get('/tenants/self')).json.name]).toEqual([200, 'Three']);
+    await succeeds('projections verify');
+  });
+});

@@ -1,0 +1,131 @@
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Projector } from '../../projections/projector';
+import { openApp, type App } from '../../src/app/app';
+import { newKey, operatorCaller } from '../../src/app/operator';
+import { monotonicMs } from '../../src/clock';
+import { readConfiguration } from '../../src/configuration';
+import { createApplication } from '../../src/domain/applications';
+import { createTenant, type Decide } from '../../src/domain/tenant';
+import type { Position } from '../../src/event-log/event-log';
+import { projectingLease } from '../../src/projecting/lease';
+import { freshFolder } from './folders';
+import { startMongoProcess, type MongoProcess } from './mongodb/own-process';
+import { commandProcess, startService, type Finished, type Service } from './service';
+import { until } from './waiting';
+
+/** Several instances of the program on the same stores: each is a process of its own, and so are the stores. */
+export interface Instances {
+  readonly mongo: MongoProcess;
+  /** A restart takes the place of the one before. */
+  readonly running: readonly Service[];
+  /** The same stores in this process, which projects nothing: an operator beside the instances. */
+  readonly app: App;
+  /** Stops one in order, or kills it, and starts another in its place. */
+  restart(at: number): Promise<void>;
+  replaceKilled(at: number): Promise<void>;
+  /** Which of them projects this; -1 for none. */
+  projecting(projector: Pick<Projector, 'name' | 'version'>): Promise<number>;
+  write(tenantId: string, decide: Decide): Promise<Position>;
+  newTenant(): Promise<Customer>;
+  /** The command line on the same stores. */
+  run(...args: readonly string[]): Promise<Finished>;
+  close(): Promise<void>;
+}
+
+export interface Customer {
+  readonly tenantId: string;
+  readonly applicationId: string;
+  readonly keyId: string;
+  readonly key: string;
+}
+
+export type LogKind = 'SQLite' | 'EventStoreDB';
+
+type Environment = Readonly<Record<string, string>>;
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+const PERMISSIONS = ['tenant:read', 'tenant:update', 'tenant:delete', 'log:read'];
+
+const eventStoreProcess = async () => {
+  const child = fork(join(__dirname, 'event-store', 'stand-in-process.js'), { execArgv: [] });
+  const [url] = (await once(child, 'message')) as [string];
+  return { url, close: () => child.disconnect() };
+};
+
+/** With SQLite the log is in a folder that all of them share; with EventStoreDB each has a folder of its own. */
+const storesOf = async (log: LogKind) => {
+  const mongo = await startMongoProcess();
+  const MONGODB_URL = `${mongo.url}ledger`;
+  if (log === 'SQLite') return { mongo, close: mongo.close, env: { MONGODB_URL, DATA_DIR: freshFolder() } };
+  const eventStore = await eventStoreProcess();
+  const close = async (): Promise<void> => {
+    eventStore.close();
+    await mongo.close();
+  };
+  return { mongo, close, env: { MONGODB_URL, EVENTSTORE_URL: eventStore.url } };
+};
+
+const opened = (env: Environment): Promise<App> =>
+  openApp(readConfiguration({ DATA_DIR: freshFolder(), ...env }), () => undefined);
+
+export const startInstances = async (
+  count: number,
+  log: LogKind,
+  more: Environment = {},
+): Promise<Instances> => {
+  const { mongo, env: stores, close } = await storesOf(log);
+  const env = { ...stores, DEMO: 'false', SHUTDOWN_SECONDS: '5', ...more };
+  const running = [await startService(env)];
+  running.push(...(await Promise.all(Array.from({ length: count - 1 }, () => startService(env)))));
+  const app = await opened(env);
+
+  const write = async (tenantId: string, decide: Decide): Promise<Position> => {
+    const at = new Date().toISOString();
+    const caller = operatorCaller(NIL);
+    const deadline = monotonicMs() + 5_000;
+    return (await app.ledger.execute({ tenantId, caller, decide, at, deadline })).position;
+  };
+
+  return {
+    mongo,
+    running,
+    app,
+    write,
+    restart: async (at) => {
+      await running[at]!.stop();
+      running[at] = await startService(env);
+    },
+    replaceKilled: async (at) => {
+      running[at] = await startService(env);
+    },
+    projecting: async (projector) => {
+      const lease = projectingLease(projector.name, projector.version);
+      const holder = (await app.replay.readModels.leaseHolder(lease)) ?? '';
+      return running.findIndex(({ process: { pid } }) => holder.split(' ').includes(String(pid)));
+    },
+    newTenant: async () => {
+      const [tenantId, applicationId] = [randomUUID(), randomUUID()];
+      const { key, input } = newKey(tenantId);
+      await write(tenantId, createTenant({ name: 'Acme', ownerId: NIL, includedMonthlyActiveTokens: 0 }));
+      const application = {
+        applicationId,
+        name: 'App',
+        type: 'management',
+        permissions: PERMISSIONS,
+        key: input,
+      } as const;
+      const shown = await write(tenantId, createApplication(application));
+      await until(() => app.projecting.reached(shown, 0), 20_000, 'the read models');
+      return { tenantId, applicationId, keyId: input.keyId, key };
+    },
+    run: (...args) => commandProcess(args, { DATA_DIR: freshFolder(), ...env }),
+    close: async () => {
+      await app.close();
+      await Promise.all(running.map((service) => service.stop()));
+      await close();
+    },
+  };
+};

@@ -1,0 +1,8 @@
+import { createHash } from 'node:crypto';
+
+/** The address of a database of its own for each place. */
+export const databaseUrl = (server: string, place: string): string => {
+  const name = `test_${createHash('sha256').update(place).digest('hex').slice(0, 24)}`;
+  const [, servers = '', options = ''] = /^(mongodb(?:\+srv)?:\/\/[^/?]+)\/?[^?]*(\?.*)?$/.exec(server) ?? [];
+  return `${servers}/${name}${options}`;
+};
