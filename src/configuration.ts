@@ -1,6 +1,7 @@
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
 import { readTrustedProxies } from './limits/trusted-proxies';
+import { isUuid } from './uuid';
 
 /**
  * Every setting of the program: the checks, `tenant-ledger config`, `--help` and docs/configuration.md are made from
@@ -36,7 +37,6 @@ const urlOrEmpty = (text: string): string | undefined => {
 const eventStoreOrEmpty = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
 const mongoOrEmpty = matching(/^(mongodb(\+srv)?:\/\/\S+)?$/);
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const PORT = wholeNumber(0, 65_535);
 const HOST = matching(/^[0-9A-Za-z.:_-]+$/);
 
@@ -152,7 +152,7 @@ export const settings = {
     meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',
     fallback: '00000000-0000-0000-0000-000000000000',
     example: '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
-    read: (text) => matching(UUID)(text.toLowerCase()),
+    read: (text) => (isUuid(text.toLowerCase()) ? text.toLowerCase() : undefined),
   }),
   SECRET: setting({
     meaning:

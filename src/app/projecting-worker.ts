@@ -5,11 +5,11 @@ import { openProjecting } from '../projecting/projecting';
 import { programVersion } from '../version';
 import { openStores } from './adapters';
 import { openAll } from './open-all';
-import type { Assignment, Report } from './projecting-workers';
+import type { Assignment, WorkerReport } from './projecting-workers';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
-const report = (one: Report): void => port.postMessage(one);
+const report = (one: WorkerReport): void => port.postMessage(one);
 
 const onError = (what: string, error: unknown): void =>
   report({ type: 'error', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });

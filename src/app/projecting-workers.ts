@@ -19,7 +19,7 @@ export interface Assignment {
 }
 
 /** What a worker reports. */
-export type Report =
+export type WorkerReport =
   | { readonly type: 'moved'; readonly generation: string; readonly position: string }
   | ({ readonly type: 'parked' } & ParkedReport)
   | { readonly type: 'error'; readonly what: string; readonly code: string; readonly message: string };
@@ -55,7 +55,7 @@ const CLOSE_MS = 5_000;
 interface Work {
   readonly group: Group;
   readonly assignment: Assignment;
-  readonly receive: (report: Report) => void;
+  readonly receive: (report: WorkerReport) => void;
   readonly onError: (what: string, error: unknown) => void;
   readonly ending: AbortSignal;
 }
@@ -104,7 +104,7 @@ export const projectingWorkers =
   (moved) => {
     const ending = new AbortController();
     const holder = holderName();
-    const receive = (report: Report): void => {
+    const receive = (report: WorkerReport): void => {
       switch (report.type) {
         case 'moved':
           return moved(report.generation, report.position);

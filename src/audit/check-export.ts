@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Side } from '../event-log/own-events';
 import { fault, messageOf } from '../fault';
+import { UUID_PATTERN } from '../uuid';
 import { eventFormats, eventLines } from './event-lines';
 import { exportEvents, trailing, type Trailer } from './export';
 
@@ -135,7 +136,7 @@ const occursIn = async (line: Buffer, others: AsyncIterator<Buffer, undefined>):
   return false;
 };
 
-const EVENT_ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
+const EVENT_ID = new RegExp(UUID_PATTERN);
 const LONGEST_NAME = 100;
 
 /** Every format names the event's id before any other. */

@@ -1,12 +1,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBorder, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+import { isUuid } from '../uuid';
 
 export const uuid = (text: string): string => {
   const lower = text.toLowerCase();
-  if (!UUID.test(lower))
+  if (!isUuid(lower))
     throw new InvalidArgumentError('It must be a UUID, for example 7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11.');
   return lower;
 };

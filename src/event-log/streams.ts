@@ -1,4 +1,5 @@
 import type { StreamKind } from '../domain/events';
+import { UUID_PATTERN } from '../uuid';
 
 /** The names of streams: the only place that knows their pattern. A name is matched whole, never by its beginning. */
 
@@ -25,15 +26,13 @@ export interface Streams {
   withRole(role: string): string;
 }
 
-const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
-
-const OF_A_TENANT = new RegExp(`^(.*)(?:tenant|activity)-${UUID}$`, 's');
+const OF_A_TENANT = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
 
 /** The prefix of a tenant's stream, or undefined when no prefix makes it one. */
 export const prefixOf = (stream: string): string | undefined => OF_A_TENANT.exec(stream)?.[1];
 
 export const streamNames = (prefix = ''): Streams => {
-  const pattern = new RegExp(`^(tenant|activity)-(${UUID})$`);
+  const pattern = new RegExp(`^(tenant|activity)-(${UUID_PATTERN})$`);
 
   const withoutPrefix = (stream: string): string =>
     stream.startsWith(prefix) ? stream.slice(prefix.length) : '';

@@ -4,6 +4,7 @@ import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { encode, namesAnother } from '../event-log/codec';
 import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
 import { codeOf, type Fault } from '../fault';
+import { isUuid } from '../uuid';
 
 /** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
@@ -25,16 +26,16 @@ export type ReadFact =
     }
   | { readonly status: 'refused'; readonly reason: string };
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value);
+/** In a line it may be written in either case. */
+const isAnyUuid = (value: unknown): boolean => typeof value === 'string' && isUuid(value.toLowerCase());
 
 const isActor = (value: unknown): boolean =>
-  isObject(value) && (value['type'] === 'application' || value['type'] === 'user') && isUuid(value['id']);
+  isObject(value) && (value['type'] === 'application' || value['type'] === 'user') && isAnyUuid(value['id']);
 
 const versionFault = (type: FactType, version: unknown): string | undefined => {
   const newest = currentVersion(type);
@@ -47,8 +48,8 @@ const versionFault = (type: FactType, version: unknown): string | undefined => {
 const faultOf = (line: unknown): string | undefined => {
   if (!isObject(line)) return 'it must be one JSON object';
   const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
-  if (!isUuid(id)) return '"id" must be a UUID';
-  if (!isUuid(tenantId)) return '"tenant_id" must be a UUID';
+  if (!isAnyUuid(id)) return '"id" must be a UUID';
+  if (!isAnyUuid(tenantId)) return '"tenant_id" must be a UUID';
   if (typeof type !== 'string' || !isFactType(type))
     return `"type" is not a known fact: ${JSON.stringify(type)}`;
   const wrongVersion = versionFault(type, version);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, type Fault } from '../../fault';
+import { isUuid } from '../../uuid';
 import {
   APPEND_MS,
   logFault,
@@ -15,8 +16,6 @@ import type { WholeLog } from './whole-log';
 
 /** The first event of the log's own stream holds its identity. It is written once, by whoever comes first. */
 const TYPE = 'LogMade';
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 type Append = (
   stream: string,
@@ -44,7 +43,7 @@ const isGone = (error: unknown): boolean =>
 
 const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity | undefined => {
   const { identity } = (typeof data === 'object' && data !== null ? data : {}) as { identity?: unknown };
-  const isOurs = type === TYPE && revision === 0 && typeof identity === 'string' && UUID.test(identity);
+  const isOurs = type === TYPE && revision === 0 && isUuid(identity);
   return isOurs ? { identity, position } : undefined;
 };
 

@@ -6,6 +6,7 @@ import { isoNow, monotonicMs } from '../../clock';
 import { holds } from '../../domain/authority';
 import type { LoggedEvent, Position } from '../../event-log/event-log';
 import { codeOf, fault } from '../../fault';
+import { isUuid } from '../../uuid';
 import { findLogPosition } from '../../../projections/log-pages';
 import {
   dateParameter,
@@ -191,8 +192,6 @@ export const listEvents = route<undefined, Query>({
   },
 });
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
 /** The log is read from just before the event; what the index says is only where to look. */
 const findEvent = async (
   tenantId: string,
@@ -226,7 +225,7 @@ export const getEvent = route({
   },
   handle: async ({ tenantId, params }, parts) => {
     const id = params['id']?.toLowerCase() ?? '';
-    const found = UUID.test(id) ? await findEvent(tenantId, id, parts) : undefined;
+    const found = isUuid(id) ? await findEvent(tenantId, id, parts) : undefined;
     if (found === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
     const cursor = parts.cursors.make(tenantId, CURSORS, found.position);
     return ok(viewOf(found, cursor, parts.events.side));
