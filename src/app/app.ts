@@ -46,7 +46,7 @@ const RECORD_MS = 10_000;
 const openParts = (
   configuration: Configuration,
   report: Report,
-  { workers, createsData = true }: AppOptions,
+  { workers, createsData = true, observed = (log) => log }: AppOptions,
 ): Promise<App> =>
   openAll(async (closing) => {
     const use = workers === undefined ? 'command' : 'server';
@@ -69,8 +69,9 @@ const openParts = (
       probe: () => probeLog(configuration, stores),
     });
     closing({ close: async () => watch.stop() });
+    const appending = observed(watch.log);
     const append = (tenantId: string, events: readonly NewEvent[]) =>
-      appendToEnd(watch.log, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
+      appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closing(accessRecord({ append, warn: report }));
     const keys = closing(
       keyCheck({
@@ -82,12 +83,12 @@ const openParts = (
     );
     const folds = cachedFolds(log, snapshots, streams);
     return {
-      log: watch.log,
+      log: appending,
       watch,
       store: storeOf(configuration),
       access,
       keyUses,
-      ledger: ledger({ log: watch.log, folds, streams, keys }),
+      ledger: ledger({ log: appending, folds, streams, keys }),
       projecting,
       streams,
       replay: parts,
@@ -101,6 +102,8 @@ const openParts = (
 export interface AppOptions {
   /** They project in threads of their own; without them this thread projects. */
   readonly workers?: ProjectingWorkers;
+  /** The same log, with whatever it does noted. */
+  readonly observed?: (log: EventLog) => EventLog;
   /** False: a log that is not there is not made. */
   readonly createsData?: boolean;
 }

@@ -22,6 +22,7 @@ import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { firstKey } from './first-tenant';
 import { readModelStoreOf, storeOf } from './log-address';
+import { makeMetrics, type Metrics } from './metrics';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
 import { ledgerStatus, lookBriefly } from './status';
@@ -38,6 +39,7 @@ interface Running {
   readonly listeners: Listener[];
   /** Ends what would otherwise go on for as long as its reader wants. */
   readonly stopping: AbortController;
+  readonly metrics: Metrics;
   app?: App;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
@@ -82,6 +84,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     ledger,
     access: app.access,
     keyUses: app.keyUses,
+    metrics: server.metrics.requests,
     cursors: signedCursors(secret),
     events: eventSource(app, server.stopping.signal),
     reader: remembering(projecting.reader).reader,
@@ -133,6 +136,7 @@ const openOperations = (server: Running): Promise<Listener> => {
     },
     setBack: () => server.app?.watch.setBack(),
     limits: () => server.limits?.status(),
+    metrics: server.metrics,
   });
   return openListener(listener, { host, port, publicUrl, traceHeader });
 };
@@ -147,7 +151,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   };
   const compiling = compileTenantSchemas();
   const workers = projectingWorkers(configuration, onProjecting, notices.parked);
-  const app = await openApp(configuration, report, { workers });
+  const app = await openApp(configuration, report, { workers, observed: server.metrics.observed });
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);
@@ -224,6 +228,12 @@ export const makeServer = (configuration: Configuration, logger: Logger): Server
     notices: parkedNotices(logger),
     listeners: [],
     stopping: new AbortController(),
+    metrics: makeMetrics({
+      app: () => server.app,
+      limits: () => server.limits,
+      isReady: () => server.phase === 'ready',
+      folder: configuration.DATA_DIR,
+    }),
     phase: 'starting',
     wasReady: false,
     progress: { events_done: 0, events_total: 0 },

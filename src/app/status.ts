@@ -1,7 +1,10 @@
 import type { App } from './app';
 import { monotonicMs, pause } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
-import { generationName } from '../read-models/read-models';
+import { projections } from '../../projections/projections';
+import { rebuildLease } from '../projecting/lease';
+import type { RebuildStep } from '../projecting/rebuild';
+import { generationName, type ReadModels } from '../read-models/read-models';
 import type { LiveGeneration } from '../projecting/live-generations';
 import { firstParked, type ParkedTenant } from '../projecting/parking';
 
@@ -31,6 +34,15 @@ export interface LedgerStatus {
   readonly decisions: { readonly parked: readonly UnreadableTenant[] };
 }
 
+export interface RebuildUnderWay {
+  readonly projection: string;
+  readonly holder: string;
+  /** As the rebuild last reported it; undefined: it has only begun. */
+  readonly step: RebuildStep | undefined;
+  /** From 0 to 1. */
+  readonly progress: number;
+}
+
 export interface UnreadableTenant {
   readonly tenant_id: string;
   /** Null: it is not one event, but all that was removed from the store. */
@@ -38,6 +50,24 @@ export interface UnreadableTenant {
   readonly position: Position | null;
   readonly reason: string;
 }
+
+const progressOf = (step: RebuildStep | undefined): number => {
+  if (step === undefined) return 0;
+  if (step.step !== 'building') return 1;
+  return step.total === 0 ? 1 : step.done / step.total;
+};
+
+export const rebuildsUnderWay = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
+  const found: RebuildUnderWay[] = [];
+  for (const { name: projection } of projections) {
+    const holder = await readModels.leaseHolder(rebuildLease(projection));
+    if (holder === undefined) continue;
+    const note = (await readModels.leaseNote(rebuildLease(projection))) ?? '';
+    const step = note === '' ? undefined : (JSON.parse(note) as RebuildStep);
+    found.push({ projection, holder, step, progress: progressOf(step) });
+  }
+  return found;
+};
 
 const MOST_SHOWN = 100;
 const LOOK_MS = 1_000;
@@ -122,8 +152,8 @@ export const ledgerStatus = async (
 ) => {
   const head = (await log.head())?.position;
   const lagAt = lags(log, head);
-  const projections = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
-  const suspects = new Set(projections.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
+  const shown = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
+  const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await look(ledger, suspects);
   const problem = watch.missing()?.message;
   const status: LedgerStatus = {
@@ -134,7 +164,7 @@ export const ledgerStatus = async (
       ...(problem === undefined ? {} : { trouble: problem }),
     },
     projector: (await projecting.holder()) ?? null,
-    projections,
+    projections: shown,
     decisions: {
       parked: ledger.unreadable().map(({ more }) => ({
         tenant_id: String(more['tenantId']),

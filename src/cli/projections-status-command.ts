@@ -3,11 +3,9 @@ import { projections } from '../../projections/projections';
 import { pause } from '../clock';
 import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
-import type { RebuildStep } from '../projecting/rebuild';
-import { rebuildLease } from '../projecting/lease';
 import { parkedTenants } from '../projecting/parking';
 import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
-import { lagBehind } from '../app/status';
+import { lagBehind, rebuildsUnderWay } from '../app/status';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
 
@@ -70,21 +68,12 @@ const generationRows = async ({ app }: OperatorSession) => {
   return rows.filter((row) => row !== undefined);
 };
 
-const rebuilds = async ({ app }: OperatorSession) => {
-  const { readModels } = app.replay;
-  const rows = [];
-  for (const { name } of projections) {
-    const holder = await readModels.leaseHolder(rebuildLease(name));
-    const note = await readModels.leaseNote(rebuildLease(name));
-    if (holder !== undefined)
-      rows.push({
-        projection: name,
-        holder,
-        ...((note ?? '') === '' ? {} : (JSON.parse(note ?? '') as RebuildStep)),
-      });
-  }
-  return rows;
-};
+const rebuilds = async ({ app }: OperatorSession) =>
+  (await rebuildsUnderWay(app.replay.readModels)).map(({ projection, holder, step }) => ({
+    projection,
+    holder,
+    ...step,
+  }));
 
 const run = async (session: OperatorSession, options: { json?: boolean }): Promise<void> => {
   const status = {

@@ -10,7 +10,12 @@ export type Caller =
 
 /** What a key stands for, from whatever source: the tenant's stream for writes, a read model for reads. */
 export type KeyStanding =
-  | { readonly status: 'good' | 'tenant_deleted'; readonly keyId: string; readonly application: HeldBy }
+  | {
+      readonly status: 'good' | 'tenant_deleted';
+      readonly keyId: string;
+      readonly application: HeldBy;
+      readonly expiresAt?: string;
+    }
   | {
       readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted';
       /** Whose key it was, where it is known and its tenant is there. */
@@ -47,7 +52,8 @@ export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at:
   if (key.revoked) return { status: 'revoked', ...of };
   if (isExpired(key.expiresAt, at)) return { status: 'expired', ...of };
   if (application === undefined) return { status: 'application_deleted', ...of };
-  return { status: isTenantDeleted ? 'tenant_deleted' : 'good', keyId: key.id, application };
+  const expiry = key.expiresAt === undefined ? {} : { expiresAt: key.expiresAt };
+  return { status: isTenantDeleted ? 'tenant_deleted' : 'good', keyId: key.id, application, ...expiry };
 };
 
 export const keyStanding = (now: Tenant, digest: string, at: string): KeyStanding => {
@@ -75,7 +81,7 @@ export const keyRefused = (reason: string, of?: KnownKey) =>
 
 export const requireValid = (
   standing: KeyStanding,
-): { readonly keyId: string; readonly application: HeldBy } => {
+): { readonly keyId: string; readonly application: HeldBy; readonly expiresAt?: string } => {
   if (standing.status === 'good') return standing;
   throw keyRefused(standing.status, 'of' in standing ? standing.of : undefined);
 };

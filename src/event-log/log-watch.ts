@@ -15,6 +15,10 @@ export interface LogWatch {
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
+  /** Out of reach, as far as is known. */
+  isAway(): boolean;
+  /** How often it came back after it had been out of reach. */
+  reconnects(): number;
   /** Throws `log_set_back` if it was. */
   mustBeWhole(): void;
   /** Throws `log_unavailable` when appends fail, or would fail: a server that cannot write must not look healthy. */
@@ -96,7 +100,9 @@ const actualIfShorter = (error: unknown, expected: Expected): number | undefined
 /** Reports once that the log is out of reach, and once for how long it was. */
 const reachOf = (report: LogWatchParts['report']) => {
   let awaySince: number | undefined;
+  let reconnects = 0;
   return {
+    reconnects: () => reconnects,
     isAway: () => awaySince !== undefined,
     away: (error: unknown): void => {
       if (awaySince === undefined)
@@ -104,8 +110,10 @@ const reachOf = (report: LogWatchParts['report']) => {
       awaySince ??= monotonicMs();
     },
     back: (): void => {
-      if (awaySince !== undefined) report(`The event log is back after ${secondsSince(awaySince)} s.`);
+      if (awaySince === undefined) return;
+      report(`The event log is back after ${secondsSince(awaySince)} s.`);
       awaySince = undefined;
+      reconnects += 1;
     },
   };
 };
@@ -177,7 +185,7 @@ const lookoutOf = (
   { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
   ending: AbortSignal,
 ) => {
-  const { isAway, away, back } = reachOf(report);
+  const { isAway, away, back, reconnects } = reachOf(report);
   let known: Head | undefined;
 
   /** What is known is determined first: it was in the log before the log is asked for it. */
@@ -196,6 +204,7 @@ const lookoutOf = (
 
   return {
     isAway,
+    reconnects,
     look,
     lookIf: async (isDoubtful: boolean): Promise<void> => {
       if (!isDoubtful) return;
@@ -212,7 +221,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   const ending = new AbortController();
   const whole = wholenessOf(parts);
   const { written, failed, mustBeWritable } = writesOf(probe);
-  const { look, lookIf, isAway, known, learn } = lookoutOf(parts, whole, ending.signal);
+  const { look, lookIf, isAway, reconnects, known, learn } = lookoutOf(parts, whole, ending.signal);
   const { setBack, missing, mustBeWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
@@ -243,6 +252,8 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
     log: { ...log, append },
     setBack,
     missing,
+    isAway,
+    reconnects,
     mustBeWhole,
     mustBeWritable,
     look,

@@ -5,7 +5,9 @@ import type { AccessRecord } from '../access/access-record';
 import type { Identity, PresentedKey } from '../ledger/identify';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
+import type { HttpProblemCode } from '../problems';
 import type { HeaderNames } from './answer/header-names';
+import type { RequestMetrics } from './answer/request-metrics';
 import type { RouteParts } from './routes/route';
 
 /** As it stands in a body. */
@@ -39,6 +41,7 @@ export interface ApiParts extends RouteParts {
   readonly isParked: (tenantId: string) => Promise<boolean>;
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
+  readonly metrics: RequestMetrics;
 }
 
 /** What the steps of one request know of it. */
@@ -60,6 +63,12 @@ export interface ApiState {
   identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
+  /** The code of the problem that it is answered with. */
+  problem?: HttpProblemCode;
+  /** The rate limit that refused it. */
+  refusedBy?: string;
+  /** It was written, and the read models do not show it yet. */
+  isReadPending?: true;
   /** Why a key was refused, or what went wrong: for the log only. */
   reason?: string;
   error?: unknown;

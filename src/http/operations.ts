@@ -15,19 +15,22 @@ export interface OperationsParts {
   readonly setBack: () => Fault | undefined;
   /** Of this process alone; undefined before it answers requests. */
   readonly limits: () => RateLimitsStatus | undefined;
+  /** For Prometheus. */
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
 /** Whoever asks gets an answer within a second, also if the event store is silent. */
 const ANSWER_MS = 800;
 
-const send = (response: ServerResponse, status: number, body: unknown): void => {
-  response.writeHead(status, {
-    ...securityHeaders,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Cache-Control': 'no-store',
-  });
-  response.end(`${JSON.stringify(body)}\n`);
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+const sendText = (response: ServerResponse, status: number, text: string, type: string): void => {
+  response.writeHead(status, { ...securityHeaders, 'Content-Type': type, 'Cache-Control': 'no-store' });
+  response.end(text);
 };
+
+const send = (response: ServerResponse, status: number, body: unknown): void =>
+  sendText(response, status, `${JSON.stringify(body)}\n`, JSON_TYPE);
 
 interface Readiness {
   readonly code: number;
@@ -75,7 +78,12 @@ export const operations = (parts: OperationsParts): RequestListener => {
       return send(response, 405, { methods: ['GET', 'HEAD'] });
     }
     if (path === '/livez') return send(response, 200, { status: 'live' });
-    if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz'] });
+    if (path === '/metrics')
+      return void parts.metrics.text().then(
+        (text) => sendText(response, 200, text, parts.metrics.contentType),
+        (error: unknown) => send(response, 503, { status: 'unavailable', reason: messageOf(error) }),
+      );
+    if (path !== '/readyz') return send(response, 404, { paths: ['/livez', '/readyz', '/metrics'] });
     readiness().then(
       ({ code, body }) => send(response, code, body),
       () => send(response, 503, { status: 'unavailable' }),

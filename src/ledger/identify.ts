@@ -22,6 +22,8 @@ export interface Identity {
   readonly tenantId: string;
   readonly keyId: string;
   readonly application: HeldBy;
+  /** When the key expires, if it does. */
+  readonly expiresAt?: string;
 }
 
 /** What a key stands for, without folding its tenant. Fails with `read_models_unavailable` if that cannot be said. */

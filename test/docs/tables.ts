@@ -1,3 +1,4 @@
+import { makeMetrics } from '../../src/app/metrics';
 import { settingNames, settings } from '../../src/configuration';
 import { eventSchemas } from '../../src/domain/event-schemas';
 import { specifiedPolicies } from '../../src/limits/policies';
@@ -68,6 +69,25 @@ const rateLimits = (): string =>
     ]),
   );
 
+/** prom-client keeps the names of labels where its types do not show them. */
+interface Described {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  readonly labelNames: readonly string[];
+}
+
+/** Those of Node.js and of the process are described by their library. */
+const metrics = (): string =>
+  table(
+    ['Metric', 'Labels', 'Meaning'],
+    makeMetrics({ app: () => undefined, limits: () => undefined, isReady: () => false, folder: '' })
+      .registry.getMetricsAsArray()
+      .map((metric) => metric as unknown as Described)
+      .filter(({ name }) => name.startsWith('tenant_ledger_'))
+      .map(({ name, help, labelNames }) => [code(name), labelNames.map(code).join(', ') || 'none', help]),
+  );
+
 export const tables: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
   'docs/configuration.md': [{ name: 'configuration', text: configuration() }],
   'docs/errors.md': [
@@ -76,4 +96,5 @@ export const tables: Readonly<Record<string, readonly { readonly name: string; r
   ],
   'docs/limits.md': [{ name: 'rate limits', text: rateLimits() }],
   'docs/events.md': [{ name: 'events', text: events() }],
+  'docs/monitoring/README.md': [{ name: 'metrics', text: metrics() }],
 };

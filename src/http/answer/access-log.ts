@@ -1,11 +1,12 @@
 import { monotonicMs } from '../../clock';
 import { REQUEST, REQUEST_FAILED } from '../../logger';
 import type { ApiContext, ApiParts } from '../api-context';
+import { observedRequest } from './request-metrics';
 
 const UNAVAILABLE = 503;
 
-/** One line per request, after its answer is sent or its connection lost. Never a key, never a body. */
-export const accessLog = ({ logger }: ApiParts): ((ctx: ApiContext) => void) => {
+/** One line per request, after its answer is sent or its connection lost, and its place in the metrics. Never a key, never a body. */
+export const accessLog = ({ logger, metrics }: ApiParts): ((ctx: ApiContext) => void) => {
   const log = (ctx: ApiContext): void => {
     const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
     // Koa's is 404 until there is an answer.
@@ -29,8 +30,14 @@ export const accessLog = ({ logger }: ApiParts): ((ctx: ApiContext) => void) => 
     else logger.info(line, REQUEST);
   };
 
+  const end = (ctx: ApiContext): void => {
+    metrics.ended(observedRequest(ctx));
+    log(ctx);
+  };
+
   return (ctx) => {
-    if (ctx.res.closed) log(ctx);
-    else ctx.res.on('close', () => log(ctx)); // it comes once
+    metrics.began();
+    if (ctx.res.closed) end(ctx);
+    else ctx.res.on('close', () => end(ctx)); // it comes once
   };
 };

@@ -64,7 +64,9 @@ const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): 
     .reached(position, left)
     .then(async (reached) => reached && !(await parts.isParked(authenticated(ctx.state).identity.tenantId)))
     .catch(() => false);
-  if (!shown) ctx.set(parts.headers.readPending, 'true');
+  if (shown) return;
+  ctx.state.isReadPending = true;
+  ctx.set(parts.headers.readPending, 'true');
 };
 
 /** What waits behind a bad event is not in the answer: everything recorded before that event is. */

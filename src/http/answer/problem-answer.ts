@@ -29,6 +29,7 @@ const shown = (error: unknown): Record<string, unknown> => {
 
 const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   const { reason } = moreOf(error);
+  ctx.state.problem = code;
   if (typeof reason === 'string') ctx.state.reason = reason;
   else if (problems[code].status === 503) ctx.state.reason = messageOf(error);
   if (code === 'internal_error') ctx.state.error = error;

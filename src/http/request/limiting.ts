@@ -28,5 +28,7 @@ export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<vo
   if (policyField !== undefined) ctx.set('RateLimit-Policy', policyField);
   if (stateField !== undefined) ctx.set('RateLimit', stateField);
   if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
-  if (refused !== undefined) throw limited(refused);
+  if (refused === undefined) return;
+  ctx.state.refusedBy = refused.policy.name;
+  throw limited(refused);
 };

@@ -1,0 +1,324 @@
+import { statfsSync, type StatsFs } from 'node:fs';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { beforeDeadline, monotonicMs, threadMs } from '../clock';
+import type { EventLog, Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
+import type { ObservedRequest, RequestMetrics } from '../http/answer/request-metrics';
+import type { RateLimits, RateLimitsStatus } from '../limits/rate-limits';
+import { sharedRuns } from '../shared-runs';
+import { programVersion } from '../version';
+import type { App } from './app';
+import {
+  ledgerStatus,
+  rebuildsUnderWay,
+  type LedgerStatus,
+  type ProjectionStatus,
+  type RebuildUnderWay,
+} from './status';
+
+/** What the service counts about itself, in the text format of Prometheus. */
+export interface Metrics {
+  readonly requests: RequestMetrics;
+  /** The same log, with its appends counted. */
+  observed(log: EventLog): EventLog;
+  readonly contentType: string;
+  text(): Promise<string>;
+  readonly registry: Registry;
+}
+
+export interface MetricsParts {
+  /** Undefined until the stores are open. */
+  readonly app: () => App | undefined;
+  readonly limits: () => RateLimits | undefined;
+  readonly isReady: () => boolean;
+  readonly folder: string;
+}
+
+const PREFIX = 'tenant_ledger_';
+
+/** In seconds: an answer is promised within two. */
+const ANSWERS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
+
+const UNAVAILABLE = 503;
+const READS = new Set(['GET', 'HEAD']);
+
+const outcomeOf = (error: unknown): string => {
+  const code = codeOf(error);
+  if (code === 'stream_changed') return 'conflict';
+  if (code === 'log_unavailable') return 'unavailable';
+  return code === 'outcome_unknown' ? 'unknown' : 'failed';
+};
+
+const requestMetrics = (registers: Registry[]): RequestMetrics => {
+  const duration = new Histogram({
+    name: `${PREFIX}http_request_duration_seconds`,
+    help: 'Time from the arrival of a request to the end of its answer. Streams last as long as their reader wants.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: ANSWERS,
+    registers,
+  });
+  const underWay = new Gauge({
+    name: `${PREFIX}http_requests_in_flight`,
+    help: 'Requests that are being answered.',
+    registers,
+  });
+  const keyChecks = new Counter({
+    name: `${PREFIX}key_checks_total`,
+    help: 'API keys that were checked, by outcome: accepted, or why they were refused.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const expiring = new Counter({
+    name: `${PREFIX}expiring_key_uses_total`,
+    help: 'Requests with a key that expires within a week.',
+    registers,
+  });
+  const refusals = new Counter({
+    name: `${PREFIX}rate_limit_refusals_total`,
+    help: 'Requests that a rate limit refused.',
+    labelNames: ['policy'],
+    registers,
+  });
+  const unavailable = new Counter({
+    name: `${PREFIX}reads_unavailable_total`,
+    help: 'Reads that were answered with 503, by the code of the problem.',
+    labelNames: ['code'],
+    registers,
+  });
+  const pending = new Counter({
+    name: `${PREFIX}read_pending_total`,
+    help: 'Writes that were answered before the read models showed them.',
+    registers,
+  });
+
+  const count = (request: ObservedRequest): void => {
+    const { method, status, problem, keyCheck, refusedBy } = request;
+    if (keyCheck !== undefined) keyChecks.inc({ outcome: keyCheck });
+    if (request.isKeyExpiring) expiring.inc();
+    if (refusedBy !== undefined) refusals.inc({ policy: refusedBy });
+    if (request.isReadPending) pending.inc();
+    if (status === UNAVAILABLE && READS.has(method)) unavailable.inc({ code: problem ?? 'none' });
+  };
+  return {
+    began: () => underWay.inc(),
+    ended: (request) => {
+      const { method, route = 'none', status = 'none', seconds } = request;
+      underWay.dec();
+      duration.observe({ method, route, status }, seconds);
+      count(request);
+    },
+  };
+};
+
+const appendMetrics = (registers: Registry[]): Metrics['observed'] => {
+  const duration = new Histogram({
+    name: `${PREFIX}append_duration_seconds`,
+    help: 'Time of an append to the event log, by outcome: ok, conflict, unavailable, unknown (it may have been written), failed.',
+    labelNames: ['outcome'],
+    buckets: ANSWERS,
+    registers,
+  });
+  return (log) => ({
+    ...log,
+    append: async (...append) => {
+      const began = threadMs();
+      let outcome = 'ok';
+      try {
+        return await log.append(...append);
+      } catch (error) {
+        outcome = outcomeOf(error);
+        throw error;
+      } finally {
+        duration.observe({ outcome }, (threadMs() - began) / 1_000);
+      }
+    },
+  });
+};
+
+/** What is known at a scrape. */
+interface Snapshot {
+  readonly isReady: boolean;
+  readonly folder: string;
+  readonly limits: RateLimitsStatus | undefined;
+  /** Undefined: the stores are not open yet. */
+  readonly app: App | undefined;
+  /** Undefined: the stores did not answer. */
+  readonly ledger: LedgerSnapshot | undefined;
+}
+
+interface LedgerSnapshot {
+  readonly status: LedgerStatus;
+  /** How many events the log has up to a position. */
+  readonly events: ReadonlyMap<Position, number>;
+  readonly rebuilds: readonly RebuildUnderWay[];
+}
+
+type Values = readonly (readonly [value: number, labels?: Readonly<Record<string, string>>])[];
+
+interface Reading {
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+  readonly read: (snapshot: Snapshot) => Values;
+}
+
+const oneIf = (condition: boolean): Values => [[condition ? 1 : 0]];
+
+const perProjection =
+  (read: (one: ProjectionStatus, ledger: LedgerSnapshot) => number) =>
+  ({ ledger }: Snapshot): Values =>
+    ledger === undefined
+      ? []
+      : ledger.status.projections.map((one) => [read(one, ledger), { projection: one.projection }]);
+
+const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => [[read(statfsSync(folder))]];
+
+/** Read at every scrape. What is not known at the moment is left out, rather than shown as it was. */
+const readings: readonly Reading[] = [
+  {
+    name: 'build_info',
+    help: 'Always 1; what runs is in the labels.',
+    labels: ['version', 'node'],
+    read: () => [[1, { version: programVersion(), node: process.version }]],
+  },
+  {
+    name: 'ready',
+    help: '1 when requests are answered, 0 while the service starts or stops.',
+    read: ({ isReady }) => oneIf(isReady),
+  },
+  {
+    name: 'event_log_up',
+    help: '1 when the event log answers, 0 when it is out of reach or was set back.',
+    read: ({ app, ledger }) => oneIf(ledger !== undefined && app?.watch.setBack() === undefined),
+  },
+  {
+    name: 'event_log_events',
+    help: 'Events in the log; an estimate where counting would mean reading.',
+    read: ({ ledger }) =>
+      ledger === undefined ? [] : [[ledger.events.get(ledger.status.log.head ?? '') ?? 0]],
+  },
+  {
+    name: 'projector_up',
+    help: '1 when some process projects, 0 when nobody holds the lease.',
+    read: ({ ledger }) => (ledger === undefined ? [] : oneIf(ledger.status.projector !== null)),
+  },
+  {
+    name: 'projection_position',
+    help: 'Events of the log up to the position that the live generation shows.',
+    labels: ['projection'],
+    read: perProjection(({ position }, { events }) => events.get(position ?? '') ?? 0),
+  },
+  {
+    name: 'projection_lag_events',
+    help: 'Events that the live generation does not show yet.',
+    labels: ['projection'],
+    read: perProjection(({ lag_events }) => lag_events),
+  },
+  {
+    name: 'projection_lag_seconds',
+    help: 'How long the oldest event that the live generation does not show has been in the log.',
+    labels: ['projection'],
+    read: perProjection(({ lag_seconds }) => lag_seconds),
+  },
+  {
+    name: 'parked_tenants',
+    help: 'Tenants that wait at a bad event; 100 means that many or more.',
+    labels: ['projection'],
+    read: perProjection(({ parked }) => parked.length),
+  },
+  {
+    name: 'unreadable_tenants',
+    help: 'Tenants whose own stream cannot be read: their writes are refused.',
+    read: ({ ledger }) => (ledger === undefined ? [] : [[ledger.status.decisions.parked.length]]),
+  },
+  {
+    name: 'rebuild_progress_ratio',
+    help: 'How much of the log a rebuild has read, from 0 to 1; absent when there is none.',
+    labels: ['projection'],
+    read: ({ ledger }) =>
+      (ledger?.rebuilds ?? []).map(({ projection, progress }) => [progress, { projection }]),
+  },
+  {
+    name: 'rate_limit_counters',
+    help: 'Rate counters that are kept in memory.',
+    read: ({ limits }) => (limits === undefined ? [] : [[limits.counters_kept]]),
+  },
+  {
+    name: 'rate_limits_shared',
+    help: '1 when instances count together now, 0 when this one counts for itself.',
+    read: ({ limits }) => oneIf(limits?.shared === true && limits.trouble === undefined),
+  },
+  {
+    name: 'disk_free_bytes',
+    help: 'Free space of the disk that holds DATA_DIR.',
+    read: ({ folder }) => diskOf(folder, ({ bavail, bsize }) => bavail * bsize),
+  },
+  {
+    name: 'disk_size_bytes',
+    help: 'Size of the disk that holds DATA_DIR.',
+    read: ({ folder }) => diskOf(folder, ({ blocks, bsize }) => blocks * bsize),
+  },
+];
+
+const readingMetrics = (registers: Registry[]) => {
+  const gauges = readings.map(({ name, help, labels = [], read }) => ({
+    gauge: new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labels], registers }),
+    hasLabels: labels.length > 0,
+    read,
+  }));
+  return (snapshot: Snapshot): void => {
+    for (const { gauge, hasLabels, read } of gauges) {
+      gauge.reset();
+      // Without labels it would be 0 now.
+      if (!hasLabels) gauge.remove();
+      for (const [value, labels] of read(snapshot)) gauge.set({ ...labels }, value);
+    }
+  };
+};
+
+const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
+  const status = await ledgerStatus(app, async () => undefined);
+  const positions = [status.log.head, ...status.projections.map(({ position }) => position)];
+  const events = new Map<Position, number>();
+  for (const position of new Set(positions))
+    if (position !== null) events.set(position, await app.log.distance(undefined, position));
+  return { status, events, rebuilds: await rebuildsUnderWay(app.replay.readModels) };
+};
+
+/** A scrape is answered also while a store is silent. */
+const LOOK_MS = 800;
+
+export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Metrics => {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const requests = requestMetrics(registers);
+  const observed = appendMetrics(registers);
+  const reconnects = new Counter({
+    name: `${PREFIX}event_log_reconnects_total`,
+    help: 'How often the event log came back after it had been out of reach.',
+    registers,
+  });
+  const set = readingMetrics(registers);
+  // However many ask a store that does not answer, it is asked once.
+  const looks = sharedRuns(() => ledgerSnapshot(app() as App));
+  const look = (): Promise<LedgerSnapshot | undefined> =>
+    app() === undefined
+      ? Promise.resolve(undefined)
+      : beforeDeadline(looks.current().done, monotonicMs() + LOOK_MS, () => new Error('No answer.')).catch(
+          () => undefined,
+        );
+  return {
+    requests,
+    observed,
+    registry,
+    contentType: registry.contentType,
+    text: async () => {
+      const ledger = await look();
+      reconnects.reset();
+      reconnects.inc(app()?.watch.reconnects() ?? 0);
+      set({ isReady: isReady(), folder, limits: limits()?.status(), app: app(), ledger });
+      return registry.metrics();
+    },
+  };
+};

@@ -1,0 +1,105 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { makeMetrics } from '../../src/app/metrics';
+import { readMetrics } from '../support/metrics';
+import { operatorAt } from '../support/operator';
+import { freshFolder } from '../support/folders';
+
+const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'monitoring');
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+interface Dashboard {
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets: readonly { readonly expr: string }[];
+  }[];
+}
+
+const rules = (
+  parse(readFileSync(join(FOLDER, 'alerts.yml'), 'utf8')) as { groups: { rules: Rule[] }[] }
+).groups.flatMap((group) => group.rules);
+const dashboard = JSON.parse(readFileSync(join(FOLDER, 'dashboard.json'), 'utf8')) as Dashboard;
+
+/** Made by others: Prometheus itself and its blackbox exporter. */
+const FOREIGN = new Set(['up', 'probe_ssl_earliest_cert_expiry']);
+
+const namesIn = (expr: string): readonly string[] =>
+  expr
+    .replaceAll(/\{[^}]*\}|\[[^\]]*\]|\b(?:by|on) \([^)]*\)/g, '')
+    .match(/[a-z_][a-z0-9_]*(?![a-z0-9_]*\()/g)
+    ?.filter((word) => word.includes('_') || FOREIGN.has(word))
+    .filter((word) => word !== 'histogram_quantile') ?? [];
+
+/** What a chart over time says nothing about. */
+const NOT_SHOWN = [
+  'tenant_ledger_build_info',
+  'tenant_ledger_disk_size_bytes',
+  'tenant_ledger_projection_position',
+  'tenant_ledger_rate_limit_counters',
+  'tenant_ledger_rate_limits_shared',
+];
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+describe('what docs/monitoring is made of', () => {
+  let known: ReadonlySet<string>;
+  beforeAll(async () => {
+    const { text } = makeMetrics({
+      app: () => undefined,
+      limits: () => undefined,
+      isReady: () => false,
+      folder: __dirname,
+    });
+    const { families } = readMetrics(await text());
+    known = new Set(
+      [...families].flatMap(([name, { type }]) =>
+        type === 'histogram' ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
+      ),
+    );
+  });
+
+  it.each(rules.map((rule) => [rule.alert, rule] as const))('%s asks for what there is', (_, rule) => {
+    const names = namesIn(rule.expr);
+    expect(names).not.toEqual([]);
+    for (const name of names) expect([...known, ...FOREIGN]).toContain(name);
+  });
+
+  it('every alert names what shows the trouble and what fixes it, with commands that exist', async () => {
+    const texts = rules.map(({ annotations }) => annotations.description);
+    for (const text of texts) expect(text).toMatch(/^Show: .+ Fix: /s);
+    const named = new Set(
+      texts.flatMap((text) =>
+        Array.from(text.matchAll(/`tenant-ledger ([a-z]+(?: [a-z-]+\b)?)/g), ([, words = '']) => words),
+      ),
+    );
+    expect(named.size).toBeGreaterThan(0);
+    const { runAll } = operatorAt(freshFolder());
+    const helps = await runAll([...named].map((line) => `${line} --help`));
+    for (const [at, line] of [...named].entries())
+      expect(helps[at]?.stdout).toContain(`Usage: tenant-ledger ${line}`);
+  });
+
+  it('the dashboard asks for what there is, and for all of ours', () => {
+    const asked = dashboard.panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => namesIn(expr)));
+    for (const name of asked) expect([...known]).toContain(name);
+    for (const { targets } of dashboard.panels)
+      expect(targets.flatMap(({ expr }) => namesIn(expr))).not.toEqual([]);
+    const shown = new Set(asked.map((name) => name.replace(/_(bucket|count|sum)$/, '')));
+    const notShown = [...known].filter(
+      (name) => name.startsWith('tenant_ledger_') && !shown.has(name.replace(/_(bucket|count|sum)$/, '')),
+    );
+    expect(notShown.toSorted()).toEqual(NOT_SHOWN);
+  });
+
+  (hasPromtool ? it : it.skip)('promtool accepts the rules', () => {
+    const { status, stdout } = spawnSync('promtool', ['check', 'rules', join(FOLDER, 'alerts.yml')]);
+    expect([status, stdout.toString()]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)]);
+  });
+});
