@@ -10,6 +10,7 @@ type InternalCode =
   | 'generation_removed'
   | 'no_answer'
   | 'not_open'
+  | 'reader_stalled'
   | 'stream_changed';
 
 export type FaultCode = ProblemCode | InternalCode;

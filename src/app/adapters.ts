@@ -183,7 +183,15 @@ export const openLog = async (
   role: 'source' | 'target',
   report: Report,
 ): Promise<EventLog> => {
-  if (/^esdb(\+discover)?:/.test(address)) return eventStoreLog(address, streams, WAIT_SECONDS, report);
+  if (/^esdb(\+discover)?:/.test(address)) {
+    const notThere = fault(
+      'log_not_found',
+      `There is no event log with the prefix "${streams.prefix}" in ${withoutSecrets(address)}.`,
+      { isFinal: true },
+    );
+    const unlessThere = role === 'source' ? notThere : undefined;
+    return eventStoreLog(address, streams, WAIT_SECONDS, report, unlessThere);
+  }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
     throw fault(

@@ -13,6 +13,7 @@ export type EndReason =
   | 'log_unavailable'
   | 'read_models_unavailable'
   | 'log_set_back'
+  | 'reader_stalled'
   | 'shutting_down';
 
 /** How a stream looks on the wire. */
@@ -45,11 +46,15 @@ export interface StreamParts {
   readonly gone: AbortSignal;
   /** The process is stopping. */
   readonly stopping: AbortSignal;
+  /** The caller has not taken what was sent. */
+  readonly stalled: AbortSignal;
 }
 
 /** A key that is revoked ends its streams within a second. */
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
+/** A text has about so many characters at most, but for one large event: a reader that stops leaves little behind. */
+const MOST_CHARACTERS = 65_536;
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   'log_unavailable',
@@ -61,9 +66,10 @@ const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.has(codeOf(error) ?? '');
 
 /** Asks at most twice a second. */
-const checking = (mayRead: StreamParts['mayRead'], stopping: AbortSignal) => {
+const checking = ({ mayRead, stopping, stalled }: StreamParts) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
+    if (stalled.aborted) return 'reader_stalled';
     if (stopping.aborted) return 'shutting_down';
     if (threadMs() - checkedAt < CHECK_MS) return undefined;
     checkedAt = threadMs();
@@ -77,17 +83,14 @@ const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
   let events = 0;
   let positions: { readonly first_position: string; readonly last_position: string } | undefined;
   return {
-    write: (some: readonly LoggedEvent[]): string =>
-      some
-        .map((event) => {
-          const cursor = cursorOf(event.position);
-          const json = jsonOf(event, cursor);
-          hash.update(`${json}\n`);
-          events += 1;
-          positions = { first_position: positions?.first_position ?? cursor, last_position: cursor };
-          return form.event(cursor, json);
-        })
-        .join(''),
+    write: (event: LoggedEvent): string => {
+      const cursor = cursorOf(event.position);
+      const json = jsonOf(event, cursor);
+      hash.update(`${json}\n`);
+      events += 1;
+      positions = { first_position: positions?.first_position ?? cursor, last_position: cursor };
+      return form.event(cursor, json);
+    },
     trailer: (): string =>
       form.trailer(JSON.stringify({ trailer: { events, ...positions, sha256: hash.digest('hex') } })),
     end: (reason: string, position: Position | undefined): string => {
@@ -144,25 +147,40 @@ async function* matching(
   }
 }
 
+/** Whole events, each text with the position that it reaches. They are written as they are taken. */
+async function* textsOf(
+  steps: AsyncIterable<Step>,
+  write: (event: LoggedEvent) => string,
+): AsyncGenerator<{ readonly text: string; readonly position: Position | undefined }> {
+  for await (const { events, position } of steps) {
+    let text = '';
+    for (const event of events) {
+      text += write(event);
+      if (text.length < MOST_CHARACTERS) continue;
+      yield { text, position: event.position };
+      text = '';
+    }
+    yield { text, position };
+  }
+}
+
 /**
  * The events of one tenant as text, as fast as the reader takes them: what is not taken is not read. It ends with a trailer
  * (number, first and last position, SHA-256 of the events' JSON, each with a line feed), unless it is ended before.
  */
 export async function* eventStream(request: StreamRequest, parts: StreamParts): AsyncGenerator<string> {
-  const { form, stopping, mayRead } = parts;
   const { write, trailer, end } = transcript(parts);
-  const check = checking(mayRead, stopping);
+  const check = checking(parts);
   let { after: position } = request;
   let wroteAt = threadMs();
   try {
-    for await (const { events, position: read } of matching(request, parts)) {
-      const text = write(events);
+    for await (const { text, position: reached } of textsOf(matching(request, parts), write)) {
       const isSilent = threadMs() - wroteAt >= HEARTBEAT_MS;
       if (text !== '' || isSilent) {
         wroteAt = threadMs();
-        yield text === '' ? form.heartbeat() : text;
+        yield text === '' ? parts.form.heartbeat() : text;
       }
-      position = read;
+      position = reached;
       const reason = await check();
       if (reason !== undefined) return yield end(reason, position);
     }

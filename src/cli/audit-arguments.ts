@@ -13,8 +13,9 @@ import { warn } from './operator-session';
 /** The log that the environment names, only for reading. */
 export const withLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
-  mustHoldData(configuration);
   const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = configuration;
+  // An event store is enough: nothing is read from the folder.
+  if (EVENTSTORE_URL === '') mustHoldData(configuration);
   const streams = streamNames(STREAM_PREFIX);
   const log = await openLog(EVENTSTORE_URL || DATA_DIR, streams, 'source', warn);
   try {
@@ -33,13 +34,24 @@ export const positionArgument = (text: string): Position => {
 };
 
 /** A position of another kind of log would be compared as text, and mean something else. */
-export const mustBeOfLog = async ({ log }: Side, given: Position): Promise<void> => {
+const mustBeOfLog = async ({ log }: Side, given: Position): Promise<void> => {
   const head = await log.head();
   if (head === undefined || head.position.length === given.length) return;
   throw fault(
     'position_unknown',
     `${given} is not a position of this log: its positions have ${head.position.length} digits, like ${head.position}.`,
   );
+};
+
+/** What comes after it would be skipped until the log has grown past it. */
+export const mustBeReached = async (side: Side, given: Position): Promise<void> => {
+  await mustBeOfLog(side, given);
+  const head = (await side.log.head())?.position ?? '';
+  if (given > head)
+    throw fault(
+      'position_unknown',
+      `${given} is not a position of this log yet: ${head === '' ? 'it is empty' : `it ends at ${head}`}.`,
+    );
 };
 
 export const momentOrPosition = (text: string): Moment => {

@@ -6,7 +6,7 @@ import { isEventType } from '../domain/event-schemas';
 import type { Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { border, collected, uuid, wholeNumber } from './arguments';
-import { mustBeOfLog, positionArgument, withLog } from './audit-arguments';
+import { mustBeReached, positionArgument, withLog } from './audit-arguments';
 import { checkCommand } from './audit-check-command';
 import { accessCommand, historyCommand } from './audit-history-commands';
 import { showCommand } from './audit-show-command';
@@ -127,7 +127,7 @@ const run = async (
 
 const audit = (options: Options): Promise<void> =>
   withLog(async (side) => {
-    if (options.after !== undefined) await mustBeOfLog(side, options.after);
+    if (options.after !== undefined) await mustBeReached(side, options.after);
     for (const type of options.type ?? [])
       if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);
     const signal = untilInterrupted();

@@ -30,8 +30,8 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
-/** The client went away while it was answered. */
-const GONE = new Set(['ECONNRESET', 'EPIPE']);
+/** The client went away while it was answered, or did not take the answer. */
+const GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
 
 /** Every request goes through these steps from top to bottom. */
 export const api = (parts: ApiParts): Koa<ApiState> => {

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { openLog, openScratch } from '../../src/app/adapters';
 import { readConfiguration } from '../../src/configuration';
 import { streamNames } from '../../src/event-log/streams';
+import { startStandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 
 const quiet = (): void => undefined;
@@ -46,6 +47,19 @@ describe('an event log by its address', () => {
       message: `There is no event log in the folder ${nowhere}.`,
     });
     expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it('is not made by looking into an event store either', async () => {
+    const store = await startStandIn();
+    try {
+      await expect(openLog(store.url, streamNames('other.'), 'source', quiet)).rejects.toMatchObject({
+        code: 'log_not_found',
+        message: `There is no event log with the prefix "other." in ${store.url}.`,
+      });
+      expect(store.log.records.filter(({ stream }) => stream.startsWith('other.'))).toEqual([]);
+    } finally {
+      await store.stop();
+    }
   });
 
   it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(

@@ -155,6 +155,16 @@ describe('tenant-ledger audit', () => {
     [`audit access --tenant ${NOBODY} --at soon`, 2, 'It must be a time'],
     ['audit check no-such-file', 1, '[file_unreadable]'],
   ];
+  it('a position that the log has not reached is refused', async () => {
+    const { stderr } = await OPERATOR.run('audit --limit 1');
+    const [, last = ''] = /"last_position":"([0-9]+)"/.exec(stderr) ?? [];
+    const refused = await OPERATOR.run(`audit --after ${'9'.repeat(last.length)}`);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /is not a position of this log yet: it ends at [0-9]+\. \[position_unknown\]$/m,
+    );
+  });
+
   it.each(refusals)('%s is refused', async (line, code, text) => {
     const finished = await OPERATOR.run(line);
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });

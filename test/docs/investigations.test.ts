@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appendToEnd } from '../../src/event-log/append-to-end';
 import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
+import { logOf, openLogIn } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
 import { startService, type Service } from '../support/service';
 
@@ -87,7 +87,12 @@ describe('docs/investigations.md', () => {
   for (const line of LINES.filter((one) => !isRun(one)))
     it.skip(`works as written, but jq is not installed: ${line}`, () => undefined);
   it.each(LINES.filter(isRun))('works as written: %s', async (line) => {
-    const env = { PATH: `${bin}:${process.env['PATH']}`, DATA_DIR: service.folder, ...ids };
+    const env = {
+      PATH: `${bin}:${process.env['PATH']}`,
+      DATA_DIR: service.folder,
+      ...logOf(service.folder),
+      ...ids,
+    };
     const { stdout, stderr } = await run('sh', ['-c', line], { env, cwd: folder });
     if (line.includes('--output')) expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
     else expect(stdout).not.toBe('');

@@ -81,6 +81,8 @@ describe('raw events over HTTP', () => {
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
+    // Readers come and go: that is no error.
+    expect(service.stderr()).not.toContain('"level":50');
   });
 
   const get = (query = '', key = owner.key, headers: Record<string, string> = {}) =>
@@ -106,7 +108,7 @@ describe('raw events over HTTP', () => {
     const updated = linesOf(text).find(({ type }) => type === 'TenantUpdated');
     expect(updated).toMatchObject({
       version: 1,
-      stream: `tenant-${owner.tenantId}`,
+      stream: by.streams.tenant(owner.tenantId),
       trace_id: 'trace-1',
       actor: { type: 'application', id: owner.id },
       data: { name: 'Renamed' },
@@ -209,6 +211,26 @@ describe('raw events over HTTP', () => {
       expectProblem(answered, { status: 404, code: 'event_not_found' });
     const { trace_id: _, instance: __, ...body } = elsewhere.json;
     expect(nowhere.json).toMatchObject(body);
+  });
+
+  it('are found by id where they hold the tenant up, and when they were set aside', async () => {
+    const { tenantId } = await by.newTenant();
+    const { key } = await by.newApplication(tenantId, 'management', 'log:read');
+    const [bad = ''] = await reportFacts(service.folder, tenantId, [{ type: 'TokenCreated', data: {} }]);
+    const expectFound = async (): Promise<void> => {
+      const { status, json } = await ask(`${service.url}/events/${bad}`, { key });
+      expect({ status, id: json.id }).toEqual({ status: 200, id: bad });
+      const shown = await by.run<{ unreadable: string; event: Event }>('audit', 'show', bad);
+      expect(shown).toMatchObject({ unreadable: expect.stringContaining('entityId'), event: { id: bad } });
+    };
+    const parked = () => by.run<readonly { event_id: string }[]>('projections', 'parked');
+    await until(async () => (await parked()).some(({ event_id }) => event_id === bad));
+    await expectFound();
+    await by.run('projections', 'set-aside', bad, '--reason', 'It has no entity.');
+    await reportFacts(service.folder, tenantId, [fact('TokenCreated', 'tok_after')]);
+    const newest = () => ask(`${service.url}/logs?size=1`, { key });
+    await until(async () => (await newest()).json.data[0].entity_id === 'tok_after');
+    await expectFound();
   });
 
   describe('that are followed', () => {

@@ -19,7 +19,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   read_models_unavailable: reads,
   starting: reads,
   event_not_found: ({ path }) => path.startsWith('/events/'),
-  too_many_streams: ({ path }) => path === '/events',
+  too_many_streams: ({ path }) => path.startsWith('/events'),
 };
 
 const codes = Object.keys(problems).filter(

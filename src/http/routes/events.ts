@@ -1,6 +1,5 @@
-import { Readable } from 'node:stream';
 import { eventStream, type EndReason, type StreamForm } from '../../audit/event-stream';
-import type { EventFilter } from '../../audit/event-filter';
+import type { EventFilter, EventRange } from '../../audit/event-filter';
 import { rawEvent } from '../../audit/raw-event';
 import { isoNow, monotonicMs } from '../../clock';
 import { holds } from '../../domain/authority';
@@ -20,6 +19,7 @@ import type { Cursors } from './cursor';
 import { eventExample, eventSchema } from './event-schemas';
 import { uuid } from './schema';
 import { ok, route, type Asked, type RouteParts } from './route';
+import { streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
 const NDJSON = 'application/x-ndjson';
@@ -125,24 +125,6 @@ const stillAllowed =
 
 const prefersServerSentEvents = (accept: string | undefined): boolean => accept?.includes(SSE) === true;
 
-/**
- * Takes the next text when there is room for it. Not `Readable.from`, which waits for the next text before it closes: of a
- * quiet tenant that may never come.
- */
-const bodyOf = (chunks: AsyncGenerator<string>, onClosed: () => void): Readable =>
-  new Readable({
-    read() {
-      chunks.next().then(
-        ({ done, value }) => this.push(done === true ? null : value),
-        (error: Error) => this.destroy(error),
-      );
-    },
-    destroy(error, closed) {
-      onClosed();
-      closed(error);
-    },
-  });
-
 export const listEvents = route<undefined, Query>({
   method: 'get',
   path: '/events',
@@ -172,7 +154,7 @@ export const listEvents = route<undefined, Query>({
       follow: given.follow,
     };
     const release = open(tenantId);
-    const gone = new AbortController();
+    const [gone, stalled] = [new AbortController(), new AbortController()];
     const chunks = eventStream(request, {
       side,
       tail,
@@ -182,29 +164,46 @@ export const listEvents = route<undefined, Query>({
       mayRead: stillAllowed(asked, parts),
       gone: gone.signal,
       stopping,
+      stalled: stalled.signal,
     });
     const onClosed = (): void => {
       gone.abort();
       release();
     };
-    const body = bodyOf(chunks, onClosed);
+    const body = streamBody(chunks, { stalled, onClosed });
     return { status: 200, type: isSse ? SSE : NDJSON, body };
   },
 });
 
-/** The log is read from just before the event; what the index says is only where to look. */
-const findEvent = async (
+/** From just after one position up to another, or to the end. */
+const searchLog = async (
   tenantId: string,
   id: string,
-  { events, reader }: RouteParts,
+  { after, upTo }: EventRange,
+  { side }: RouteParts['events'],
 ): Promise<LoggedEvent | undefined> => {
-  const { after, upTo } = await findLogPosition(reader('logs'), tenantId, id);
-  for await (const batch of events.side.log.readTenant(tenantId, { after })) {
+  for await (const batch of side.log.readTenant(tenantId, { after })) {
     const found = batch.find((event) => event.id === id);
     if (found !== undefined) return found;
     if (upTo !== undefined && (batch.at(-1)?.position ?? '') >= upTo) return undefined;
   }
   return undefined;
+};
+
+/**
+ * The index only says where in the log to look first. An event that was set aside has no entry there: everything before
+ * is read, which costs as much as a stream of all events, and counts as one.
+ */
+const findEvent = async (
+  tenantId: string,
+  id: string,
+  { events, reader }: RouteParts,
+): Promise<LoggedEvent | undefined> => {
+  const range = await findLogPosition(reader('logs'), tenantId, id);
+  const found = await searchLog(tenantId, id, range, events);
+  if (found !== undefined || range.after === undefined) return found;
+  const release = events.open(tenantId);
+  return searchLog(tenantId, id, { upTo: range.after }, events).finally(release);
 };
 
 export const getEvent = route({
