@@ -124,24 +124,26 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
       return (await Promise.all(found)).flat() as unknown as readonly LogRow[];
     },
     countBefore: async (border, value) => {
-      let count = 0;
-      for (const part of parts) {
-        count = await reader.countBefore(tenantId, 'rows', { ...part, border }, value);
-        if (count < part.last) break;
-      }
-      return count;
+      const counts = await Promise.all(
+        parts.map((part) => reader.countBefore(tenantId, 'rows', { ...part, border }, value)),
+      );
+      const at = counts.findIndex((count, i) => count < (parts[i] as Part).last);
+      return counts.at(at) ?? 0;
     },
   };
 };
 
-/** The numbers of a line that a filter of dates selects, first and last. */
+/** The numbers of a line that a filter of dates selects, first and last. Both are asked for at once. */
 const numbersOf = async (
   line: LogLine,
   { start, end }: LogFilter,
-): Promise<{ first: number; last: number }> => ({
-  first: start === undefined ? 1 : (await line.countBefore('created_at', start)) + 1,
-  last: end === undefined ? line.last : await line.countBefore('created_at', end),
-});
+): Promise<{ first: number; last: number }> => {
+  const [before, last] = await Promise.all([
+    start === undefined ? 0 : line.countBefore('created_at', start),
+    end === undefined ? line.last : line.countBefore('created_at', end),
+  ]);
+  return { first: before + 1, last };
+};
 
 /** How many rows of a line come before a position. The number that its row is believed to have is looked at first. */
 const countOlder = async (line: LogLine, position: string, believed: number): Promise<number> => {
@@ -151,8 +153,10 @@ const countOlder = async (line: LogLine, position: string, believed: number): Pr
 
 /** Which numbers of a line a question is about, and where its page begins. */
 const spanOf = async (line: LogLine, { filter, olderThan, olderNumber = 0 }: LogQuestion) => {
-  const { first, last } = await numbersOf(line, filter);
-  const older = olderThan === undefined ? last : await countOlder(line, olderThan, olderNumber);
+  const [{ first, last }, older] = await Promise.all([
+    numbersOf(line, filter),
+    olderThan === undefined ? Infinity : countOlder(line, olderThan, olderNumber),
+  ]);
   return { first, last, top: Math.min(last, older) };
 };
 

@@ -131,12 +131,11 @@ export interface UsageReport {
 
 /** The report as of a moment: it says which month is the current one. */
 export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
-  const types = (await reader.find(tenantId, 'types', {
-    limit: MOST_TYPES,
-  })) as unknown as readonly TypeDocument[];
-  const month = (await reader.get(tenantId, 'months', at.slice(0, 7))) as unknown as
-    MonthDocument | undefined;
-  const bought = (await reader.get(tenantId, 'plan', PLAN)) as unknown as PlanDocument | undefined;
+  const [types, month, bought] = (await Promise.all([
+    reader.find(tenantId, 'types', { limit: MOST_TYPES }),
+    reader.get(tenantId, 'months', at.slice(0, 7)),
+    reader.get(tenantId, 'plan', PLAN),
+  ])) as unknown as readonly [readonly TypeDocument[], MonthDocument | undefined, PlanDocument | undefined];
   return {
     token_report: {
       metrics_by_type: Object.fromEntries(types.map(({ type, ...metrics }) => [type, metrics])),

@@ -97,10 +97,10 @@ export const lagBehind = async (
 };
 
 /** Most read models are equally far: each position is looked at once. */
-const lags = (log: EventLog, head: Position | undefined) => {
+const lags = (log: EventLog, head: Promise<Position | undefined>) => {
   const known = new Map<Position | undefined, Promise<Lag>>();
   return (position: Position | undefined): Promise<Lag> => {
-    const lag = known.get(position) ?? lagBehind(log, head, position);
+    const lag = known.get(position) ?? head.then((last) => lagBehind(log, last, position));
     known.set(position, lag);
     return lag;
   };
@@ -110,13 +110,17 @@ const statusOf = async (
   live: LiveGeneration,
   lagAt: (position: Position | undefined) => Promise<Lag>,
 ): Promise<ProjectionStatus> => {
-  const { applied } = await live.generation.control();
+  const { projector, generation } = live;
+  const [[applied, lag], parked] = await Promise.all([
+    generation.reader.applied().then(async (at) => [at, await lagAt(at)] as const),
+    firstParked(generation, MOST_SHOWN),
+  ]);
   return {
-    projection: live.projector.name,
-    generation: generationName(live.generation.id),
+    projection: projector.name,
+    generation: generationName(generation.id),
     position: applied ?? null,
-    ...(await lagAt(applied)),
-    parked: await firstParked(live.generation, MOST_SHOWN),
+    ...lag,
+    parked,
   };
 };
 
@@ -150,20 +154,26 @@ export const ledgerStatus = async (
   }: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> },
   look: LookAt = lookAtAll,
 ) => {
-  const head = (await log.head())?.position;
-  const lagAt = lags(log, head);
-  const shown = await Promise.all(projecting.live.map((live) => statusOf(live, lagAt)));
+  // All at once: under load each answer takes its time.
+  const asked = log.head().then((last) => last?.position);
+  const lagAt = lags(log, asked);
+  const [head, identity, holder, shown] = await Promise.all([
+    asked,
+    log.identity(),
+    projecting.holder(),
+    Promise.all(projecting.live.map((live) => statusOf(live, lagAt))),
+  ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await look(ledger, suspects);
   const problem = watch.missing()?.message;
   const status: LedgerStatus = {
     log: {
       store,
-      identity: await log.identity(),
+      identity,
       head: head ?? null,
       ...(problem === undefined ? {} : { trouble: problem }),
     },
-    projector: (await projecting.holder()) ?? null,
+    projector: holder ?? null,
     projections: shown,
     decisions: {
       parked: ledger.unreadable().map(({ more }) => ({

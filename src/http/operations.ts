@@ -37,7 +37,8 @@ interface Readiness {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-const late = (): Error => new Error(`The event log has not answered within ${ANSWER_MS} ms.`);
+const late = (): Error =>
+  new Error(`The event log or the read models have not answered within ${ANSWER_MS} ms.`);
 
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {

@@ -58,8 +58,8 @@ const SHARED_WITHIN_MS = 200;
 const PAUSE_MS = 5_000;
 const WARN_EVERY_MS = 60_000;
 
-const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
-const TOGETHER = 'The shared rate counters answer again: instances count together.';
+const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
+const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
 
 interface Rule {
   readonly policy: Policy;

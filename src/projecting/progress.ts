@@ -29,6 +29,8 @@ interface Waiter {
 
 /** Another process reports nothing: the store is asked. */
 const POLL_MS = 15;
+/** The pointers, which seldom move, are looked at before anybody is answered, and besides that only so often. */
+const LOOK_MS = 150;
 
 interface State extends ProgressParts {
   readonly known: Map<string, Position>;
@@ -83,13 +85,16 @@ const watch = async (state: State): Promise<void> => {
       state,
       state.shown().filter(({ id }) => !state.own.has(generationName(id))),
     );
-    for (let askedAt = monotonicMs(); state.waiting.size > 0;) {
+    let [askedAt, lookedAt] = [monotonicMs(), monotonicMs()];
+    while (state.waiting.size > 0) {
       if (await answerReady(state)) continue;
       await state.movement.wait({ withinMs: POLL_MS });
       if (monotonicMs() - askedAt < POLL_MS) continue;
       await ask(state, state.shown());
-      await state.refresh();
       askedAt = monotonicMs();
+      if (askedAt - lookedAt < LOOK_MS) continue;
+      await state.refresh();
+      lookedAt = monotonicMs();
     }
   } catch (error) {
     for (const { failed } of state.waiting) failed(error);

@@ -62,6 +62,9 @@ export type ProjectingWorkers = (moved: Moved) => () => Promise<void>;
 
 const RENEW_MS = 250;
 
+/** While a generation that was switched to has not caught up with the one before, it is looked at more often. */
+const SWITCHING_LOOK_MS = 50;
+
 /** What the steps below share. */
 interface Engine extends ProjectingParts {
   readonly active: ActiveGenerations;
@@ -107,8 +110,10 @@ const followPointers = async (
       .map(({ generation }) => generationName(generation.id))
       .join();
   const before = names();
-  for (let left = forMs; left > 0 && names() === before && !ending.aborted; left -= lookMs) {
-    await pause(Math.min(lookMs, left), ending);
+  const end = monotonicMs() + forMs;
+  while (monotonicMs() < end && names() === before && !ending.aborted) {
+    const soon = active.isUpToDate() ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
+    await pause(Math.min(soon, Math.max(1, end - monotonicMs())), ending);
     await active
       .refresh()
       .catch((error) => onError('The pointers of the read models cannot be followed.', error));
@@ -130,7 +135,7 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
       await runs.keep(among(active.projected(), held), requestedSince(known, requests));
       known = requests;
       await reports.look(among(active.live(), held));
-      await followPointers(engine, RENEW_MS);
+      await followPointers(engine, Math.max(RENEW_MS, readModels.lookMs));
       held = await leases.hold();
     }
   } finally {

@@ -62,6 +62,7 @@ export interface Registry extends Leases {
 
   /** Asks whoever projects to retry a parked tenant, or all of them. */
   requestRetry(tenantId?: string): Promise<void>;
+  /** What another process has asked for a moment ago may be missing. */
   retryRequests(): Promise<RetryRequests>;
 }
 
@@ -178,6 +179,12 @@ export interface Reader extends Questions, Scanner {
    * Left out by a store that cannot tell at a fraction of the cost of a read.
    */
   readonly changeToken?: () => number;
+
+  /**
+   * The same, but only as the last calls of `applied` have found it: another number once one of them has found a change of
+   * what this reader shows. For stores that have no `changeToken`.
+   */
+  readonly appliedToken?: () => number;
 }
 
 /** The position up to which events are in, and the id of the event there. */

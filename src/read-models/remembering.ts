@@ -74,7 +74,10 @@ interface Known {
   readonly reader: RememberingReader;
 }
 
-/** A store that cannot tell whether it has changed is asked every time, or its answers are kept until `lookAgain`. */
+/**
+ * A store that cannot tell whether it has changed is asked every time, or its answers are kept until a `lookAgain` after
+ * which `applied` has found a change.
+ */
 export const remembering = (
   readerOf: (projection: string) => Reader,
   ifItCannotTell: 'ask' | 'keep' = 'ask',
@@ -91,7 +94,8 @@ export const remembering = (
       const turn = currentTurn() + looks;
       const last = known.get(projection);
       if (last?.of === of && last.turn === turn) return last.reader;
-      const token = of.changeToken?.() ?? (ifItCannotTell === 'keep' ? looks : undefined);
+      const token =
+        of.changeToken?.() ?? (ifItCannotTell === 'keep' ? (of.appliedToken?.() ?? looks) : undefined);
       if (token === undefined) return forgetful(of);
       const isSame = last?.of === of && last.token === token;
       const reader = isSame ? last.reader : remembered(of);

@@ -5,11 +5,11 @@ import { mongoCounters, type SharedCounters } from '../../src/limits/mongo-count
 import { readPolicies, type Policy } from '../../src/limits/policies';
 import { rateLimits, type Counted } from '../../src/limits/rate-limits';
 import { startMongoServer, type MongoServer } from '../support/mongodb/server';
-import { mongoUnderTest, REAL_MONGODB, type MongoUnderTest } from '../support/mongo-under-test';
+import { connectMongodb, mongodbUrl, REAL_MONGODB } from '../support/mongodb-under-test';
 
 const A = '192.0.2.1';
-const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
-const TOGETHER = 'The shared rate counters answer again: instances count together.';
+const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
+const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
 
 const opened: SharedCounters[] = [];
 afterEach(async () => {
@@ -35,19 +35,13 @@ const instanceOn = async (db: Db, policies: readonly Policy[], clock?: { now: nu
 };
 
 describe('rate counters in MongoDB', () => {
-  let server: MongoUnderTest;
-  beforeAll(async () => {
-    server = await mongoUnderTest();
-  });
-  afterAll(() => server.close());
-
   const instances = async (policies: readonly Policy[]) => {
-    const url = server.freshUrl();
-    const { db } = await server.connect(url);
+    const url = await mongodbUrl();
+    const { db } = await connectMongodb(url);
     return {
       db,
       one: await instanceOn(db, policies),
-      two: await instanceOn((await server.connect(url)).db, policies),
+      two: await instanceOn((await connectMongodb(url)).db, policies),
     };
   };
 
@@ -73,11 +67,11 @@ describe('rate counters in MongoDB', () => {
   const itAtOnce = process.env['TEST_MONGODB_KIND'] === 'ferretdb' ? it.skip : it;
 
   itAtOnce('are exact when two instances count at the same time (not on FerretDB)', async () => {
-    const url = server.freshUrl();
+    const url = await mongodbUrl();
     const [policy] = readPolicies('global=30/60/60')!;
     const limiters = await Promise.all(
       [url, url].map(async (at) => {
-        const counters = await mongoCounters((await server.connect(at)).db);
+        const counters = await mongoCounters((await connectMongodb(at)).db);
         opened.push(counters);
         return counters.limiterOf(policy!);
       }),
@@ -120,20 +114,15 @@ const describeStandIn = REAL_MONGODB === '' ? describe : describe.skip;
 
 describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', () => {
   let standIn: MongoServer;
-  let server: MongoUnderTest;
   beforeEach(async () => {
     standIn = await startMongoServer();
-    server = await mongoUnderTest();
   });
-  afterEach(async () => {
-    await server.close();
-    await standIn.close();
-  });
+  afterEach(() => standIn.close());
 
   const counting = () => standIn.roundTrips.count({ command: 'findAndModify' });
 
   it('are not asked about an address that is blocked', async () => {
-    const { db } = await server.connect(standIn.url);
+    const { db } = await connectMongodb(standIn.url);
     const { many } = await instanceOn(db, readPolicies('global=3/60/60')!);
     await many(5);
     const asked = counting();
@@ -146,7 +135,7 @@ describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', ()
     ['is frozen', async (): Promise<void> => standIn.freeze(), async (): Promise<void> => standIn.thaw()],
   ])('cost no request more than 200 ms while it %s, and most nothing', async (_, lose, findAgain) => {
     const clock = { now: 0 };
-    const { db } = await server.connect(standIn.url);
+    const { db } = await connectMongodb(standIn.url);
     const { many, reports, status } = await instanceOn(db, readPolicies('global=1000/60/60')!, clock);
     await many(3);
     await lose();
@@ -174,7 +163,7 @@ describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', ()
         (indexes as { expireAfterSeconds?: number }[])[0]?.expireAfterSeconds !== undefined,
       action: { type: 'error', code: 238, message: 'TTL indexes are not implemented' },
     });
-    const { db } = await server.connect(standIn.url);
+    const { db } = await connectMongodb(standIn.url);
     const kept = db.collection('rate_counters', { readConcern: { level: 'local' } });
     const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
     await kept.insertMany([

@@ -264,8 +264,8 @@ describe('shared counters', () => {
     expect((await limits(five, { shared }).many(1)).refused?.retryAfter).toBe(1);
   });
 
-  const ALONE = 'The shared rate counters do not answer: this process counts for itself.';
-  const TOGETHER = 'The shared rate counters answer again: instances count together.';
+  const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
+  const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
 
   it('that fail are insured by memory: each instance counts for itself, and says so once', async () => {
     const { state, shared } = sharedStore();
@@ -362,7 +362,7 @@ describe('shared counters', () => {
     expect(await many(20)).toEqual({ policyField: '"global";q=5;w=10', stateField: undefined });
     expect(status()).toMatchObject({ uncounted: 20, blocks_started: 0 });
     expect(warnings).toEqual([
-      'The shared rate counters do not answer: this process counts for itself.',
+      'The shared rate counters are unavailable: this instance counts requests on its own.',
       'Requests are not counted: every rate counter fails.',
     ]);
   });

@@ -1,29 +1,23 @@
 import { sharedSecret } from '../../src/mongodb/shared-secret';
-import { mongoUnderTest, type MongoUnderTest } from '../support/mongo-under-test';
+import { connectMongodb, mongodbUrl } from '../support/mongodb-under-test';
 import { refusedWith } from '../support/waiting';
 
 describe('the secret that instances share', () => {
-  let server: MongoUnderTest;
-  beforeAll(async () => {
-    server = await mongoUnderTest();
-  });
-  afterAll(() => server.close());
-
   it('is made once, however many start at the same time, and is long', async () => {
-    const url = server.freshUrl();
-    const connections = await Promise.all(Array.from({ length: 8 }, () => server.connect(url)));
+    const url = await mongodbUrl();
+    const connections = await Promise.all(Array.from({ length: 8 }, () => connectMongodb(url)));
     const secrets = await Promise.all(connections.map(({ db }) => sharedSecret(db)));
     expect(new Set(secrets).size).toBe(1);
     expect(secrets[0]!.length).toBeGreaterThanOrEqual(32);
-    const { db } = await server.connect(url);
+    const { db } = await connectMongodb(url);
     expect(await sharedSecret(db)).toBe(secrets[0]);
-    expect(await sharedSecret((await server.connect()).db)).not.toBe(secrets[0]);
+    expect(await sharedSecret((await connectMongodb()).db)).not.toBe(secrets[0]);
   });
 
   it.each([{ secret: '' }, { secret: 'x'.repeat(31) }, { secret: 32 }, {}])(
     'that is damaged is refused: %j',
     async (damaged) => {
-      const { db } = await server.connect();
+      const { db } = await connectMongodb();
       await db.collection<{ _id: string }>('secrets').insertOne({ _id: 'cursors', ...damaged });
       expect(await refusedWith(sharedSecret(db))).toBe('read_models_unavailable');
     },

@@ -3,7 +3,7 @@ import type { Document } from '../../projections/projector';
 import { sweepOnce } from '../../src/read-models/mongodb/sweep';
 import { generationName, type Generation } from '../../src/read-models/read-models';
 import { countedFailure } from '../support/counted-failure';
-import { connectMongodb, openMongodb } from '../support/mongodb-under-test';
+import { connectMongodb, mongodbUrl, openMongodb } from '../support/mongodb-under-test';
 import { readModelsContract } from './contract/contract';
 import { at, collections, id, LOG, note, ONE } from './contract/world';
 
@@ -28,7 +28,7 @@ describe('read models in MongoDB', () => {
     return readModels;
   };
   const connect = async (place: string) => {
-    const connection = await connectMongodb(place);
+    const connection = await connectMongodb(await mongodbUrl(place));
     opened.push(connection);
     return connection;
   };
@@ -75,6 +75,24 @@ describe('read models in MongoDB', () => {
     expect(await generation.reader.find(ONE, 'notes', { limit: 1 })).toEqual([document]);
     const onShelf = await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: ['a'], limit: 9 });
     expect(onShelf).toEqual([{ shelf: 'a', place: 1 }]);
+  });
+
+  it('tell by what is applied whether anything has changed, also where the position has not', async () => {
+    const place = randomUUID();
+    const { reader } = await (await openIn(place)).open(id('notes'), collections, LOG);
+    const other = await (await openIn(place)).open(id('notes'), collections, LOG);
+    const token = async () => {
+      await reader.applied();
+      return reader.appliedToken!();
+    };
+    const seen = [await token()];
+    for (const to of [at(1), undefined]) {
+      await other.commit(seen.length - 1, to, [note(ONE, 'a', { of: seen.length })]);
+      expect(reader.appliedToken!()).toBe(seen.at(-1));
+      seen.push(await token());
+      expect(await token()).toBe(seen.at(-1));
+    }
+    expect(new Set(seen).size).toBe(3);
   });
 
   it('sweep the collections that no generation has, once nobody reads them any more', async () => {

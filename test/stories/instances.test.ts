@@ -18,6 +18,8 @@ const inCampaign = KILLS > 0 ? it : it.skip;
 const WRITERS = 2;
 
 const TAKEOVER_MS = 5_000;
+/** So often an instance asks MongoDB at most while nothing happens. */
+const IDLE_PER_SECOND = 20;
 const tenants = projections.find(({ name }) => name === 'tenants') as Projector;
 
 const REBUILD = { ifEqual: true, acceptParked: false, onStep: () => undefined };
@@ -57,7 +59,7 @@ const projectingOne = async (instances: Instances): Promise<number> => {
   return instances.projecting(tenants);
 };
 
-/** Writes at one of them, and waits until all of them show it. What that takes anyway is no part of a takeover. */
+/** Writes at one of them, and waits until all of them show it. */
 const shownAfterMs = async (
   services: readonly Service[],
   customer: Customer,
@@ -68,6 +70,49 @@ const shownAfterMs = async (
   for (const service of services)
     await until(async () => (await nameAt(service, customer)) === name, 2 * TAKEOVER_MS);
   return performance.now() - began;
+};
+
+/** Kills the one that projects, and starts another in its place. How long it takes until the others show what is written then. */
+const killProjecting = async (instances: Instances, customer: Customer, name: string): Promise<number> => {
+  const at = await projectingOne(instances);
+  const others = instances.running.filter((_, other) => other !== at);
+  await instances.running[at]!.kill();
+  const takeover = await shownAfterMs(others, customer, name);
+  await instances.replaceKilled(at);
+  return takeover;
+};
+
+/**
+ * Customers who write and read through a balancer, which repeats what was answered so with the same idempotency key.
+ * In the end no request has failed, and every write that was answered is there once.
+ */
+const loadOn = async (instances: Instances, clients: number, repeated: readonly number[] = []) => {
+  const customers = await Promise.all(Array.from({ length: clients }, instances.newTenant));
+  const before = await rowsOf(instances.running[0]!, customers[0]!);
+  const failed: string[] = [];
+  let isDone = false;
+  const client = async (customer: Customer): Promise<number> => {
+    for (let written = 0; ; written += 1) {
+      if (isDone) return written;
+      const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
+      const write = { key: customer.key, method: 'PUT', headers, body: { name: `Write ${written}` } };
+      for (const asking of [write, { key: customer.key }]) {
+        const { status, text } = await balanced(instances, asking, repeated);
+        if (status !== 200) failed.push(`${status} ${text}`);
+      }
+    }
+  };
+  const running = customers.map(client);
+  return {
+    stop: async (): Promise<number> => {
+      isDone = true;
+      const written = await Promise.all(running);
+      expect(failed).toEqual([]);
+      const shown = customers.map(async (one) => (await rowsOf(instances.running[0]!, one)) - before);
+      expect(await Promise.all(shown)).toEqual(written);
+      return written.reduce((sum, one) => sum + one, 0);
+    },
+  };
 };
 
 /** Customers who write on one instance and read on the next while something else happens. */
@@ -98,6 +143,15 @@ describe('three instances on EventStoreDB and MongoDB', () => {
   }, 120_000);
   afterAll(() => instances.close());
 
+  it('leave MongoDB alone for the most part while nothing happens', async () => {
+    const IDLE_MS = 2_000;
+    await instances.mongo.tell({ do: 'resetRoundTrips' });
+    await pause(IDLE_MS);
+    const asked = (await instances.mongo.tell({ do: 'roundTrips' })) as Record<string, number>;
+    const perSecond = Object.values(asked).reduce((sum, one) => sum + one, 0) / (IDLE_MS / 1_000);
+    expect({ isLittle: perSecond < 3 * IDLE_PER_SECOND, perSecond, asked }).toMatchObject({ isLittle: true });
+  });
+
   it('show a write to whoever asks at once, also while generations are switched', async () => {
     const { replay } = instances.app;
     await underLoad(instances, 2, async (reads) => {
@@ -115,19 +169,22 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     const { readModels } = instances.app.replay;
     const live = async () => (await readModels.pointer('tenants', tenants.version))?.live;
     const before = await live();
-    const shows = async ({ operationsUrl }: Service, generation = before!): Promise<boolean> => {
-      const id = { projection: 'tenants', version: tenants.version, generation };
-      return (await ask(`${operationsUrl}/readyz`)).text.includes(`"${generationName(id)}"`);
+    /** Which generation an instance reads. One that cannot say so in time, on a busy machine, is asked again. */
+    const readBy = async ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<string> => {
+      const { status, json } = await ask(`${operationsUrl}/readyz`);
+      if (status !== 200) return readBy({ operationsUrl });
+      const { projections: all } = json as { projections: { projection: string; generation: string }[] };
+      return all.find(({ projection }) => projection === 'tenants')!.generation;
     };
-    const began = performance.now();
-    await Promise.all(instances.running.map((service) => shows(service)));
-    const asking = performance.now() - began;
     const switching = rebuild(instances.app.replay, tenants, REBUILD);
     await until(async () => (await live()) !== before, 30_000);
-    const after = await live();
-    await Promise.all(
-      instances.running.map((service) => until(() => shows(service, after), 1_000 + asking, 'the switch')),
-    );
+    await pause(1_000);
+    const after = generationName({
+      projection: 'tenants',
+      version: tenants.version,
+      generation: (await live())!,
+    });
+    expect(await Promise.all(instances.running.map(readBy))).toEqual([after, after, after]);
     await switching;
   }, 60_000);
 
@@ -195,12 +252,11 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     const at = await projectingOne(instances);
     const frozen = instances.running[at]!;
     const others = instances.running.filter((service) => service !== frozen);
-    const usual = await shownAfterMs(others, customer, 'Before');
     frozen.process.kill('SIGSTOP');
     const takeover = await shownAfterMs(others, customer, 'While one is frozen').finally(() =>
       frozen.process.kill('SIGCONT'),
     );
-    expect(takeover - usual).toBeLessThan(TAKEOVER_MS);
+    expect(takeover).toBeLessThan(TAKEOVER_MS);
     expect((await put(frozen, customer, 'Thawed')).status).toBe(200);
     for (const service of instances.running)
       await until(async () => (await nameAt(service, customer)) === 'Thawed', TAKEOVER_MS);
@@ -209,50 +265,19 @@ describe('three instances on EventStoreDB and MongoDB', () => {
   inCampaign(
     `go on projecting within 5 s after the one that projects was killed, and lose nothing (kills: ${KILLS})`,
     async () => {
-      const [witness, ...writers] = await Promise.all(
-        Array.from({ length: 1 + WRITERS }, instances.newTenant),
-      );
-      const before = await rowsOf(instances.running[0]!, witness!);
-      const written = new Map(writers.map((customer) => [customer, 0]));
-      let isDone = false;
-      /** Writes again, with the same idempotency key, what it got no answer to. */
-      const writer = async (customer: Customer): Promise<void> => {
-        for (let next = 0; !isDone; next += 1) {
-          const sent = { method: 'PUT', key: customer.key, body: { name: `Write ${next}` } };
-          await balanced(
-            instances,
-            { ...sent, headers: { 'SVC-IDEMPOTENCY-KEY': randomUUID() } },
-            [409, 503],
-          );
-          written.set(customer, written.get(customer)! + 1);
-        }
-      };
-      const writing = writers.map(writer);
+      const witness = await instances.newTenant();
+      const load = await loadOn(instances, WRITERS, [409, 503]);
       const takeovers: number[] = [];
-      for (let kill = 1; kill <= KILLS; kill += 1) {
-        const at = await projectingOne(instances);
-        const others = instances.running.filter((_, other) => other !== at);
-        const usual = await shownAfterMs(others, witness!, `Before kill ${kill}`);
-        await instances.running[at]!.kill();
-        takeovers.push((await shownAfterMs(others, witness!, `After kill ${kill}`)) - usual);
-        await instances.replaceKilled(at);
-      }
-      isDone = true;
-      await Promise.all(writing);
-      for (const [customer, count] of written)
-        expect((await rowsOf(instances.running[0]!, customer)) - before).toBe(count);
+      for (let kill = 1; kill <= KILLS; kill += 1)
+        takeovers.push(await killProjecting(instances, witness, `After kill ${kill}`));
+      const writes = await load.stop();
       const verified = await instances.run('projections', 'verify');
       expect([verified.code, verified.stderr]).toEqual([0, expect.anything()]);
-      if (KILLS > 1)
-        console.table({
-          kills: KILLS,
-          'acknowledged writes, all of them there once': [...written.values()].reduce(
-            (sum, one) => sum + one,
-            0,
-          ),
-          'takeover, median ms': Math.round(takeovers.toSorted((a, b) => a - b)[KILLS >> 1]!),
-          'takeover, longest ms': Math.round(Math.max(...takeovers)),
-        });
+      console.table({
+        kills: KILLS,
+        'acknowledged writes, all of them there once': writes,
+        'takeover, all in ms': takeovers.map(Math.round).join(' '),
+      });
       expect(Math.max(...takeovers)).toBeLessThan(TAKEOVER_MS);
     },
     180_000 + KILLS * 30_000,
@@ -261,26 +286,9 @@ describe('three instances on EventStoreDB and MongoDB', () => {
   inCampaign(
     'restart one after another under load, and no request fails',
     async () => {
-      const customer = await instances.newTenant();
-      const failed: string[] = [];
-      let [isDone, answered] = [false, 0];
-      const client = async (): Promise<void> => {
-        while (!isDone) {
-          const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
-          const body = { name: 'Restarted' };
-          for (const asking of [{ key: customer.key, method: 'PUT', headers, body }, { key: customer.key }]) {
-            const answer = await balanced(instances, asking);
-            if (answer.status === 200) answered += 1;
-            else failed.push(`${answer.status} ${answer.text}`);
-          }
-        }
-      };
-      const clients = [client(), client()];
+      const load = await loadOn(instances, WRITERS);
       for (const at of [0, 1, 2]) await instances.restart(at);
-      isDone = true;
-      await Promise.all(clients);
-      expect(failed).toEqual([]);
-      expect(answered).toBeGreaterThan(20);
+      expect(await load.stop()).toBeGreaterThan(10);
     },
     180_000,
   );
@@ -306,8 +314,8 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
       expect(written.ms).toBeLessThan(2_500);
       expect((await limited(service)).headers.get('ratelimit')).toContain('tokens-search');
-      expect((await limitsAt(service)).trouble).toContain('counts for itself');
-      expect(service.stderr()).toContain('this process counts for itself');
+      expect((await limitsAt(service)).trouble).toContain('counts requests on its own');
+      expect(service.stderr()).toContain('this instance counts requests on its own');
     }
     await mongo.tell({ do: 'comeBack', withData: true });
     for (const service of running)
@@ -331,15 +339,20 @@ describe('two instances on one SQLite log and MongoDB', () => {
   }, 120_000);
   afterAll(() => instances.close());
 
-  it('show a write to whoever asks at once, and go on when the one that projects is killed', async () => {
+  it(
+    'show a write to whoever asks at once',
+    () => underLoad(instances, 2, (reads) => until(() => reads() >= 16, 60_000)),
+    120_000,
+  );
+
+  it('lose nothing under load when the one that projects is killed, and refuse nothing when the other is restarted', async () => {
     const customer = await instances.newTenant();
-    await underLoad(instances, 2, (reads) => until(() => reads() >= 16, 60_000));
-    const at = await projectingOne(instances);
-    await instances.running[at]!.kill();
-    const other = instances.running[1 - at]!;
-    expect((await put(other, customer, 'Taken over')).status).toBe(200);
-    await until(async () => (await nameAt(other, customer)) === 'Taken over', TAKEOVER_MS);
-    await instances.replaceKilled(at);
-    expect(await nameAt(instances.running[at]!, customer)).toBe('Taken over');
+    const killed = await loadOn(instances, WRITERS, [409, 503]);
+    expect(await killProjecting(instances, customer, 'Taken over')).toBeLessThan(TAKEOVER_MS);
+    await killed.stop();
+    const restarted = await loadOn(instances, WRITERS);
+    await instances.restart(await projectingOne(instances));
+    expect(await restarted.stop()).toBeGreaterThan(0);
+    for (const service of instances.running) expect(await nameAt(service, customer)).toBe('Taken over');
   }, 120_000);
 });

@@ -8,34 +8,45 @@ import type { ReadModels } from '../../src/read-models/read-models';
 import { databaseUrl } from './mongodb/database-url';
 import { startMongoServer, type MongoServer } from './mongodb/server';
 
-/** The server that the tests of one file share: the one that TEST_MONGODB_URL names, or else a stand-in. */
+/** The server that tests may use instead of a stand-in: `npm run test:mongodb` sets it. */
+export const REAL_MONGODB = process.env['TEST_MONGODB_URL'] ?? '';
+
+/** The tests of one file share a stand-in, and what is left open is closed after them. */
 let standIn: Promise<MongoServer> | undefined;
-afterAll(async () => (await standIn)?.close());
-
-export const standInUnderTest = (): Promise<MongoServer> => (standIn ??= startMongoServer());
-
-export const isStandIn = (): boolean => (process.env['TEST_MONGODB_URL'] ?? '') === '';
+const connections = new Set<MongoConnection>();
+afterAll(async () => {
+  for (const connection of connections) await connection.close();
+  await (await standIn)?.close();
+});
 
 const serverUrl = async (): Promise<string> =>
-  isStandIn() ? (await standInUnderTest()).url : (process.env['TEST_MONGODB_URL'] as string);
+  REAL_MONGODB === '' ? (await (standIn ??= startMongoServer())).url : REAL_MONGODB;
 
-export const connectMongodb = async (place: string): Promise<MongoConnection> =>
-  mongoConnection(databaseUrl(await serverUrl(), place), { waitMs: 10_000, onError: () => undefined });
+/** The URL of a database of its own for each place. */
+export const mongodbUrl = async (place: string = randomUUID()): Promise<string> =>
+  databaseUrl(await serverUrl(), place);
+
+/** To the database of a URL, or to one that nobody has used. */
+export const connectMongodb = async (url?: string): Promise<MongoConnection> => {
+  const options = { waitMs: 10_000, onError: () => undefined };
+  const connection = await mongoConnection(url ?? (await mongodbUrl()), options);
+  connections.add(connection);
+  const close = async (): Promise<void> => {
+    connections.delete(connection);
+    await connection.close();
+  };
+  return { ...connection, close };
+};
 
 export const openMongodb = async (
-  place: string = randomUUID(),
+  place?: string,
   options: MongoReadModelsOptions = {},
 ): Promise<ReadModels> => {
-  const connection = await connectMongodb(place);
-  try {
-    const readModels = await mongodbReadModels(connection, options);
-    const close = async (): Promise<void> => {
-      await readModels.close();
-      await connection.close();
-    };
-    return { ...readModels, close };
-  } catch (error) {
+  const connection = await connectMongodb(await mongodbUrl(place));
+  const readModels = await mongodbReadModels(connection, options);
+  const close = async (): Promise<void> => {
+    await readModels.close();
     await connection.close();
-    throw error;
-  }
+  };
+  return { ...readModels, close };
 };

@@ -1,6 +1,7 @@
 import type { Filter, FindOptions } from 'mongodb';
 import type { Collection, Document } from '../../../projections/projector';
 import { beforeDeadline, monotonicMs } from '../../clock';
+import type { Position } from '../../event-log/event-log';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { together } from '../../together';
@@ -109,9 +110,16 @@ const countBefore = async (
   return count;
 };
 
+/** What a generation shows, and the number of the commit that it shows last. */
+export interface Applied {
+  readonly position: Position | undefined;
+  readonly n: number;
+}
+
 /** Answers questions about one life of a generation. `applied` is asked elsewhere: many ask it together. */
-export const generationReader = (life: Life, applied: Reader['applied']): Reader => {
+export const generationReader = (life: Life, applied: () => Promise<Applied>): Reader => {
   const { unavailable, place } = life.connection;
+  let lastSeen = -1;
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${place} has not answered within ${QUESTION_MS} ms.`);
 
@@ -141,6 +149,11 @@ export const generationReader = (life: Life, applied: Reader['applied']): Reader
       scan(life, collection, limit, after).catch((error: unknown) => {
         throw unavailable(error);
       }),
-    applied: () => within(applied()),
+    applied: async () => {
+      const { position, n } = await within(applied());
+      lastSeen = Math.max(lastSeen, n);
+      return position;
+    },
+    appliedToken: () => lastSeen,
   };
 };

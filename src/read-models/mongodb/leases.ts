@@ -15,7 +15,7 @@ const RENEW_MS = 250;
 const LOOK_MS = 50;
 
 /** One that was renewed within this part of its length need not be renewed again. */
-const STILL_FRESH = 5;
+const STILL_FRESH = 4;
 
 interface Own {
   readonly holder: string;
@@ -94,14 +94,20 @@ const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) =
       update(what, holder, { $set: { [pathOf(what)]: storedLease(holder, forMs, note) } }),
     remove: (what: string, holder: string): Promise<boolean> =>
       update(what, holder, { $unset: { [pathOf(what)]: '' } }),
-    take: (what: string, holder: string, forMs: number, note: string): Promise<boolean> =>
-      registry.change(async (now) => {
+    take: async (what: string, holder: string, forMs: number, note: string): Promise<boolean> => {
+      const isOthers = async (now: StoredRegistry): Promise<boolean> => {
         const lease = now.leases?.[what];
-        const isOthers = lease !== undefined && lease.holder !== holder;
-        const held = isOthers && (forMs > LONGEST_MS ? await isHeld(what, now) : !watch.isOver(what, lease));
-        if (held) return { gives: false };
-        return { set: { [pathOf(what)]: storedLease(holder, forMs, note) }, gives: true };
-      }),
+        if (lease === undefined || lease.holder === holder) return false;
+        return forMs > LONGEST_MS ? isHeld(what, now) : !watch.isOver(what, lease);
+      };
+      // Those who wait for a lease ask for it all the time: all of a process are answered by one read.
+      if (await isOthers(await registry.readRecent())) return false;
+      return registry.change(async (now) =>
+        (await isOthers(now))
+          ? { gives: false }
+          : { set: { [pathOf(what)]: storedLease(holder, forMs, note) }, gives: true },
+      );
+    },
   };
 };
 
@@ -132,7 +138,8 @@ export const mongodbLeases = (connection: MongoConnection, registry: RegistryDoc
       const isSame = mine?.holder === holder && mine.note === note && mine.forMs === forMs;
       const now = monotonicMs();
       if (isSame && now - mine.renewedAt < Math.min(forMs, LONGEST_MS) / STILL_FRESH) return true;
-      const isDone = (await renew(what, holder, forMs, note)) || (await take(what, holder, forMs, note));
+      const isRenewed = mine?.holder === holder && (await renew(what, holder, forMs, note));
+      const isDone = isRenewed || (await take(what, holder, forMs, note));
       if (isDone) own.set(what, { holder, note, forMs, renewedAt: now, until: now + forMs });
       else if (mine?.holder === holder) own.delete(what);
       return isDone;

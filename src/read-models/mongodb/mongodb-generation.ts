@@ -3,14 +3,14 @@ import type { Document } from '../../../projections/projector';
 import type { Build, DocumentKey, Generation, Reader, Snapshot, Target } from '../read-models';
 import { batchOf } from './batch';
 import { controlDocument, controlOf, type ControlOptions } from './control-document';
-import { documentsIn, generationReader, loadStored, type Life } from './generation-reader';
+import { documentsIn, generationReader, loadStored, type Applied, type Life } from './generation-reader';
 import { documentOf, type Stored } from './layout';
 import { indexesToMake } from './questions';
 
 export interface GenerationOptions extends ControlOptions {
   readonly mostCommitBytes: number;
   /** What a generation shows: many ask it together. */
-  readonly applied: (life: Life) => Promise<string | undefined>;
+  readonly applied: (life: Life) => Promise<Applied>;
 }
 
 /** Indexes of a large collection take longer than a command may: to ask for them again is to wait on. */

@@ -18,7 +18,7 @@ import {
   removed,
   type OnWrite,
 } from './control-document';
-import { generationReader, type Life } from './generation-reader';
+import { generationReader, type Applied, type Life } from './generation-reader';
 import { mongodbLeases } from './leases';
 import { makeIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
 import {
@@ -49,7 +49,7 @@ export interface MongoReadModelsOptions {
 const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
 
 /** A switch must be seen within a second. */
-const LOOK_MS = 300;
+const LOOK_MS = 500;
 
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this log is meant, name another database in MONGODB_URL, or drop this one: the read models are rebuilt from the log.';
@@ -78,24 +78,30 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
     );
 };
 
+const APPLIED = { applied: 1, applied_n: 1, life: 1 } as const;
+
 /** What several generations show, asked for at the same moment, is one question. */
 const appliedTogether = (connection: MongoConnection) => {
-  let next: Promise<ReadonlyMap<string, string | undefined>> | undefined;
+  let next: Promise<ReadonlyMap<string, Applied>> | undefined;
   let names: string[] = [];
-  const ask = async (): Promise<ReadonlyMap<string, string | undefined>> => {
+  const ask = async (): Promise<ReadonlyMap<string, Applied>> => {
     const asked = names;
     [next, names] = [undefined, []];
     const found = await controlsIn(connection)
-      .find({ _id: { $in: asked } }, { projection: { applied: 1, life: 1 }, batchSize: asked.length + 1 })
+      .find({ _id: { $in: asked } }, { projection: APPLIED, batchSize: asked.length + 1 })
       .toArray();
-    return new Map(found.map(({ _id, life, applied }) => [`${_id} ${life}`, applied]));
+    return new Map(
+      found.map(({ _id, life, applied, applied_n }) => [
+        `${_id} ${life}`,
+        { position: applied, n: applied_n },
+      ]),
+    );
   };
-  return async ({ id, life }: Life): Promise<string | undefined> => {
+  return async ({ id, life }: Life): Promise<Applied> => {
     names.push(generationName(id));
-    const found = await (next ??= Promise.resolve().then(ask));
-    const name = `${generationName(id)} ${life}`;
-    if (!found.has(name)) throw removed(id);
-    return found.get(name);
+    const shown = (await (next ??= Promise.resolve().then(ask))).get(`${generationName(id)} ${life}`);
+    if (shown === undefined) throw removed(id);
+    return shown;
   };
 };
 
@@ -127,7 +133,7 @@ const peekAt = (connection: MongoConnection, id: GenerationId, life: string): Pe
       if (now?.life !== life) throw removed(id);
       return controlOf(now);
     },
-    scan: generationReader(at, async () => undefined).scan,
+    scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
   };
 };
 

@@ -138,7 +138,11 @@ const ageOfLeft = () => {
 
 type Held = (what: string, now: StoredRegistry) => Promise<boolean>;
 
-const deciding = (connection: MongoConnection, { read, change }: RegistryDocument, isHeld: Held) =>
+const deciding = (
+  connection: MongoConnection,
+  { read, readRecent, change }: RegistryDocument,
+  isHeld: Held,
+) =>
   ({
     point: (projection, version, to, believed) =>
       change((now) => {
@@ -189,7 +193,7 @@ const deciding = (connection: MongoConnection, { read, change }: RegistryDocumen
       })),
     isRemoved: async (id) => isRemovedIn(await read(), id),
     retryRequests: async () => {
-      const { count = 0, tenant_id: tenantId } = (await read()).retries ?? {};
+      const { count = 0, tenant_id: tenantId } = (await readRecent()).retries ?? {};
       return { count, ...(tenantId === undefined ? {} : { tenantId }) };
     },
   }) satisfies Partial<Registry>;

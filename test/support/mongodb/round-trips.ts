@@ -1,37 +1,63 @@
 /** How often the server was asked, by command and collection. The driver's own monitoring is not counted. */
 export interface RoundTrips {
   /** All of them, or those of these commands and collections. */
-  count(of?: {
-    readonly command?: string | readonly string[];
-    readonly collection?: string | RegExp;
-  }): number;
+  count(of?: Which): number;
+  /** So many of them had to wait for another one before them: what was under way at the same time is one. */
+  inTurn(of?: Which): number;
   /** `find logs_v1_1/rows` and the like, with their numbers. */
   table(): Readonly<Record<string, number>>;
   reset(): void;
-  add(command: string, collection: string | undefined): void;
+  /** What it gives back says that it was answered. */
+  begin(command: string, collection: string | undefined): () => void;
 }
+
+interface Which {
+  readonly command?: string | readonly string[];
+  readonly collection?: string | RegExp;
+}
+
+interface RoundTrip {
+  readonly command: string;
+  readonly collection: string;
+  readonly from: number;
+  upTo: number;
+}
+
+/** Of more than this only the numbers are known. */
+const MOST_TIMED = 10_000;
+
+const fits = ({ command, collection }: Which, one: Pick<RoundTrip, 'command' | 'collection'>): boolean =>
+  (command === undefined || [command].flat().includes(one.command)) &&
+  (collection === undefined ||
+    (typeof collection === 'string' ? collection === one.collection : collection.test(one.collection)));
 
 export const countRoundTrips = (): RoundTrips => {
   const counts = new Map<string, { readonly command: string; readonly collection: string; n: number }>();
+  let timed: RoundTrip[] = [];
   return {
-    count: ({ command, collection } = {}) =>
-      [...counts.values()]
-        .filter((one) => command === undefined || [command].flat().includes(one.command))
-        .filter(
-          (one) =>
-            collection === undefined ||
-            (typeof collection === 'string'
-              ? collection === one.collection
-              : collection.test(one.collection)),
-        )
-        .reduce((sum, { n }) => sum + n, 0),
+    count: (of = {}) =>
+      [...counts.values()].filter((one) => fits(of, one)).reduce((sum, { n }) => sum + n, 0),
+    inTurn: (of = {}) => {
+      let [turns, end] = [0, -Infinity];
+      for (const { from, upTo } of timed.filter((one) => fits(of, one))) {
+        if (from >= end) turns += 1;
+        end = from >= end ? upTo : Math.min(end, upTo);
+      }
+      return turns;
+    },
     table: () => Object.fromEntries([...counts].map(([name, { n }]) => [name, n])),
-    reset: () => counts.clear(),
-    add: (command, collection = '') => {
+    reset: () => {
+      counts.clear();
+      timed = [];
+    },
+    begin: (command, collection = '') => {
       const name = `${command} ${collection}`.trim();
       const entry = counts.get(name) ?? { command, collection, n: 0 };
       entry.n += 1;
       counts.set(name, entry);
+      const one: RoundTrip = { command, collection, from: performance.now(), upTo: Infinity };
+      if (timed.length < MOST_TIMED) timed.push(one);
+      return () => (one.upTo = performance.now());
     },
   };
 };

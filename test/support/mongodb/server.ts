@@ -196,10 +196,14 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
     if (name.startsWith('sasl')) throw failure(18, 'Authentication failed.');
     const collection = namespaceOf(name, body, '').slice(1) || undefined;
     const fault = faults.next(name, collection, body);
-    if (!MONITORING.has(name)) roundTrips.add(name, collection);
-    const struck = await struckBefore(fault);
-    if (struck !== undefined) return struck;
-    return struckAfter(fault, await execute(name, body, fault), body['txnNumber'] !== undefined);
+    const end = MONITORING.has(name) ? undefined : roundTrips.begin(name, collection);
+    try {
+      const struck = await struckBefore(fault);
+      if (struck !== undefined) return struck;
+      return struckAfter(fault, await execute(name, body, fault), body['txnNumber'] !== undefined);
+    } finally {
+      end?.();
+    }
   };
 
   const respond = async (socket: Socket, message: Message): Promise<void> => {

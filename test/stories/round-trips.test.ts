@@ -1,0 +1,123 @@
+import { freshFolder } from '../support/folders';
+import { ask } from '../support/http';
+import { SQLITE_LOG } from '../support/log-under-test';
+import { startMongoServer, type MongoServer } from '../support/mongodb/server';
+import { fact, reportFacts } from '../support/reported-facts';
+import { allProjected, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/**
+ * How often a request asks MongoDB, counted there. What is asked at the same time is waited for together: `inTurn` is the
+ * number that decides how long a request takes.
+ */
+interface Trips {
+  readonly inTurn: number;
+  readonly all: number;
+}
+
+const DOCUMENTS = /^(?:tenants|applications|logs|usage)_v/;
+/** What is under way at the same time must be seen to be. */
+const SLOW_MS = 10;
+const ROWS = 60;
+const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
+
+const queryOf = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join('&');
+
+describe('what a request asks of MongoDB', () => {
+  const folder = freshFolder();
+  let mongo: MongoServer;
+  let service: Service;
+  let actorId: string;
+  beforeAll(async () => {
+    mongo = await startMongoServer();
+    service = await startService({ ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: mongo.url });
+    const { id } = (await get('/tenants/self')).json as { id: string };
+    const tokens = Array.from({ length: ROWS }, () =>
+      fact('TokenUsed', 'e1', { metadata: { traceId: 't1' } }),
+    );
+    // An id under two types: the later rows of a type are in another numbered line than the earlier ones.
+    const others = [...tokens.map(() => fact('CardUsed', 'e1')), ...tokens];
+    await reportFacts(folder, id, [...tokens, ...others]);
+    for (let i = 0; i < 5; i += 1)
+      await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'Acme' } });
+    await until(async () => totalOf(await get('/logs?size=1')) > 3 * ROWS);
+    await allProjected(service);
+    const { data } = (await get('/logs?entity_type=tenant&size=1')).json as { data: { actor_id: string }[] };
+    actorId = data[0]!.actor_id;
+    mongo.faults.add({ collection: DOCUMENTS, times: Infinity, action: { type: 'slow', ms: SLOW_MS } });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await mongo.close();
+  });
+
+  const get = (path: string) => ask(`${service.url}${path}`, { key: service.key });
+  const totalOf = ({ json }: Awaited<ReturnType<typeof get>>): number =>
+    (json as { pagination: { total_items: number } }).pagination.total_items;
+
+  const asked = async (path: string): Promise<Trips> => {
+    mongo.roundTrips.reset();
+    expect((await get(path)).status).toBe(200);
+    const { inTurn, count } = mongo.roundTrips;
+    return { inTurn: inTurn({ collection: DOCUMENTS }), all: count({ collection: DOCUMENTS }) };
+  };
+  /** The most that any of these requests asks. */
+  const most = async (paths: readonly string[]): Promise<Trips> => {
+    const found: Trips[] = [];
+    for (const path of paths) found.push(await asked(path));
+    return {
+      inTurn: Math.max(...found.map(({ inTurn }) => inTurn)),
+      all: Math.max(...found.map(({ all }) => all)),
+    };
+  };
+  /** Any page of any size, with and without dates, from the beginning and after a cursor. */
+  const pages = async (filter: string): Promise<readonly string[]> => {
+    const paths: string[] = [];
+    for (const dates of ['', DATES]) {
+      const first = (await get(`/logs?${queryOf(filter, dates, 'size=1')}`)).json as {
+        pagination: { next: string };
+      };
+      const start = `start=${encodeURIComponent(first.pagination.next)}`;
+      for (const place of ['size=1', 'size=100', 'size=2&page=2', 'page=99', start, `${start}&size=1&page=2`])
+        paths.push(`/logs?${queryOf(filter, dates, place)}`);
+    }
+    return paths;
+  };
+
+  it('is nothing for a key that was seen before, as long as nothing has changed', async () => {
+    await get('/permissions');
+    mongo.roundTrips.reset();
+    // Longer than a proof counts that the read models have caught up: there are several, of one round trip each.
+    const end = performance.now() + 900;
+    while (performance.now() < end) expect((await get('/permissions')).status).toBe(200);
+    expect(mongo.roundTrips.count({ collection: 'read_models.generations' })).toBeGreaterThan(0);
+    expect(mongo.roundTrips.count({ collection: DOCUMENTS })).toBe(0);
+  });
+
+  it.each([
+    ['/tenants/self', { inTurn: 2, all: 2 }],
+    ['/logs/entity-types', { inTurn: 2, all: 2 }],
+    ['/tenants/self/reports/usage', { inTurn: 2, all: 4 }],
+  ])('is bounded: %s', async (path, trips) => {
+    expect(await asked(path)).toEqual(trips);
+  });
+
+  it.each([
+    ['', { inTurn: 4, all: 8 }],
+    ['entity_type=token', { inTurn: 4, all: 8 }],
+    ['entity_id=e1', { inTurn: 4, all: 8 }],
+    ['entity_type=card&entity_id=e1', { inTurn: 4, all: 9 }],
+    ['entity_type=token&entity_id=e1', { inTurn: 4, all: 13 }],
+    ['actor_id=ACTOR', { inTurn: 4, all: 8 }],
+    ['operation=use', { inTurn: 4, all: 8 }],
+  ])('is bounded for any page of the log: %s', async (filter, trips) => {
+    expect(await most(await pages(filter.replace('ACTOR', actorId)))).toEqual(trips);
+  });
+
+  it.each([
+    ['trace_id=t1', { inTurn: 4, all: 7 }],
+    ['entity_type=token&operation=use', { inTurn: 4, all: 7 }],
+  ])('is bounded where rows are looked through: %s', async (filter, trips) => {
+    expect(await most([`/logs?${filter}&size=5`, `/logs?${filter}&${DATES}&size=5`])).toEqual(trips);
+  });
+});
