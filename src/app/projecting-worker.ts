@@ -36,7 +36,11 @@ opening.catch((error: unknown) => {
   port.close();
 });
 
+/** Waiting for a store that is unavailable ends then. Nothing is lost: commits are whole or not there. */
+const CLOSE_MS = 2_000;
+
 port.on('message', () => {
   port.close();
+  setTimeout(() => process.exit(), CLOSE_MS).unref();
   void opening.then((projector) => projector.close()).catch(() => undefined);
 });

@@ -49,9 +49,6 @@ const groups: readonly Group[] = [
 
 const RESTART_MS = 500;
 
-/** A worker that waits for a store that is unavailable is terminated. Nothing is lost: commits are whole or not there. */
-const CLOSE_MS = 5_000;
-
 interface Work {
   readonly group: Group;
   readonly assignment: Assignment;
@@ -67,11 +64,8 @@ const runOnce = ({ group, assignment, receive, onError, ending }: Work): Promise
       workerData: assignment,
       resourceLimits: group.heap,
     });
-    let terminating: NodeJS.Timeout | undefined;
-    const close = (): void => {
-      worker.postMessage('close');
-      terminating = setTimeout(() => void worker.terminate(), CLOSE_MS).unref();
-    };
+    // It ends by itself: terminated from here while it is inside SQLite, it would take the whole process down.
+    const close = (): void => worker.postMessage('close');
     ending.addEventListener('abort', close);
     worker.on('message', receive);
     worker.on('error', (error) =>
@@ -81,7 +75,6 @@ const runOnce = ({ group, assignment, receive, onError, ending }: Work): Promise
       ),
     );
     worker.on('exit', () => {
-      clearTimeout(terminating);
       ending.removeEventListener('abort', close);
       resolve();
     });

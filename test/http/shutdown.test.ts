@@ -3,6 +3,7 @@ import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { answersIn, converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
+import { slowReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
 /** A PUT whose body is still coming. */
@@ -53,6 +54,21 @@ describe('shutdown', () => {
       expect(service.stderr()).toContain('"msg":"stopped"');
     },
   );
+
+  it('waits for a commit of a read model that takes longer than workers have for closing, and ends with 0', async () => {
+    const service = await startService();
+    slowReadModel(service.folder, 'logs', 32_000_000).close();
+    const ended = once(service.process, 'exit');
+    const renamed = await ask(`${service.url}/tenants/self`, {
+      method: 'PUT',
+      key: service.key,
+      body: { name: 'B' },
+    });
+    expect([renamed.status, renamed.headers.get('svc-read-pending')]).toEqual([200, 'true']);
+    service.process.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    expect(service.stderr()).toContain('"msg":"stopped"');
+  });
 
   it('a second signal ends at once', async () => {
     const service = await startService();

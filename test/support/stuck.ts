@@ -23,10 +23,10 @@ const hindered = (folder: string, projection: string, work: string): Hindered =>
 export const stuckReadModel = (folder: string, projection: string): Hindered =>
   hindered(folder, projection, `RAISE(ABORT, 'stuck')`);
 
-/** Makes every commit of a read model take most of a second of its thread. */
-export const slowReadModel = (folder: string, projection: string): Hindered =>
+/** Makes every commit of a read model take long, most of a second of its thread by default. */
+export const slowReadModel = (folder: string, projection: string, steps = 2_000_000): Hindered =>
   hindered(
     folder,
     projection,
-    '(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000000) SELECT x FROM c))',
+    `(SELECT sum(x) FROM (WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ${steps}) SELECT x FROM c))`,
   );
