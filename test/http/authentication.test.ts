@@ -58,7 +58,8 @@ describe('authentication', () => {
       ['PUT', '/tenants/self'],
       ['DELETE', '/tenants/self'],
       ['GET', '/nowhere'],
-      ['GET', '/'],
+      ['POST', '/'],
+      ['OPTIONS', '/docs'],
       ['POST', '/tenants/self'],
       ['PATCH', '/permissions'],
       ['OPTIONS', '/permissions'],
@@ -66,7 +67,7 @@ describe('authentication', () => {
       ['POST', '/problems/not_found'],
       ['OPTIONS', '/problems/not_found'],
       ['GET', '/problems/no_such_code'],
-      ['GET', '/problems/'],
+      ['PUT', '/problems/'],
       ['GET', '/openapi.jsonx'],
     ])('%s %s without a key', async (method, path) => {
       const answered = await call(path, { method });

@@ -49,19 +49,23 @@ describe('the description of the API', () => {
     expect(await verdict(broken)).toMatchObject({ valid: false });
   });
 
+  const OPEN = ['get /', 'get /docs', 'get /openapi.json', 'get /problems', 'get /problems/{code}'];
+
   it('has every declared route, and what needs no key', () => {
     const paths = described()['paths'] as Record<string, Record<string, { operationId: string }>>;
     const declared = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
     const found = Object.entries(paths).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method} ${path}`),
     );
-    expect(found.toSorted()).toEqual([...declared, 'get /openapi.json', 'get /problems/{code}'].toSorted());
+    expect(found.toSorted()).toEqual([...declared, ...OPEN].toSorted());
     const ids = Object.values(paths).flatMap((item) => Object.values(item).map((one) => one.operationId));
     expect(ids.toSorted()).toEqual([
       'deleteTenant',
+      'getApiReference',
       'getEvent',
       'getOpenApiDocument',
       'getProblem',
+      'getService',
       'getTenant',
       'getTenantUsageReport',
       'listEvents',
@@ -69,6 +73,7 @@ describe('the description of the API', () => {
       'listLogEntityTypes',
       'listLogs',
       'listPermissions',
+      'listProblems',
       'updateTenant',
     ]);
   });

@@ -20,7 +20,7 @@ const SECURITY = 'apiKey';
 const DESCRIPTION = [
   'Permissions, audit logs, tenants and the tenant usage report.',
   'Every path answers HEAD like GET, without a body, and OPTIONS with 204 and `Allow`.',
-  'Without a valid key everything but this document and the problem pages is 401; then 404 and 405 follow.',
+  'Without a valid key everything but this document and the pages under Description is 401; then 404 and 405 follow.',
   'Every error has a problem body (RFC 9457) with a stable `code`.',
   'Answers may gain members in later releases.',
   'Lengths are counted in UTF-16 units: a character outside the Basic Multilingual Plane counts as two.',

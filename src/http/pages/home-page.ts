@@ -1,0 +1,19 @@
+import type { HeaderNames } from '../answer/header-names';
+import { html, page } from './layout';
+
+/** What somebody sees who opens the address of the service in a browser. */
+export const homePage = (version: string, { apiKey }: HeaderNames): string =>
+  page(
+    'Tenant Ledger',
+    html`<p>
+        This is the API of Tenant Ledger, version ${version}: tenants, permissions, audit logs and usage, kept
+        as an append-only log of events.
+      </p>
+      <p>Send the key of an Application in the header <code>${apiKey}</code>:</p>
+      <pre class="copy"><code>curl -s "$URL/tenants/self" -H "${apiKey}: $KEY"</code></pre>
+      <p>
+        The <a href="/docs">API reference</a> lists every call with a line to copy. Programs read the
+        <a href="/openapi.json">OpenAPI document</a>. Every error names a code; the
+        <a href="/problems">problems</a> say what each means and what to do.
+      </p>`,
+  );

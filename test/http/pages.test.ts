@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { problems } from '../../src/problems';
+import { ask } from '../support/http';
+import { startService, type Service } from '../support/service';
+
+const HTML = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+/** What stands between tags, as a browser shows it. */
+const shownBy = (html: string): string =>
+  html
+    .replace(/<style>.*?<\/style>/s, '')
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
+
+describe('the pages for people', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(async () => {
+    await service.stop();
+  });
+
+  const open = (path: string) => ask(`${service.url}${path}`, { headers: HTML });
+
+  it.each(['/', '/docs', '/problems', '/problems/not_found'])(
+    '%s needs no key, loads nothing and runs nothing',
+    async (path) => {
+      const { status, text, headers } = await open(path);
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+      expect(text).not.toMatch(/<script|<img|<link|<iframe|<form|javascript:|\son[a-z]+=|style="/i);
+      const [, style = ''] = /<style>(.*?)<\/style>/s.exec(text) ?? [];
+      const digest = createHash('sha256').update(style).digest('base64');
+      expect(headers.get('content-security-policy')).toContain(
+        `default-src 'none'; style-src 'sha256-${digest}'`,
+      );
+      expect(text).toContain('<meta name="viewport" content="width=device-width, initial-scale=1"');
+    },
+  );
+
+  it.each(['/', '/docs', '/problems', '/problems/not_found'])(
+    '%s has only links that lead somewhere',
+    async (path) => {
+      const { text } = await open(path);
+      const links = Array.from(text.matchAll(/href="([^"]*)"/g), ([, link = '']) => link);
+      expect(links.length).toBeGreaterThan(3);
+      for (const link of new Set(links)) {
+        if (link.startsWith('#')) expect(text).toContain(`id="${link.slice(1)}"`);
+        else expect((await open(link)).status).toBe(200);
+      }
+    },
+  );
+
+  it('programs get JSON at / and /problems', async () => {
+    const home = await ask(`${service.url}/`);
+    expect(home.json).toEqual({
+      name: 'tenant-ledger',
+      version: '0.1.0',
+      docs: '/docs',
+      openapi: '/openapi.json',
+      problems: '/problems',
+    });
+    const list = await ask(`${service.url}/problems`);
+    expect(list.json.data.map(({ code }: { code: string }) => code)).toEqual(Object.keys(problems));
+    expect(list.headers.get('vary')).toMatch(/accept/i);
+  });
+
+  it('the reference has every call of the document, with a line that works as it stands', async () => {
+    const { json: document } = await ask(`${service.url}/openapi.json`);
+    const text = shownBy((await open('/docs')).text);
+    const lines = text.match(/^\s*curl .*$/gm) ?? [];
+    const operations = Object.entries<Record<string, unknown>>(document.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => ({ method, path })),
+    );
+    expect(lines).toHaveLength(operations.length);
+    for (const { path } of operations) expect(text).toContain(path);
+    for (const line of lines) {
+      const [, method = 'GET'] = / -X ([A-Z]+)/.exec(line) ?? [];
+      const [, path = ''] = /"\$URL([^"]*)"/.exec(line) ?? [];
+      const [, body] = / -d '(.*)'$/.exec(line) ?? [];
+      if (method === 'DELETE') continue; // it would be the last one
+      const { status } = await ask(`${service.url}${path}`, {
+        method,
+        ...(line.includes('$KEY') ? { key: service.key } : {}),
+        ...(body === undefined ? {} : { body: JSON.parse(body) as object }),
+      });
+      // An id in a path is only an example.
+      expect({ line, status }).toEqual({
+        line,
+        status: path.includes('-') && path.includes('/events/') ? 404 : 200,
+      });
+    }
+  });
+});
