@@ -82,10 +82,13 @@ export interface ReadEvents {
   readonly position: Position;
 }
 
-const batchesOf = (log: EventLog, { tenants }: EventFilter, from: ReadFrom) => {
+async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: ReadFrom) {
   const [tenantId, ...others] = tenants ?? [];
-  return tenantId !== undefined && others.length === 0 ? log.readTenant(tenantId, from) : log.readAll(from);
-};
+  if (tenantId !== undefined && others.length === 0) return yield* log.readTenant(tenantId, from);
+  const canSkip = since !== undefined && from.after === undefined;
+  const after = canSkip ? await log.positionBefore?.(since) : from.after;
+  yield* log.readAll({ ...from, after });
+}
 
 /** Of our own streams, in the order of the log. One tenant's events are read at their own cost. */
 export async function* findEvents(

@@ -34,7 +34,9 @@ export interface ExportProgress {
 
 export interface ExportedChunk extends ExportProgress {
   /** Whole lines, each with a line feed. */
-  readonly text: string;
+  readonly bytes: Buffer;
+  /** How many they are. */
+  readonly lines: number;
 }
 
 /** Counts and hashes lines as they are exported. */
@@ -44,8 +46,8 @@ export const trailing = () => {
   let first: Position | undefined;
   let last: Position | undefined;
   return {
-    add: (text: string, positions: readonly Position[]): void => {
-      hash.update(text);
+    add: (bytes: Buffer, positions: readonly Position[]): void => {
+      hash.update(bytes);
       events += positions.length;
       first ??= positions[0];
       last = positions.at(-1) ?? last;
@@ -65,7 +67,8 @@ export const trailing = () => {
   };
 };
 
-const textOf = (lines: readonly string[]): string => (lines.length === 0 ? '' : `${lines.join('\n')}\n`);
+const bytesOf = (lines: readonly string[]): Buffer =>
+  Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
 
 export interface Exporting {
   readonly lines: EventLines;
@@ -83,9 +86,9 @@ export async function* exportEvents(
   trail: Pick<ReturnType<typeof trailing>, 'add'>,
 ): AsyncIterable<ExportedChunk> {
   if (lines.heading !== undefined) {
-    const text = textOf([lines.heading]);
-    trail.add(text, []);
-    yield { text, read: 0, position: after ?? '' };
+    const bytes = bytesOf([lines.heading]);
+    trail.add(bytes, []);
+    yield { bytes, lines: 1, read: 0, position: after ?? '' };
   }
   // Without a follower, an empty log has nothing up to its head.
   if (up_to === undefined && !follow) return;
@@ -94,12 +97,13 @@ export async function* exportEvents(
   for await (const { events, read, position } of findEvents(side, filter, range, onUnreadable)) {
     const taken = events.slice(0, left);
     left -= taken.length;
-    const text = textOf(await lines.linesOf(taken));
+    const bytes = bytesOf(await lines.linesOf(taken));
     trail.add(
-      text,
+      bytes,
       taken.map((event) => event.position),
     );
-    yield { text, read, position: left > 0 ? position : (taken.at(-1)?.position ?? position) };
+    const reached = left > 0 ? position : (taken.at(-1)?.position ?? position);
+    yield { bytes, lines: taken.length, read, position: reached };
     if (left <= 0) return;
   }
 }

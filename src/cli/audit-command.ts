@@ -59,7 +59,7 @@ const isPretty = ({ format, output }: Options): boolean =>
 const hasColours = (): boolean => process.stdout.isTTY && !process.env['NO_COLOR'];
 
 const stdoutOutput = (signal: AbortSignal): Output => ({
-  write: (text) => writeOut(text, signal),
+  write: (bytes) => writeOut(bytes, signal),
   finish: async (trailer) => notice(trailer),
   abandon: async () => undefined,
 });
@@ -109,9 +109,9 @@ const run = async (
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
   try {
     for await (const chunk of exportEvents(side, request, exporting, trail)) {
-      if (chunk.text !== '') {
+      if (chunk.lines > 0) {
         line.end();
-        await output.write(chunk.text);
+        await output.write(chunk.bytes);
       }
       if (signal.aborted) break;
       done += chunk.read;

@@ -4,7 +4,8 @@ import { fault, messageOf } from '../fault';
 
 /** Where the lines of an export go. */
 export interface Output {
-  write(text: string): Promise<void>;
+  /** Resolves when more can be taken; what could not be written is an error of the next call. */
+  write(bytes: Buffer): Promise<void>;
   /** Everything was written. */
   finish(trailer: string): Promise<void>;
   /** It ends early: nothing that looks complete is left. */
@@ -22,16 +23,26 @@ export const fileOutput = async (file: string): Promise<Output> => {
   const temporary = `${file}.${process.pid}.partial`;
   const handle = await open(temporary, 'wx').catch(failed(file));
   let isOpen = true;
+  /** One write is under way while the next lines are made. */
+  let writing = Promise.resolve();
 
+  const write = async (bytes: Buffer): Promise<void> => {
+    await writing;
+    writing = handle.writeFile(bytes).catch(failed(file));
+    // Whoever writes next, or finishes, hears of it.
+    writing.catch(() => undefined);
+  };
   const close = async (): Promise<void> => {
+    await writing.catch(() => undefined);
     if (isOpen) await handle.close();
     isOpen = false;
   };
 
   return {
-    write: (text) => handle.writeFile(text).catch(failed(file)),
+    write,
     finish: async (trailer) => {
-      await handle.writeFile(`${trailer}\n`).catch(failed(file));
+      await write(Buffer.from(`${trailer}\n`));
+      await writing;
       await handle.sync().catch(failed(file));
       await close();
       await rename(temporary, file).catch(failed(file));

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 
 /** Writes to stdout, and waits for a reader that is slower than we are. */
-export const writeOut = async (text: string, signal: AbortSignal): Promise<void> => {
+export const writeOut = async (text: string | Buffer, signal: AbortSignal): Promise<void> => {
   if (signal.aborted || process.stdout.write(text)) return;
   await once(process.stdout, 'drain', { signal }).catch(() => undefined);
 };

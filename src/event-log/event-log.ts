@@ -52,6 +52,13 @@ export interface EventLog {
   /** The streams that lack events before their last one. Omitted by an adapter that would have to read the whole log for it. */
   readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
 
+  /**
+   * A position after which everything lies that was recorded at a time or later; undefined: nothing lies before it. Clocks
+   * may have gone back, so earlier ones may lie there as well. Omitted by an adapter that would have to read the whole log
+   * for it.
+   */
+  readonly positionBefore?: (time: string) => Promise<Position | undefined>;
+
   /** How many events lie after one position, up to and including another; an estimate where counting would mean reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 

@@ -21,7 +21,7 @@ const exported = async (side: Side, request: ExportRequest): Promise<string> => 
   const lines = eventLines(request.format, side.streams);
   let text = '';
   for await (const chunk of exportEvents(side, request, { lines, onUnreadable: () => undefined }, trail))
-    text += chunk.text;
+    text += chunk.bytes.toString();
   const trailer = trail.trailer(request, await side.log.identity());
   writeFileSync(file, `${text}${JSON.stringify({ trailer })}\n`);
   return file;

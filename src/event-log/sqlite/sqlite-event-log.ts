@@ -80,6 +80,10 @@ const questions = (db: Database, path: string) => {
     `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
      GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MOST_INCOMPLETE}`,
   );
+  // Not by an index or a search in halves: only a look at every time is right where a clock has gone back.
+  const recordedFrom = db.prepare(
+    'SELECT position FROM events WHERE recorded_at >= ? ORDER BY position LIMIT 1',
+  );
   const identity = (): string | undefined => (meta.get() as { value: string } | undefined)?.value;
   const head = (): Head | undefined => {
     const row = last.get() as { position: number; id: string } | undefined;
@@ -91,6 +95,12 @@ const questions = (db: Database, path: string) => {
     identity: async () => identity() ?? '',
     head: async () => head(),
     incompleteStreams: async () => incomplete.all(),
+    positionBefore: async (time) => {
+      // The head first: what is appended meanwhile lies after it.
+      const end = head()?.position;
+      const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
+      return first === undefined ? end : positionOf(first.position - 1);
+    },
     continuity: async (known) => {
       if (!isStillThere() || identity() !== madeAs) return 'replaced';
       if (known === undefined) return 'whole';

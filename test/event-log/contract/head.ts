@@ -1,6 +1,8 @@
 import { eventsOf, someEvents } from '../../support/events';
 import { grow, type GivenLog } from './given-log';
 
+const timeOf = (minute: number): string => new Date(Date.UTC(2024, 0, 1, 0, minute)).toISOString();
+
 export const headContract = (given: GivenLog): void => {
   describe('head', () => {
     it('is nothing in an empty log', async () => {
@@ -54,6 +56,26 @@ export const headContract = (given: GivenLog): void => {
       await given.reopen();
       expect(await given.log.distance(undefined, head!.position)).toBe(600);
       expect(await given.log.distance(head!.position, head!.position)).toBe(0);
+    });
+  });
+
+  describe('the position before a time', () => {
+    it('has everything after it that was recorded then or later, however the clocks went', async () => {
+      const { positionBefore } = given.log;
+      if (positionBefore === undefined) return;
+      expect(await positionBefore(timeOf(0))).toBeUndefined();
+      const minutes = [10, 20, 15, 30, 5, 40, 40, 25, 1];
+      for (const minute of minutes) {
+        const event = { ...someEvents(1)[0]!, recordedAt: timeOf(minute) };
+        await given.log.append(given.aStream(), [event], 'no_stream');
+      }
+      const stored = await eventsOf(given.log.readAll());
+      for (let minute = 0; minute <= 41; minute += 1) {
+        const after = await positionBefore(timeOf(minute));
+        const first = minutes.findIndex((recorded) => recorded >= minute);
+        const expected = first < 0 ? [] : stored.slice(first);
+        expect(await eventsOf(given.log.readAll({ after }))).toEqual(expected);
+      }
     });
   });
 };
