@@ -37,6 +37,14 @@ const urlOrEmpty = (text: string): string | undefined => {
 const eventStoreOrEmpty = matching(/^(esdb(\+discover)?:\/\/\S+)?$/);
 const mongoOrEmpty = matching(/^(mongodb(\+srv)?:\/\/\S+)?$/);
 
+const ORIGIN = /^https?:\/\/[^\s/?#,]+$/;
+
+/** Undefined: one of them is no origin. */
+export const readOrigins = (text: string): readonly string[] | undefined => {
+  const origins = text.split(',').filter((one) => one !== '');
+  return origins.every((one) => one === '*' || ORIGIN.test(one)) ? origins : undefined;
+};
+
 const PORT = wholeNumber(0, 65_535);
 const HOST = matching(/^[0-9A-Za-z.:_-]+$/);
 
@@ -133,6 +141,13 @@ export const settings = {
     fallback: '65536',
     example: '65536',
     read: wholeNumber(1_024, 1_048_576),
+  }),
+  CORS_ORIGINS: setting({
+    meaning:
+      'The origins whose pages may call the API from a browser, as a list; `*` for all of them. Empty: none.',
+    fallback: '',
+    example: 'https://app.example.com,https://admin.example.com',
+    read: (text) => (readOrigins(text) === undefined ? undefined : text),
   }),
   RATE_LIMITS: setting({
     meaning:

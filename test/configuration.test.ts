@@ -146,6 +146,20 @@ const samples: Readonly<Record<SettingName, Samples>> = {
       'off,global=1',
     ],
   },
+  CORS_ORIGINS: {
+    good: [
+      ['', ''],
+      ['*', '*'],
+      ['https://app.example.com,http://localhost:3000', 'https://app.example.com,http://localhost:3000'],
+    ],
+    bad: [
+      'app.example.com',
+      'https://app.example.com/',
+      'https://a.example,b',
+      'ftp://a.example',
+      'https://',
+    ],
+  },
   TRUSTED_PROXIES: {
     good: ['0', '1', '32', '10.0.0.1', '10.0.0.0/8,fd00::/8', '10.0.0.1, ::1', '::ffff:10.0.0.0/104'].map(
       (text) => [text, text],
@@ -212,6 +226,7 @@ describe('the configuration', () => {
       PUBLIC_URL: '',
       BODY_LIMIT: 65_536,
       RATE_LIMITS: '',
+      CORS_ORIGINS: '',
       TRUSTED_PROXIES: '',
       OPERATOR_ID: '00000000-0000-0000-0000-000000000000',
       SECRET: '',

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { liveTail } from '../audit/live-tail';
 import { openStreams } from '../audit/open-streams';
 import { beforeDeadline, monotonicMs } from '../clock';
-import type { Configuration } from '../configuration';
+import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
@@ -76,6 +76,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     headers,
     publicUrl,
     bodyLimit,
+    corsOrigins: readOrigins(configuration.CORS_ORIGINS) ?? [],
     recordsClients: configuration.RECORD_CLIENTS,
     version: programVersion(),
     logger,

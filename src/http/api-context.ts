@@ -21,6 +21,8 @@ export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;
+  /** Whose pages may call the API from a browser: `*` for all, empty for none. */
+  readonly corsOrigins: readonly string[];
   /** Whether events say which client caused them. */
   readonly recordsClients: boolean;
   /** Of the program. */

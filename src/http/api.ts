@@ -1,6 +1,8 @@
 import Koa from 'koa';
 import { codeOf } from '../fault';
 import { accessLog } from './answer/access-log';
+import { compress } from './answer/compression';
+import { crossOrigin } from './answer/cross-origin';
 import { answerProblem } from './answer/problem-answer';
 import type { ApiContext, ApiParts, ApiState } from './api-context';
 import { arrive, requireTarget } from './request/arrival';
@@ -37,6 +39,7 @@ const GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'read
 export const api = (parts: ApiParts): Koa<ApiState> => {
   const logAnswer = accessLog(parts);
   const findClient = clientAddress(parts);
+  const otherOrigins = crossOrigin(parts);
   const showOpenPage = openPages({ ...parts, routes });
   const noteUse = ({ state: { identity, at } }: ApiContext): void => {
     if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
@@ -53,11 +56,12 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(async (ctx, next) => {
     arrive(ctx, parts);
     logAnswer(ctx);
+    otherOrigins.allow(ctx);
     try {
       findClient(ctx);
       await countRequest(ctx, parts);
       requireTarget(ctx);
-      if (showOpenPage(ctx)) return;
+      if (otherOrigins.preflight(ctx) || showOpenPage(ctx)) return await compress(ctx);
       parts.mustBeWhole();
       await authenticate(ctx, parts);
       await next();
@@ -65,6 +69,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
     } catch (thrown) {
       await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
     }
+    await compress(ctx);
   });
   app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler
   app.use(unrouted);

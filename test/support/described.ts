@@ -63,11 +63,13 @@ const PAGE = /^default-src 'none'; style-src 'sha256-[^' ]+'; frame-ancestors 'n
 /** What HTTP itself adds. */
 const PLUMBING = new Set([
   'connection',
+  'content-encoding',
   'content-length',
   'content-type',
   'date',
   'keep-alive',
   'transfer-encoding',
+  'vary',
   ...Object.keys(EVERYWHERE),
 ]);
 

@@ -83,8 +83,9 @@ const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiP
   const isKnown =
     etag !== undefined && route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
   ctx.status = isKnown ? 304 : status;
-  if (type !== undefined) ctx.type = type;
-  if (body !== undefined && !isKnown) ctx.body = body;
+  if (body === undefined || isKnown) return;
+  ctx.type = type ?? 'json';
+  ctx.body = body instanceof Readable ? body : JSON.stringify(body);
   // Nothing may come for a while: whoever follows must know at once that the stream is open.
   if (body instanceof Readable) ctx.flushHeaders();
 };
