@@ -1,6 +1,6 @@
 import type { App } from './app';
 import { monotonicMs, pause } from '../clock';
-import type { EventLog, Position } from '../event-log/event-log';
+import type { EventLog, LoggedEvent, Position } from '../event-log/event-log';
 import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
@@ -80,20 +80,24 @@ interface Lag {
 
 const NO_LAG: Lag = { lag_events: 0, lag_seconds: 0 };
 
+const firstAfter = async (
+  log: EventLog,
+  position: Position | undefined,
+): Promise<LoggedEvent | undefined> => {
+  for await (const [first] of log.readAll({ after: position })) return first;
+  return undefined;
+};
+
 /** How far a position is behind the head of the log. */
 export const lagBehind = async (
   log: EventLog,
   head: Position | undefined,
   position: Position | undefined,
 ): Promise<Lag> => {
-  const lag_events = head === undefined ? 0 : await log.distance(position, head);
-  if (lag_events === 0) return NO_LAG;
-  for await (const [oldest] of log.readAll({ after: position }))
-    return {
-      lag_events,
-      lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest?.recordedAt ?? '')) / 1_000),
-    };
-  return NO_LAG;
+  if (head === undefined || (position ?? '') >= head) return NO_LAG;
+  const [lag_events, oldest] = await Promise.all([log.distance(position, head), firstAfter(log, position)]);
+  if (lag_events === 0 || oldest === undefined) return NO_LAG;
+  return { lag_events, lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest.recordedAt)) / 1_000) };
 };
 
 /** Most read models are equally far: each position is looked at once. */

@@ -95,6 +95,18 @@ describe('read models in MongoDB', () => {
     expect(new Set(seen).size).toBe(3);
   });
 
+  it('know who holds a lease that they saw renewed, without waiting for another renewal', async () => {
+    const place = randomUUID();
+    const [holding, watching] = [await openIn(place), await openIn(place)];
+    for (const step of ['begun', 'half done']) {
+      await holding.lease('work', 'holder one', 2_000, step);
+      await watching.pointer('notes', 1);
+    }
+    expect(await watching.leaseHolder('work')).toBe('holder one');
+    // One that was seen once may be dead for long: nobody renews this one.
+    expect(await (await openIn(place)).leaseHolder('work')).toBeUndefined();
+  });
+
   it('sweep the collections that no generation has, once nobody reads them any more', async () => {
     const place = randomUUID();
     const readModels = await openIn(place);

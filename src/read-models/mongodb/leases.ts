@@ -26,18 +26,31 @@ interface Own {
   readonly until: number;
 }
 
-/** Since when a lease has looked the same. */
+interface Seen {
+  readonly mark: string;
+  /** Since when it has looked the same. */
+  readonly since: number;
+  readonly lookedAt: number;
+  /** It was seen to be renewed: it did not look the same a moment before. */
+  readonly isRenewed: boolean;
+}
+
+/** What this process has seen of leases, on its own clock. */
 const watchLeases = () => {
-  const seen = new Map<string, { readonly mark: string; readonly at: number }>();
+  const seen = new Map<string, Seen>();
   return {
-    isKnown: (what: string): boolean => seen.has(what),
-    isOver: (what: string, { holder, beat, for_ms }: StoredLease): boolean => {
+    look: (what: string, { holder, beat, for_ms }: StoredLease): void => {
       const mark = `${holder} ${beat}`;
-      const last = seen.get(what);
-      if (last?.mark === mark) return monotonicMs() - last.at >= for_ms;
-      seen.set(what, { mark, at: monotonicMs() });
-      return for_ms <= 0;
+      const [last, now] = [seen.get(what), monotonicMs()];
+      const isRenewed = last !== undefined && now - last.lookedAt < for_ms;
+      seen.set(
+        what,
+        last?.mark === mark ? { ...last, lookedAt: now } : { mark, since: now, lookedAt: now, isRenewed },
+      );
     },
+    isOver: (what: string, { for_ms }: StoredLease): boolean =>
+      monotonicMs() - (seen.get(what)?.since ?? Infinity) >= for_ms,
+    isRenewed: (what: string): boolean => seen.get(what)?.isRenewed === true,
   };
 };
 
@@ -63,6 +76,9 @@ const storedLease = (holder: string, forMs: number, note: string): StoredLease =
 const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) => {
   const registries = registriesIn(connection);
   const watch = watchLeases();
+  registry.watch(({ leases = {} }) => {
+    for (const [what, lease] of Object.entries(leases)) watch.look(what, lease);
+  });
 
   /** Only if this one holds it. */
   const update = async (what: string, holder: string, change: object): Promise<boolean> => {
@@ -76,16 +92,13 @@ const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) =
 
   /** At first sight nobody can say whether a holder lives: its next renewal does, or that there is none. */
   const isHeld = async (what: string, now: StoredRegistry): Promise<boolean> => {
-    const isNew = !watch.isKnown(what);
-    let lease = now.leases?.[what];
-    if (lease === undefined || watch.isOver(what, lease)) return false;
-    const first = lease.beat;
-    while (isNew && lease !== undefined && lease.beat === first) {
+    for (let lease = now.leases?.[what]; lease !== undefined;) {
       if (watch.isOver(what, lease)) return false;
+      if (watch.isRenewed(what)) return true;
       await pause(LOOK_MS);
       lease = (await registry.read()).leases?.[what];
     }
-    return lease !== undefined;
+    return false;
   };
 
   return {

@@ -46,6 +46,8 @@ export interface Change<T> {
 
 /** The registry as one process sees it. */
 export interface RegistryDocument {
+  /** Called with whatever is read, for whatever reason. */
+  watch(watcher: (now: StoredRegistry) => void): void;
   /** Reads that begin at the same moment are one. */
   read(): Promise<StoredRegistry>;
   /** The same, but an answer that was asked for a moment ago is enough. */
@@ -59,6 +61,7 @@ const RECENT_MS = 20;
 
 export const registryDocument = (connection: MongoConnection): RegistryDocument => {
   const registries = registriesIn(connection);
+  const watchers: ((now: StoredRegistry) => void)[] = [];
   let next: Promise<StoredRegistry> | undefined;
 
   const readNow = async (): Promise<StoredRegistry> => {
@@ -67,6 +70,7 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
       const found = await registries.findOne({ _id: 'registry' });
       if (found === null)
         throw new Error('The registry of the read models is gone: was the database dropped?');
+      for (const watch of watchers) watch(found);
       return found;
     } catch (error) {
       throw connection.unavailable(error);
@@ -82,6 +86,7 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
   };
 
   return {
+    watch: (watcher) => void watchers.push(watcher),
     read,
     readRecent: () => (last !== undefined && monotonicMs() - last.at < RECENT_MS ? last.found : read()),
     change: async (decide) => {

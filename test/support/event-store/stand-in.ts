@@ -12,7 +12,7 @@ import { ServerFeaturesService } from '@eventstore/db-client/generated/serverfea
 import { SupportedMethods } from '@eventstore/db-client/generated/serverfeatures_pb';
 import { UUID, type Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb';
-import type { BatchAppendReq, BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
+import type { BatchAppendReq, BatchAppendResp, ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import { randomUUID } from 'node:crypto';
 import { openGate, type Gate } from './gate';
 import {
@@ -48,6 +48,8 @@ export interface StandIn {
   nextAppends(what: AppendFault, times?: number): void;
   /** The next so many reads give everything and then fail, instead of ending. */
   failReads(times: number): void;
+  /** Every read of this stream takes so much longer, as one of a long stream would. */
+  slowDown(stream: string, ms: number): void;
   /** Every call to a leader is sent to another server. */
   notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
   /** Answers everything with an error until told otherwise. */
@@ -93,6 +95,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
   const underWay = new Set<string>();
   const faults: AppendFault[] = [];
   let failingReads = 0;
+  const slow = new Map<string, number>();
   let leader: { readonly host: string; readonly port: number } | undefined;
   let refusal: { readonly code: number; readonly details: string } | undefined;
   let server: Server;
@@ -193,6 +196,11 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     call.emit('error', rpcError(status.UNAVAILABLE, 'The connection was lost.'));
   };
 
+  const slowness = async (options: ReadReq.Options): Promise<void> => {
+    const ms = slow.get(nameOf(options.getStream()?.getStreamIdentifier()));
+    if (ms !== undefined) await new Promise<void>((resolve) => later(ms, resolve));
+  };
+
   const read = (call: ReadCall): void => {
     asked.read += 1;
     openReads.add(call);
@@ -204,7 +212,8 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     if (error !== undefined || options === undefined) return void call.emit('error', error);
     try {
       if (!options.hasSubscription())
-        return void readOnce(log, call, options)
+        return void slowness(options)
+          .then(() => readOnce(log, call, options))
           .then((isDone) => isDone && endRead(call))
           .catch((wrong: unknown) => call.emit('error', wrong));
       const subscription = subscribe(log, call, options);
@@ -279,6 +288,7 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
     openReads,
     nextAppends: (what, times = 1) => void faults.push(...Array.from({ length: times }, () => what)),
     failReads: (times) => (failingReads = times),
+    slowDown: (stream, ms) => void slow.set(stream, ms),
     notLeader: (other) => (leader = other),
     refuseAll: (error) => (refusal = error),
     kill: async () => {
