@@ -44,6 +44,8 @@ const followLog = async (
         after = batch.at(-1)?.position ?? after;
         onChange(tenantsOf(batch, streams));
       }
+      // Only a log that is closed ends it.
+      await pause(AGAIN_MS, from.signal);
     } catch {
       // Whoever follows looks for itself, and meets the same fault.
       onChange('all');

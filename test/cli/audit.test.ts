@@ -6,8 +6,7 @@ import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
-import { spawnProgram, startService } from '../support/service';
-import { until } from '../support/waiting';
+import { spawnProgram } from '../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
@@ -170,38 +169,6 @@ describe('tenant-ledger audit', () => {
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
     expect(finished.stderr).toContain(text);
     expect(existsSync('x')).toBe(false);
-  });
-});
-
-describe('tenant-ledger audit --follow', () => {
-  it('goes on through a restart of the service, and ends with the position to go on from', async () => {
-    const operator = operatorAt(freshFolder());
-    const first = await startService({ DATA_DIR: operator.folder });
-    const child = spawnProgram(['audit', '--follow'], { DATA_DIR: operator.folder });
-    let [stdout, stderr] = ['', ''];
-    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-    const ended = once(child, 'close');
-    const put = (url: string, key: string, name: string) =>
-      fetch(`${url}/tenants/self`, {
-        method: 'PUT',
-        headers: { 'SVC-API-KEY': key, 'content-type': 'application/json' },
-        body: JSON.stringify({ name }),
-      });
-    await put(first.url, first.key, 'before');
-    await until(() => stdout.includes('"before"'));
-    await first.kill();
-    const second = await startService({ DATA_DIR: operator.folder });
-    await put(second.url, first.key, 'after');
-    await until(() => stdout.includes('"after"'));
-    child.kill('SIGINT');
-    const [code] = (await ended) as [number];
-    expect(code).toBe(0);
-    const followed = eventsIn(stdout);
-    expect(stderr).toContain(`To go on from here: --after ${followed.at(-1)?.position}`);
-    const all = eventsIn((await operator.run('audit')).stdout);
-    expect(followed.map(({ id }) => id)).toEqual(all.map(({ id }) => id).slice(0, followed.length));
-    await second.stop();
   });
 });
 

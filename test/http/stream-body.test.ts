@@ -11,10 +11,16 @@ const TEXT = `${'x'.repeat(65_535)}\n`;
 const STALLED_MS = 300;
 const MEGABYTE = 1_048_576;
 
+let finished = 0;
+
 async function* texts(stalled: AbortSignal): AsyncGenerator<string> {
-  for (let sent = 0; sent < TEXTS; sent += 1) {
-    yield TEXT;
-    if (stalled.aborted) return yield 'the end\n';
+  try {
+    for (let sent = 0; sent < TEXTS; sent += 1) {
+      yield TEXT;
+      if (stalled.aborted) return yield 'the end\n';
+    }
+  } finally {
+    finished += 1;
   }
 }
 
@@ -36,7 +42,10 @@ describe('a stream whose reader takes nothing', () => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
   });
-  beforeEach(() => (closed = 0));
+  beforeEach(() => {
+    [closed, finished] = [0, 0];
+  });
+  afterEach(() => until(() => finished === 1, 2_000, 'its source was left open'));
   afterAll(() => server.close());
 
   const ask = async (): Promise<Socket> => {
@@ -57,6 +66,14 @@ describe('a stream whose reader takes nothing', () => {
     expect(body.destroyed).toBe(true);
     socket.on('error', () => undefined).resume();
     await until(() => socket.closed);
+  });
+
+  it('and leaves has its source closed', async () => {
+    const socket = await ask();
+    await until(() => body.readableLength > 0);
+    socket.destroy();
+    await until(() => closed === 1);
+    expect(body.destroyed).toBe(true);
   });
 
   it('hears why if it goes on in time', async () => {

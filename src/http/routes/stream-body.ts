@@ -47,6 +47,8 @@ export const streamBody = (
     destroy(error, closed) {
       clearTimeout(timer);
       onClosed();
+      // It may wait for room that will never be there: what it has open is closed.
+      chunks.return(undefined).catch(() => undefined);
       closed(error);
     },
   });

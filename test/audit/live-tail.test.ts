@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { liveTail } from '../../src/audit/live-tail';
+import { pause } from '../../src/clock';
+import type { EventLog, ReadFrom } from '../../src/event-log/event-log';
+import type { Side } from '../../src/event-log/own-events';
+import { anEvent } from '../support/events';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+import { until } from '../support/waiting';
+
+const LONG_MS = 10_000;
+const FOLLOWERS = 200;
+
+describe('the live tail of an instance', () => {
+  let side: Side;
+  let subscriptions = { begun: 0, open: 0 };
+  beforeAll(async () => (side = await openLogIn(freshFolder())));
+  beforeEach(() => (subscriptions = { begun: 0, open: 0 }));
+  afterAll(() => side.log.close());
+
+  /** The log, with its subscriptions counted; each may be made to fail. */
+  const counted = (
+    failure: () => Error | undefined = () => undefined,
+  ): Pick<EventLog, 'head' | 'readAll'> => ({
+    head: () => side.log.head(),
+    readAll: async function* (from: ReadFrom = {}) {
+      subscriptions.begun += 1;
+      subscriptions.open += 1;
+      try {
+        const error = failure();
+        if (error !== undefined) throw error;
+        yield* side.log.readAll(from);
+      } finally {
+        subscriptions.open -= 1;
+      }
+    },
+  });
+  const never = new AbortController().signal;
+  const append = (tenantId: string) =>
+    side.log.append(side.streams.activity(tenantId), [anEvent()], 'no_stream');
+
+  it('follows the log once, however many follow however many tenants, and stops with the last', async () => {
+    const tail = liveTail(counted(), side.streams);
+    const tenants = Array.from({ length: 20 }, () => randomUUID());
+    const follow = (_: unknown, at: number) => tail.follow(tenants[at % tenants.length] ?? '');
+    const followers = await Promise.all(Array.from({ length: FOLLOWERS }, follow));
+    await until(() => subscriptions.open === 1);
+    const [tenantId = ''] = tenants;
+    await append(tenantId);
+    const own = followers.filter((_, at) => at % tenants.length === 0);
+    await Promise.all(own.map((follower) => follower.wait(0, LONG_MS, never)));
+    expect(followers.map((follower) => follower.changes())).toEqual(
+      followers.map((_, at) => (at % tenants.length === 0 ? 1 : 0)),
+    );
+    expect(subscriptions).toEqual({ begun: 1, open: 1 });
+    for (const follower of followers.slice(1)) follower.stop();
+    expect(subscriptions).toEqual({ begun: 1, open: 1 });
+    followers[0]?.stop();
+    await until(() => subscriptions.open === 0);
+    const again = await tail.follow(tenantId);
+    await until(() => subscriptions.begun === 2);
+    again.stop();
+    await until(() => subscriptions.open === 0);
+  });
+
+  it('wakes everybody when it cannot follow, and goes on once it can', async () => {
+    let failures = 1;
+    const failure = () => (failures-- > 0 ? new Error('The store is away.') : undefined);
+    const tail = liveTail(counted(failure), side.streams);
+    const tenantId = randomUUID();
+    const follower = await tail.follow(tenantId);
+    await follower.wait(0, LONG_MS, never);
+    const seen = follower.changes();
+    expect(seen).toBeGreaterThan(0);
+    await append(tenantId);
+    await follower.wait(seen, LONG_MS, never);
+    expect(follower.changes()).toBeGreaterThan(seen);
+    expect(subscriptions).toEqual({ begun: 2, open: 1 });
+    follower.stop();
+    await until(() => subscriptions.open === 0);
+  });
+
+  it('does not spin when a read ends by itself, as it does when the log is closed', async () => {
+    let reads = 0;
+    const ending = {
+      head: async () => undefined,
+      readAll: async function* () {
+        // Without a bound this test could not fail: the event loop would never turn again.
+        if ((reads += 1) > 1_000) await new Promise(() => undefined);
+        yield [];
+      },
+    };
+    const follower = await liveTail(ending, side.streams).follow(randomUUID());
+    await pause(100);
+    follower.stop();
+    expect(reads).toBe(1);
+  });
+});

@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { EventSource } from 'eventsource';
+import { startStandIn } from '../support/event-store/stand-in';
+import { freePort } from '../support/free-port';
+import { freshFolder } from '../support/folders';
+import { SQLITE_LOG } from '../support/log-under-test';
+import { commandProcess, spawnProgram, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+interface Event {
+  readonly id: string;
+  readonly type: string;
+  readonly tenant_id?: string;
+  readonly position: string;
+  readonly data: { readonly name?: string };
+}
+
+/** A store that can be killed and started again. A file has no process that could be. */
+interface Store {
+  readonly env: Readonly<Record<string, string>>;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const nothing = async (): Promise<void> => undefined;
+const stores: Readonly<Record<string, () => Promise<Store>>> = {
+  'a file': async () => ({ env: SQLITE_LOG, kill: nothing, restart: nothing, stop: nothing }),
+  'an event store that is killed, too': async () => {
+    const store = await startStandIn();
+    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'resumed.' };
+    return { env, kill: store.kill, restart: store.restart, stop: store.stop };
+  },
+};
+
+/** Complete lines so far that hold an event. */
+const eventsIn = (text: string): readonly Event[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .filter((line) => line.startsWith('{"id"'))
+    .map((line) => JSON.parse(line) as Event);
+
+/** A process that prints events, and what it has printed. */
+const printing = (child: ReturnType<typeof spawn>) => {
+  let [stdout, stderr] = ['', ''];
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const ended = once(child, 'close');
+  return { events: () => eventsIn(stdout), stderr: () => stderr, ended, child };
+};
+
+const curl = (url: string, key: string, after?: string) =>
+  printing(
+    spawn('curl', [
+      '-sN',
+      '-H',
+      `SVC-API-KEY: ${key}`,
+      ...(after === undefined ? [] : ['-H', `Last-Event-ID: ${after}`]),
+      url,
+    ]),
+  );
+
+const browser = (url: string, key: string) => {
+  const sent: (string | null)[] = [];
+  const events: Event[] = [];
+  const source = new EventSource(url, {
+    fetch: (input, init) => {
+      const headers = new Headers(init.headers);
+      sent.push(headers.get('Last-Event-ID'));
+      headers.set('SVC-API-KEY', key);
+      return fetch(input, { ...init, headers });
+    },
+  });
+  source.addEventListener('message', ({ data }) => events.push(JSON.parse(String(data)) as Event));
+  return { events: () => events, sent, close: () => source.close() };
+};
+
+const put = async ({ url }: Service, key: string, name: string): Promise<void> => {
+  const { status } = await fetch(`${url}/tenants/self`, {
+    method: 'PUT',
+    headers: { 'SVC-API-KEY': key, 'content-type': 'application/json' },
+    body: JSON.stringify({ name }),
+  });
+  expect(status).toBe(200);
+};
+
+const idsOf = (events: readonly Event[]): readonly string[] => events.map(({ id }) => id);
+const hasSeen = (events: () => readonly Event[], name: string) => (): boolean =>
+  events().some(({ data }) => data.name === name);
+
+describe('followers', () => {
+  const title = 'go on after the service was killed, without a gap or a repetition: the log is in %s';
+  it.concurrent.each(Object.entries(stores))(
+    title,
+    async (_, open) => {
+      const store = await open();
+      const [folder, PORT] = [freshFolder(), await freePort()];
+      const env = { DATA_DIR: folder, PORT, ...store.env };
+      const first = await startService(env);
+      const { key } = first;
+      const url = `${first.url}/events?follow=true`;
+      const followers = {
+        cli: printing(spawnProgram(['audit', '--follow'], env)),
+        curl: curl(url, key),
+        eventSource: browser(url, key),
+      };
+      const all = Object.values(followers);
+      for (const name of ['a', 'b', 'c']) await put(first, key, name);
+      for (const { events } of all) await until(hasSeen(events, 'c'));
+
+      await first.kill();
+      await store.kill();
+      await followers.curl.ended;
+      await store.restart();
+      const second = await startService(env);
+      for (const name of ['d', 'e', 'f']) await put(second, key, name);
+      const resumed = curl(url, key, followers.curl.events().at(-1)?.position);
+      for (const { events } of [followers.cli, followers.eventSource, resumed])
+        await until(hasSeen(events, 'f'), 20_000);
+
+      followers.eventSource.close();
+      resumed.child.kill();
+      followers.cli.child.kill('SIGINT');
+      expect(await followers.cli.ended).toEqual([0, null]);
+      const { stdout } = await commandProcess(['audit'], env);
+      const stored = eventsIn(stdout);
+      const tenantId = stored.find(({ data }) => data.name === 'f')?.tenant_id;
+      const own = idsOf(stored.filter(({ tenant_id }) => tenant_id === tenantId));
+      expect(idsOf(followers.cli.events())).toEqual(idsOf(stored));
+      expect(idsOf(followers.eventSource.events())).toEqual(own);
+      expect(idsOf([...followers.curl.events(), ...resumed.events()])).toEqual(own);
+      expect(followers.eventSource.sent[0]).toBeNull();
+      expect(followers.eventSource.sent.at(-1)).toEqual(expect.any(String));
+      expect(followers.cli.stderr()).toContain(`To go on from here: --after ${stored.at(-1)?.position}`);
+      await second.stop();
+      await store.stop();
+    },
+    60_000,
+  );
+});
