@@ -310,6 +310,15 @@ const startAndCommands = {
     title: 'A file cannot be read.',
     meaning: 'Check its name and permissions.',
   },
+  backup_unusable: {
+    title: 'The backup cannot be used.',
+    meaning:
+      'The message says what is wrong with it. A backup that was changed or is damaged is never continued or restored: use another one, or begin a new one in an empty folder.',
+  },
+  restore_refused: {
+    title: 'The folder is not empty.',
+    meaning: 'A backup is restored only into an empty `DATA_DIR`, so that nothing is ever overwritten.',
+  },
   code_unknown: {
     title: 'There is no such error code.',
     meaning: 'All of them are listed in docs/errors.md.',

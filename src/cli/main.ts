@@ -22,6 +22,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['limits', async () => (await import('./reference-commands.js')).limitsCommand()],
   ['projections', async () => (await import('./projections-commands.js')).projectionsCommands()],
   ['log', async () => (await import('./log-commands.js')).logCommands()],
+  ['backup', async () => (await import('./backup-commands.js')).backupCommands()],
   ['status', async () => (await import('./status-command.js')).statusCommand()],
   ['explain', async () => (await import('./reference-commands.js')).explainCommand()],
   ['config', async () => (await import('./reference-commands.js')).configCommand()],

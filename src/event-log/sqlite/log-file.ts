@@ -123,13 +123,18 @@ const writeIdentity = (db: Database, path: string, prefix: string): void => {
   });
 };
 
+/** Where they are missing. */
+export const createTables = (db: Database, path: string): void => {
+  migrate(db, schema, `The event log ${path}`);
+  addStoredAt(db);
+};
+
 /** A writing connection to a log, which is created in the file if there is none. */
 export const openForAppending = (path: string, prefix: string): Database => {
   const db = openForWriting(path, 'FULL');
   try {
-    migrate(db, schema, `The event log ${path}`);
+    createTables(db, path);
     writeIdentity(db, path, prefix);
-    addStoredAt(db);
     return db;
   } catch (error) {
     db.close();
@@ -138,7 +143,7 @@ export const openForAppending = (path: string, prefix: string): Database => {
 };
 
 /** Makes what was written survive a loss of power; for a folder, the names in it. */
-const sync = (path: string): void => {
+export const syncFile = (path: string): void => {
   const handle = openSync(path, 'r');
   try {
     fsyncSync(handle);
@@ -168,9 +173,9 @@ export const makeLog = (path: string, prefix: string): void => {
   const mine = `${path}.${randomUUID()}`;
   try {
     writeEmptyLog(mine, prefix);
-    sync(mine);
+    syncFile(mine);
     linkSync(mine, path);
-    sync(dirname(path));
+    syncFile(dirname(path));
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   } finally {

@@ -1,0 +1,75 @@
+import { Command } from 'commander';
+import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
+import { readConfiguration } from '../configuration';
+import { commandGroup, jsonOption } from './arguments';
+import { printOne } from './output';
+import { progressLine, stepText } from './progress';
+
+interface Options {
+  readonly json?: boolean;
+}
+
+const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
+  backup,
+  identity,
+  events,
+  last_position: lastPosition ?? null,
+  last_recorded_at: lastRecordedAt ?? null,
+  digest,
+});
+
+const withProgress = async <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> => {
+  const [line, text] = [progressLine(title), stepText()];
+  return work((done, total) => line.show(text({ step: 'reading', done, total }))).finally(line.end);
+};
+
+const create = (): Command =>
+  new Command('create')
+    .description('back up the event log of DATA_DIR, also while it is written')
+    .argument('<folder>', 'an empty folder, or that of an earlier backup, which then gets what is new')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+What is in the log when the command begins is copied, read again from the copy and compared. It can be killed and run
+again at any time. Read models are not part of a backup: they are built again from the log.`,
+    )
+    .action(async (folder: string, options: Options) => {
+      const configuration = readConfiguration(process.env);
+      const { added, ...backedUp } = await withProgress('Backing up:', (onProgress) =>
+        createBackup(configuration, folder, onProgress),
+      );
+      printOne({ ...view(folder, backedUp), events_added: added }, options);
+    });
+
+const verify = (): Command =>
+  new Command('verify')
+    .description('read a whole backup and compare it with its manifest; exit code 1 if anything differs')
+    .argument('<folder>', 'the backup')
+    .addOption(jsonOption())
+    .action(async (folder: string, options: Options) => {
+      const backedUp = await withProgress('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
+      printOne(view(folder, backedUp), options);
+    });
+
+const restore = (): Command =>
+  new Command('restore')
+    .description('verify a backup and restore it into DATA_DIR, which must be empty')
+    .argument('<folder>', 'the backup')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+The next start builds the read models from the restored log. Everything that was acknowledged after the backup is gone:
+the output says up to when it reaches.`,
+    )
+    .action(async (folder: string, options: Options) => {
+      const configuration = readConfiguration(process.env);
+      const restored = await withProgress('Restoring:', (onProgress) =>
+        restoreBackup(configuration, folder, onProgress),
+      );
+      printOne({ data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);
+    });
+
+export const backupCommands = (): Command =>
+  commandGroup('backup', 'back up and restore the event log of DATA_DIR', [create(), verify(), restore()]);

@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { ask } from '../support/http';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { startService } from '../support/service';
+
+describe('tenant-ledger backup', () => {
+  it('of a running service, restored elsewhere, starts with everything that was acknowledged', async () => {
+    const service = await startService({ EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const backup = join(freshFolder(), 'backup');
+    const operator = operatorAt(service.folder, { EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const rename = (name: string) =>
+      ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name } });
+    await rename('Before');
+    const first = await operator.json<{ events: number }>('backup create', backup);
+    await rename('Between');
+    const second = await operator.json<{ events_added: number }>('backup create', backup);
+    expect(second).toMatchObject({ events: first.events + 1, events_added: 1 });
+    await rename('After');
+    expect(await operator.json('backup verify', backup)).toMatchObject({ events: first.events + 1 });
+    await service.stop();
+
+    const elsewhere = freshFolder();
+    const restoring = operatorAt(elsewhere, { EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const restored = await restoring.run('backup restore', backup);
+    expect(restored.stdout).toMatch(
+      /^data_dir: .*\nbackup: .*\nidentity: .*\nevents: .*\nlast_position: .*\nlast_recorded_at: +20\d\d-.*Z\n/,
+    );
+    const again = await restoring.run('backup restore', backup);
+    expect([again.code, again.stdout]).toEqual([1, '']);
+    expect(again.stderr).toContain('A backup is restored only into an empty folder');
+
+    const copy = await startService({ DATA_DIR: elsewhere, EVENTSTORE_URL: '', MONGODB_URL: '' });
+    const { json } = await ask(`${copy.url}/tenants/self`, { key: service.key });
+    expect(json.name).toBe('Between');
+    await copy.stop();
+  });
+
+  it('says what to do where there is nothing to back up, or another kind of log', async () => {
+    const folder = freshFolder();
+    const empty = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup create', join(folder, 'b'));
+    expect([empty.code, empty.stderr]).toEqual([
+      1,
+      expect.stringContaining('There is no event log in the folder'),
+    ]);
+    const remote = await operatorAt(folder, { EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' }).run(
+      'backup create',
+      join(folder, 'b'),
+    );
+    expect([remote.code, remote.stderr]).toEqual([1, expect.stringContaining('docs/backup.md')]);
+    const none = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup verify', folder);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('holds no backup')]);
+  });
+});
