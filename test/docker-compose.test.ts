@@ -131,7 +131,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('is documented: everything that can be set, and how the older release runs', () => {
-    const docs = textOf('docs/operations.md');
+    const docs = textOf('docs/containers.md');
     const variables = [...COMPOSE.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? '');
     expect(variables.length).toBeGreaterThan(3);
     expect(variables.filter((name) => !docs.includes(`\`${name}\``))).toEqual([]);
