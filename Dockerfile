@@ -2,11 +2,12 @@
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci
-COPY tsconfig.json ./
+RUN npm ci --omit=dev
+COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY projections projections
-RUN node src/prepare.cjs && npm prune --omit=dev
+RUN node src/tenant-ledger.cjs --version \
+  && rm -rf node_modules/typescript node_modules/@typescript node_modules/@types
 
 FROM node:24.21.0-bookworm-slim
 WORKDIR /app

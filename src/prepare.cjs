@@ -50,9 +50,13 @@ function missingPackages(withTools) {
   });
 }
 
+// Whoever only runs the program builds neither the tests nor what they need.
+var PROGRAM = { project: 'tsconfig.build.json', folders: ['src', 'projections'] };
+var EVERYTHING = { project: 'tsconfig.json', folders: ['src', 'projections', 'test', 'bench'] };
+
 // A file's size and time show whether it has changed since the last build; no file is read.
-function sourceStamp() {
-  var lines = ['src', 'projections', 'test', 'bench'].flatMap(function (folder) {
+function sourceStamp(part) {
+  var lines = part.folders.flatMap(function (folder) {
     var full = path.join(root, folder);
     if (!fs.existsSync(full)) return [];
     return fs
@@ -66,7 +70,7 @@ function sourceStamp() {
       });
   });
   lines.push('tsconfig.json ' + fs.statSync(path.join(root, 'tsconfig.json')).mtimeMs);
-  return lines.toSorted().join('\n');
+  return lines.toSorted().join('\n') + '\n';
 }
 
 function remove(folder) {
@@ -127,9 +131,14 @@ function Failed(code) {
   this.exitCode = code;
 }
 
-function isBuilt(stamp) {
+// A build of everything holds the program, too: its stamps lie side by side.
+function stampFile(folder, part) {
+  return path.join(folder, STAMP + '-' + part.project);
+}
+
+function isBuilt(part) {
   try {
-    return fs.readFileSync(path.join(dist, STAMP), 'utf8') === stamp;
+    return fs.readFileSync(stampFile(dist, part), 'utf8') === sourceStamp(part);
   } catch (_) {
     return false;
   }
@@ -142,38 +151,46 @@ function putInPlace(fresh, old) {
 }
 
 // Built beside the last build, which it replaces when it is whole: servers start threads from these files as they run.
-function build(stamp) {
+function build(part) {
+  var stamps = (part === EVERYTHING ? [PROGRAM, EVERYTHING] : [PROGRAM]).map(function (one) {
+    return [one, sourceStamp(one)];
+  });
   var fresh = path.join(root, '.dist-' + process.pid);
   var tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  var args = [tsc, '--outDir', fresh, '--tsBuildInfoFile', path.join(fresh, '.tsbuildinfo')];
+  var info = path.join(fresh, '.tsbuildinfo');
+  var args = [tsc, '--project', part.project, '--outDir', fresh, '--tsBuildInfoFile', info];
   remove(fresh);
   return run('Building …', process.execPath, args, function () {
     remove(fresh);
   }).then(function () {
-    fs.writeFileSync(path.join(fresh, STAMP), stamp);
+    stamps.forEach(function (one) {
+      fs.writeFileSync(stampFile(fresh, one[0]), one[1]);
+    });
     putInPlace(fresh, fresh + '-old');
   });
 }
 
-// What is needed for the build is installed in any case: NODE_ENV=production would leave it out.
-var INSTALL = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'];
+var QUIETLY = ['--no-audit', '--no-fund', '--loglevel=error'];
 
-function install() {
-  return run('Installing what is missing (npm ci) …', 'npm', INSTALL);
+// The tools of the tests are most of all packages. NODE_ENV=production would leave them out even where they are wanted.
+function install(options) {
+  var tools = options.forTests ? '--include=dev' : '--omit=dev';
+  return run('Installing what is missing (npm ci) …', 'npm', ['ci', tools].concat(QUIETLY));
 }
 
 // What has to be done: an installation, a build, both or nothing.
 function missing(options) {
-  var stamp = sourceStamp();
-  var built = isBuilt(stamp);
-  return { stamp: stamp, build: !built, install: missingPackages(options.forTests || !built).length > 0 };
+  return {
+    build: !isBuilt(options.forTests ? EVERYTHING : PROGRAM),
+    install: missingPackages(options.forTests).length > 0,
+  };
 }
 
 // Another process may have done it meanwhile.
 function makeReady(options) {
   var todo = missing(options);
-  return Promise.resolve(todo.install ? install() : undefined).then(function () {
-    if (todo.build) return build(todo.stamp);
+  return Promise.resolve(todo.install ? install(options) : undefined).then(function () {
+    if (todo.build) return build(options.forTests ? EVERYTHING : PROGRAM);
   });
 }
 

@@ -27,9 +27,9 @@ const clone = () => {
   const at = (...names: readonly string[]): string => join(folder, ...names);
   mkdirSync(at('src'));
   mkdirSync(at('bin'));
-  for (const file of ['package.json', 'package-lock.json', 'tsconfig.json'])
+  for (const file of ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'])
     copyFileSync(join(ROOT, file), at(file));
-  for (const file of ['prepare.cjs', 'prepare-lock.cjs'])
+  for (const file of ['prepare.cjs', 'prepare-lock.cjs', 'tenant-ledger.cjs'])
     copyFileSync(join(ROOT, 'src', file), at('src', file));
   symlinkSync(join(ROOT, 'node_modules'), at('node_modules'));
   writeFileSync(at('src', 'one.ts'), 'export const one: number = 1;\n');
@@ -154,7 +154,29 @@ describe('preparing a clone', () => {
     expect(npmCalls()).toMatch(/^ci [^\n]*\n$/);
   });
 
-  it('installs what the build needs, also where NODE_ENV=production would leave it out', () => {
+  it('for running installs no tools of the tests and builds no tests; for the tests it builds those, too', () => {
+    const { at, prepare, npmCalls, wantMore } = clone();
+    mkdirSync(at('src', 'cli'));
+    mkdirSync(at('test'));
+    writeFileSync(at('src', 'cli', 'main.ts'), 'export const main = (): void => console.log("runs");\n');
+    writeFileSync(at('test', 'some.test.ts'), 'it("is a test", () => undefined);\n');
+    const run = () =>
+      spawnSync(process.execPath, [at('src', 'tenant-ledger.cjs')], {
+        env: { PATH: `${at('bin')}:${process.env['PATH'] ?? ''}`, NPM_ENDS: '0' },
+        encoding: 'utf8',
+      });
+    expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: 'Building …\n' });
+    expect(existsSync(at('dist', 'test'))).toBe(false);
+    expect(run()).toMatchObject({ status: 0, stderr: '' });
+    expect(prepare()).toMatchObject({ status: 0, stderr: 'Building …\n' });
+    expect(existsSync(at('dist', 'test', 'some.test.js'))).toBe(true);
+    expect(run()).toMatchObject({ status: 0, stdout: 'runs\n', stderr: '' });
+    wantMore();
+    run();
+    expect(npmCalls()).toMatch(/^ci --omit=dev /);
+  });
+
+  it('for the tests installs their tools, also where NODE_ENV=production would leave them out', () => {
     const { prepare, npmCalls, wantMore } = clone();
     wantMore();
     prepare('0', { NODE_ENV: 'production' });
