@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Document } from '../../projections/projector';
 import { sweepOnce } from '../../src/read-models/mongodb/sweep';
 import { generationName, type Generation } from '../../src/read-models/read-models';
+import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-models';
 import { countedFailure } from '../support/counted-failure';
 import { connectMongodb, mongodbUrl, openMongodb } from '../support/mongodb-under-test';
+import { startMongoServer } from '../support/mongodb/server';
 import { readModelsContract } from './contract/contract';
 import { at, collections, id, LOG, note, ONE } from './contract/world';
 
@@ -105,6 +107,39 @@ describe('read models in MongoDB', () => {
     expect(await watching.leaseHolder('work')).toBe('holder one');
     // One that was seen once may be dead for long: nobody renews this one.
     expect(await (await openIn(place)).leaseHolder('work')).toBeUndefined();
+  });
+
+  it('finish a commit that another one has begun to, also where a server stops at what is there already', async () => {
+    const server = await startMongoServer();
+    const connection = await connectMongodb(server.url);
+    opened.push(connection, server);
+    const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
+    let writes = 0;
+    const killed = await mongodbReadModels(connection, {
+      onWrite: () => {
+        writes += 1;
+        // The compare-and-set is made, and nothing is applied.
+        if (writes === 2) throw new Error('killed');
+      },
+    });
+    const begun = await killed.open(id('notes'), collections, LOG);
+    await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
+    server.faults.add({
+      command: 'update',
+      collection: /notes$/,
+      times: Infinity,
+      action: { type: 'ordered' },
+    });
+    const name = (await connection.db.listCollections().toArray()).find((one) =>
+      one.name.endsWith('.notes'),
+    )!.name;
+    const there: { _id: string } & Document = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
+    await connection.db.collection<typeof there>(name).insertOne(there);
+    const other = await mongodbReadModels(connection, { patienceMs: 0 });
+    const finished = await other.open(id('notes'), collections, LOG);
+    expect(await finished.control()).toMatchObject({ n: 1, applied: at(1).position });
+    expect(await finished.load(notes)).toEqual(notes.map(({ document }) => document));
+    for (const one of [killed, other]) await one.close();
   });
 
   it('sweep the collections that no generation has, once nobody reads them any more', async () => {

@@ -11,7 +11,7 @@ export interface Batch {
   readonly collections: ReadonlyMap<string, readonly BatchWrite[]>;
 }
 
-interface BatchWrite {
+export interface BatchWrite {
   readonly tenantId: string;
   readonly key: string;
   readonly document: Document | undefined;

@@ -1,12 +1,13 @@
-import type { FindOptions } from 'mongodb';
+import type { Collection as MongoCollection, FindOptions } from 'mongodb';
 import { randomBytes } from 'node:crypto';
+import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../clock';
 import { fault, type Fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
-import { batchFrom, operationsOf, type Batch } from './batch';
+import { batchFrom, operationsOf, type Batch, type BatchWrite } from './batch';
 import { documentsIn, type Life } from './generation-reader';
-import { CONTROLS } from './layout';
+import { CONTROLS, idOf, type Stored } from './layout';
 
 /**
  * The control document of a generation is the commit. It is moved from `n` to `n + 1` only by whoever finds it at `n`, with
@@ -84,14 +85,56 @@ export interface ControlDocument {
 
 const LOOK_AGAIN_MS = 10;
 
-/** A duplicate says that the document is there already, as this commit or a later one wrote it. */
-const onlyDuplicates = (error: unknown): boolean => {
-  const { writeErrors = [], result } = error as {
-    writeErrors?: readonly unknown[];
-    result?: { getWriteConcernError?(): unknown };
+interface BulkFailure {
+  readonly writeErrors?: unknown;
+  readonly result?: {
+    readonly matchedCount: number;
+    readonly upsertedCount: number;
+    getWriteConcernError?(): unknown;
   };
+}
+
+/**
+ * A duplicate says that the document is there already, as this commit or a later one wrote it. True: so is all the rest,
+ * by what the server has counted. Some stop at the first duplicate. Anything else is a failure.
+ */
+const isAllThere = (error: unknown, writes: number): boolean => {
+  const { writeErrors = [], result } = error as BulkFailure;
   const list = [writeErrors].flat();
-  return list.length > 0 && list.every(isDuplicate) && result?.getWriteConcernError?.() === undefined;
+  const isHarmless = list.length > 0 && list.every(isDuplicate);
+  if (!isHarmless || result?.getWriteConcernError?.() !== undefined) throw error;
+  return (result?.matchedCount ?? 0) + (result?.upsertedCount ?? 0) + list.length === writes;
+};
+
+/** Those that are not there as this commit or a later one wrote them. */
+const missingIn = async (
+  documents: MongoCollection<Stored>,
+  n: number,
+  writes: readonly BatchWrite[],
+): Promise<readonly BatchWrite[]> => {
+  const ids = writes.map(({ tenantId, key }) => idOf(tenantId, key));
+  const found = await documents
+    .find({ _id: { $in: ids }, n: { $gte: n } }, { projection: { _id: 1 }, batchSize: ids.length + 1 })
+    .toArray();
+  const there = new Set(found.map(({ _id }) => _id));
+  return writes.filter((_, i) => !there.has(ids[i] as string));
+};
+
+const applyTo = async (
+  life: Life,
+  collection: Collection,
+  n: number,
+  writes: readonly BatchWrite[],
+): Promise<void> => {
+  const documents = documentsIn(life, collection.name);
+  for (let left = writes; left.length > 0;)
+    try {
+      await documents.bulkWrite(operationsOf(collection, n, left), { ordered: false });
+      return;
+    } catch (error) {
+      if (isAllThere(error, left.length)) return;
+      left = await missingIn(documents, n, left);
+    }
 };
 
 const apply = async (life: Life, n: number, batch: Batch, onWrite: OnWrite): Promise<void> => {
@@ -99,11 +142,7 @@ const apply = async (life: Life, n: number, batch: Batch, onWrite: OnWrite): Pro
     const writes = batch.collections.get(collection.name);
     if (writes === undefined) continue;
     onWrite();
-    await documentsIn(life, collection.name)
-      .bulkWrite(operationsOf(collection, n, writes), { ordered: false })
-      .catch((error: unknown) => {
-        if (!onlyDuplicates(error)) throw error;
-      });
+    await applyTo(life, collection, n, writes);
   }
 };
 

@@ -13,6 +13,8 @@ export type FaultAction =
   | { readonly type: 'error'; readonly code: number; readonly message?: string }
   /** One write of the command fails; the others are made as they would be. */
   | { readonly type: 'writeError'; readonly write: number; readonly code: number; readonly message?: string }
+  /** Its writes stop at the first error although they are not ordered, as FerretDB's do. */
+  | { readonly type: 'ordered' }
   /** It is executed, and the reply says that the write concern was not satisfied. */
   | { readonly type: 'writeConcernError'; readonly code: number; readonly message?: string };
 

@@ -18,6 +18,8 @@ const USUAL = [
   'limits/mongo-counters',
   'http/tenants',
   'http/permissions',
+  'http/reports',
+  'http/idempotency',
 ];
 
 /**

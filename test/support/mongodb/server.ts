@@ -159,7 +159,8 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
     checkFields(name, body);
     if (!isPrimary && known.kind === 'write') throw failure(NOT_PRIMARY, 'not primary');
     if (!isPrimary && known.kind === 'read') throw failure(13435, 'not primary and secondaryOk=false');
-    const reply = await known.run(commandOf(name, body, fault));
+    const executed = fault?.type === 'ordered' ? { ...body, ordered: true } : body;
+    const reply = await known.run(commandOf(name, executed, fault));
     if (known.kind !== 'write') return reply;
     const acknowledged = await replication.acknowledge(body['writeConcern'] as Document | undefined);
     if (acknowledged === 'lost') return DROPPED;
