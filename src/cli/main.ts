@@ -24,6 +24,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['log', async () => (await import('./log-commands.js')).logCommands()],
   ['backup', async () => (await import('./backup-commands.js')).backupCommands()],
   ['status', async () => (await import('./status-command.js')).statusCommand()],
+  ['doctor', async () => (await import('./doctor-command.js')).doctorCommand()],
   ['explain', async () => (await import('./reference-commands.js')).explainCommand()],
   ['config', async () => (await import('./reference-commands.js')).configCommand()],
 ]);

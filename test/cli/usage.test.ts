@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, readonly string[]>> = {
   'backup verify': ['<folder>', '--json'],
   'backup restore': ['<folder>', '--json'],
   status: ['--json'],
+  doctor: ['--json'],
   explain: ['<code>', '--json'],
   config: ['--json'],
 };

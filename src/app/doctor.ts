@@ -1,0 +1,221 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, statfsSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { connect } from 'node:tls';
+import { readConfiguration, type Configuration } from '../configuration';
+import { messageOf } from '../fault';
+import { openApp, type App } from './app';
+import { openToOthers } from './data-folder';
+import { readModelStoreOf } from './log-address';
+import { ledgerStatus, type LedgerStatus } from './status';
+
+/** What one check came to. */
+export interface Finding {
+  readonly check: string;
+  readonly status: 'ok' | 'problem';
+  readonly finding: string;
+  /** What to do about a problem; left out where the finding says it. */
+  readonly fix?: string;
+}
+
+const ok = (check: string, finding: string): Finding => ({ check, status: 'ok', finding });
+const problem = (check: string, finding: string, fix?: string): Finding => ({
+  check,
+  status: 'problem',
+  finding,
+  ...(fix === undefined ? {} : { fix }),
+});
+
+/** A disk fills up faster towards its end than somebody notices. */
+const LEAST_FREE = 0.1;
+const MOST_LAG_SECONDS = 30;
+/** Clocks of two machines that are kept in time differ by less. */
+const MOST_AHEAD_MS = 5_000;
+const EXPIRES_SOON_MS = 14 * 86_400_000;
+const TLS_MS = 2_000;
+
+const folderCheck = ({ DATA_DIR }: Configuration): Finding => {
+  const exposed = openToOthers(DATA_DIR);
+  return exposed === undefined
+    ? ok('data folder', `${DATA_DIR} can be read by its owner only.`)
+    : problem('data folder', `Other users may read data in ${DATA_DIR}.`, `chmod -R go= ${DATA_DIR}`);
+};
+
+const diskCheck = ({ DATA_DIR }: Configuration): Finding => {
+  const { bavail, blocks } = statfsSync(DATA_DIR);
+  const free = `${Math.floor((100 * bavail) / blocks)}% of the disk that holds ${DATA_DIR} is free.`;
+  return bavail / blocks >= LEAST_FREE
+    ? ok('disk', free)
+    : problem('disk', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
+};
+
+const logChecks = async ({ log, watch }: App): Promise<readonly Finding[]> => {
+  const incomplete = (await log.incompleteStreams?.()) ?? [];
+  await watch.look();
+  const broken = watch.setBack() ?? watch.missing();
+  const whole =
+    broken === undefined
+      ? ok('event log', 'It answers, and holds what the read models show.')
+      : problem(
+          'event log',
+          broken.message,
+          'Restore the right log, or: tenant-ledger projections rebuild --all',
+        );
+  const gaps =
+    incomplete.length === 0
+      ? ok('streams', 'No stream is known to lack events.')
+      : problem(
+          'streams',
+          `${incomplete.length} streams lack events, for example ${incomplete[0]?.stream}.`,
+          'See which: tenant-ledger log verify. Then restore the log from a backup that has them.',
+        );
+  return [whole, gaps];
+};
+
+const writeCheck = ({ watch }: App): Promise<Finding> =>
+  watch.mustBeWritable().then(
+    () => ok('writing', 'The event log can be written.'),
+    (error: unknown) =>
+      problem('writing', messageOf(error), 'Bring back the disk or the event store that it names.'),
+  );
+
+/** Events bear the time of whoever wrote them. Asked only where the log can tell without being read as a whole. */
+const clockCheck = async ({ log }: App): Promise<Finding> => {
+  const soon = new Date(Date.now() + MOST_AHEAD_MS).toISOString();
+  const end = (await log.head())?.position ?? '';
+  const isAhead = log.positionBefore !== undefined && ((await log.positionBefore(soon)) ?? '') < end;
+  return isAhead
+    ? problem(
+        'clock',
+        'Events were recorded at a time that this machine has not reached yet.',
+        'Set the clock of this machine, or of the one that wrote them: docs/operations.md, "Clock jumps".',
+      )
+    : ok('clock', 'No event is known to be ahead of the clock of this machine.');
+};
+
+const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
+  const late = projections.filter(({ lag_seconds }) => lag_seconds > MOST_LAG_SECONDS);
+  const parked = projections.flatMap((one) =>
+    one.parked.map(({ event_id }) => `${event_id} in ${one.projection}`),
+  );
+  return [
+    projector === null
+      ? problem('projector', 'No process projects.', 'Start the service: tenant-ledger serve')
+      : ok('projector', `${projector} projects.`),
+    late.length === 0
+      ? ok('read models', 'They show the log up to its head, or nearly.')
+      : problem(
+          'read models',
+          late.map((one) => `${one.projection} is ${Math.round(one.lag_seconds)} s behind.`).join(' '),
+          'See whether they catch up: tenant-ledger projections status. If not, the log of the service says why.',
+        ),
+    parked.length === 0
+      ? ok('parked tenants', 'None.')
+      : problem(
+          'parked tenants',
+          `Parked at ${parked.slice(0, 3).join(', ')}${parked.length > 3 ? ` and ${parked.length - 3} more` : ''}.`,
+          'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
+        ),
+    decisions.parked.length === 0
+      ? ok('decisions', 'Every tenant that was asked for can be decided about.')
+      : problem(
+          'decisions',
+          `The stream of the tenant ${decisions.parked[0]?.tenant_id} cannot be read: ${decisions.parked[0]?.reason}`,
+          'Start a program that can read it, or restore the log from a backup that has its events.',
+        ),
+  ];
+};
+
+const expiryCheck = (what: string, certificate: X509Certificate): Finding => {
+  const left = Date.parse(certificate.validTo) - Date.now();
+  return left > EXPIRES_SOON_MS
+    ? ok('certificate', `${what} is valid until ${certificate.validTo}.`)
+    : problem(
+        'certificate',
+        `${what} ${left > 0 ? 'expires' : 'expired'} on ${certificate.validTo}.`,
+        'Renew it where TLS ends.',
+      );
+};
+
+/** As clients of `PUBLIC_URL` see it, valid or not. */
+const servedCertificate = (url: URL): Promise<X509Certificate> =>
+  new Promise((resolve, reject) => {
+    const port = url.port === '' ? 443 : Number(url.port);
+    const servername = isIP(url.hostname) === 0 ? { servername: url.hostname } : {};
+    const options = { host: url.hostname, port, ...servername, rejectUnauthorized: false };
+    const socket = connect(options, () => {
+      const certificate = socket.getPeerX509Certificate();
+      socket.destroy();
+      if (certificate === undefined) reject(new Error('It shows no certificate.'));
+      else resolve(certificate);
+    });
+    socket.setTimeout(TLS_MS, () => socket.destroy(new Error('It does not answer.')));
+    socket.on('error', reject);
+  });
+
+const publicCertificateCheck = async (url: string): Promise<Finding> => {
+  try {
+    return expiryCheck(`The certificate of ${url}`, await servedCertificate(new URL(url)));
+  } catch (error) {
+    return problem(
+      'certificate',
+      `${url} cannot be asked for its certificate: ${messageOf(error)}`,
+      'Check PUBLIC_URL, and the proxy in front of the service.',
+    );
+  }
+};
+
+const authorityChecks = ({ EVENTSTORE_URL, MONGODB_URL }: Configuration): readonly Finding[] =>
+  [EVENTSTORE_URL, MONGODB_URL].flatMap((url) => {
+    const file = /[?&]tlsCAFile=([^&]+)/i.exec(url)?.[1];
+    if (file === undefined) return [];
+    try {
+      return [
+        expiryCheck(`The authority ${file}`, new X509Certificate(readFileSync(decodeURIComponent(file)))),
+      ];
+    } catch (error) {
+      return [
+        problem('certificate', `${file} cannot be read: ${messageOf(error)}`, 'Check tlsCAFile in the URL.'),
+      ];
+    }
+  });
+
+const certificateChecks = async (configuration: Configuration): Promise<readonly Finding[]> => {
+  const { PUBLIC_URL } = configuration;
+  const served = PUBLIC_URL.startsWith('https:') ? [await publicCertificateCheck(PUBLIC_URL)] : [];
+  return [...authorityChecks(configuration), ...served];
+};
+
+const appChecks = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => [
+  ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
+  ...(await logChecks(app)),
+  await writeCheck(app),
+  await clockCheck(app),
+  ...projectionChecks(await ledgerStatus(app)),
+];
+
+/** Looks at everything that has gone wrong before, beside a running service or without one. It changes nothing. */
+export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
+  let configuration: Configuration;
+  try {
+    configuration = readConfiguration(env);
+  } catch (error) {
+    return [problem('configuration', messageOf(error))];
+  }
+  const findings = [ok('configuration', 'Every setting is valid.')];
+  try {
+    const app = await openApp(configuration, () => undefined, { createsData: false });
+    try {
+      findings.push(
+        folderCheck(configuration),
+        diskCheck(configuration),
+        ...(await appChecks(app, configuration)),
+      );
+    } finally {
+      await app.close();
+    }
+  } catch (error) {
+    findings.push(problem('stores', messageOf(error)));
+  }
+  return [...findings, ...(await certificateChecks(configuration))];
+};

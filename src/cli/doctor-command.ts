@@ -1,0 +1,21 @@
+import { Command } from 'commander';
+import { diagnose } from '../app/doctor';
+import { jsonOption } from './arguments';
+import { printJson, visible } from './output';
+
+export const doctorCommand = (): Command =>
+  new Command('doctor')
+    .description(
+      'check the configuration, the stores and the read models, and say what to do; exit code 1 if anything is wrong',
+    )
+    .addOption(jsonOption())
+    .action(async ({ json }: { json?: boolean }) => {
+      const findings = await diagnose(process.env);
+      if (findings.some(({ status }) => status === 'problem')) process.exitCode = 1;
+      if (json === true) return printJson(findings);
+      const width = Math.max(...findings.map(({ check }) => check.length));
+      for (const { check, status, finding, fix } of findings) {
+        process.stdout.write(`${status.padEnd(8)} ${check.padEnd(width)}  ${visible(finding)}\n`);
+        if (fix !== undefined) process.stdout.write(`${' '.repeat(8 + 1 + width + 2)}Fix: ${visible(fix)}\n`);
+      }
+    });

@@ -1,0 +1,157 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import type { Finding } from '../../src/app/doctor';
+import { ask } from '../support/http';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { allProjected, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const EMBEDDED = { EVENTSTORE_URL: '', MONGODB_URL: '' };
+
+const examine = async (folder: string, env: Readonly<Record<string, string>> = {}) => {
+  const { code, stdout } = await operatorAt(folder, { ...EMBEDDED, ...env }).run('doctor --json');
+  const findings = JSON.parse(stdout) as Finding[];
+  return { code, problems: findings.filter(({ status }) => status === 'problem'), findings };
+};
+
+const edit = (folder: string, sql: string): void => {
+  const db = new DatabaseSync(join(folder, 'events.db'));
+  db.exec(sql);
+  db.close();
+};
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+
+describe('tenant-ledger doctor', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService(EMBEDDED);
+    await allProjected(service);
+  });
+  afterAll(async () => {
+    await service.stop();
+  });
+
+  const broken = (sql: string): string => {
+    const folder = freshFolder();
+    cpSync(service.folder, folder, { recursive: true });
+    edit(folder, sql);
+    return folder;
+  };
+
+  it('finds nothing wrong beside a healthy service, and says what it looked at', async () => {
+    const { code, problems, findings } = await examine(service.folder);
+    expect({ code, problems }).toEqual({ code: 0, problems: [] });
+    const checks = [
+      'configuration',
+      'data folder',
+      'disk',
+      'stores',
+      'event log',
+      'streams',
+      'writing',
+      'clock',
+    ];
+    expect(findings.map(({ check }) => check)).toEqual(
+      expect.arrayContaining([...checks, 'projector', 'read models', 'parked tenants', 'decisions']),
+    );
+    const { stdout } = await operatorAt(service.folder, EMBEDDED).run('doctor');
+    expect(stdout.trim().split('\n')).toHaveLength(findings.length);
+  });
+
+  it.each<[string, () => [folder: string, env?: Record<string, string>], Partial<Finding>]>([
+    [
+      'a setting that is not valid',
+      () => [service.folder, { PORT: 'many' }],
+      { check: 'configuration', finding: expect.stringContaining('PORT="many" is not valid') },
+    ],
+    [
+      'a folder without data',
+      () => [freshFolder()],
+      { check: 'stores', finding: expect.stringContaining('There is no event log in the folder') },
+    ],
+    [
+      'a missing event',
+      () => [broken('DELETE FROM events WHERE position = 2')],
+      { check: 'streams', fix: expect.stringContaining('tenant-ledger log verify') },
+    ],
+    [
+      'an event ahead of the clock',
+      () => [broken(`UPDATE events SET recorded_at = ${Date.now() + 3_600_000} WHERE position = 5`)],
+      { check: 'clock', fix: expect.stringContaining('Clock jumps') },
+    ],
+    [
+      'a proxy that is not there',
+      () => [service.folder, { PUBLIC_URL: 'https://127.0.0.1:1' }],
+      { check: 'certificate', fix: expect.stringContaining('PUBLIC_URL') },
+    ],
+    [
+      'an authority that cannot be read',
+      () => [
+        service.folder,
+        {
+          EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=true&tlsCAFile=/nowhere/ca.crt',
+          EVENTSTORE_WAIT_SECONDS: '1',
+        },
+      ],
+      { check: 'certificate', fix: expect.stringContaining('tlsCAFile') },
+    ],
+  ])('names %s, and what to do', async (_, given, expected) => {
+    const { code, problems } = await examine(...given());
+    expect(code).toBe(1);
+    expect(problems).toContainEqual(expect.objectContaining(expected));
+  });
+
+  (process.getuid === undefined ? it.skip : it)('names data that others may read', async () => {
+    const folder = broken('SELECT 1');
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, 'events.db'), 0o644);
+    const { code, problems } = await examine(folder);
+    expect(code).toBe(1);
+    expect(problems).toContainEqual(
+      expect.objectContaining({ check: 'data folder', fix: `chmod -R go= ${folder}` }),
+    );
+  });
+
+  (hasOpenssl ? it : it.skip)('names a certificate that expires soon', async () => {
+    const folder = freshFolder();
+    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
+    const request = `req -x509 -newkey rsa:2048 -nodes -days 3 -subj /CN=localhost -keyout ${key} -out ${certificate}`;
+    expect(spawnSync('openssl', request.split(' ')).status).toBe(0);
+    const server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const { problems } = await examine(service.folder, { PUBLIC_URL: `https://127.0.0.1:${port}` });
+      expect(problems).toEqual([
+        expect.objectContaining({ check: 'certificate', finding: expect.stringContaining('expires on') }),
+      ]);
+    } finally {
+      server.close();
+    }
+  });
+
+  it('names a tenant that is parked, and how to go on', async () => {
+    const { json: tenant } = await ask(`${service.url}/tenants/self`, { key: service.key });
+    edit(
+      service.folder,
+      `INSERT INTO events (position, stream, revision, id, type, data, metadata, recorded_at)
+       SELECT max(position) + 1, 'activity-${tenant.id}', (SELECT max(revision) + 1 FROM events WHERE stream = 'activity-${tenant.id}'),
+              '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', 'TokenExploded', '{}', '{}', ${Date.now()} FROM events`,
+    );
+    const parked = async () => {
+      const { problems } = await examine(service.folder);
+      return problems.find(({ check }) => check === 'parked tenants');
+    };
+    await until(async () => (await parked()) !== undefined);
+    expect(await parked()).toMatchObject({
+      finding: expect.stringContaining('7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11'),
+      fix: expect.stringContaining('projections set-aside'),
+    });
+  });
+});
