@@ -1,8 +1,10 @@
 import { applicationAfter, keyAfter, noChanges, type AccessChanges } from '../src/domain/access-changes';
 import type { KeyRecord } from '../src/domain/authority';
+import type { Recorded } from '../src/domain/events';
+import { keptForm } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
-import type { Key } from '../src/domain/tenant';
-import { amend, change, type Projector, type Reader } from './projector';
+import type { KeyState } from '../src/domain/tenant';
+import { amend, by, change, type Projector, type Reader } from './projector';
 
 /** The Applications of a tenant and their keys: what a read checks a key against. */
 export interface ApplicationDocument {
@@ -10,18 +12,40 @@ export interface ApplicationDocument {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
+  readonly created_by?: string;
   readonly created_at: string;
+  readonly modified_by?: string;
   readonly modified_at?: string;
   readonly deleted_at?: string;
+  /** Of the last event that changed the Application itself. */
+  readonly revision: number;
 }
 
 export interface KeyDocument {
   readonly id: string;
   readonly application_id: string;
   readonly digest: string;
+  readonly name?: string;
+  readonly created_by?: string;
   readonly created_at: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
+  /** The Application again, unless it is revoked: the keys of an Application that are not are found by it. */
+  readonly live_in?: string;
+  /** When it expires, in the one form whose text order is its order. */
+  readonly ends_at: string;
+}
+
+/** Some of the Applications that are there, by the first character of their ids. */
+export interface DirectoryDocument {
+  readonly entries: readonly DirectoryEntry[];
+}
+
+export interface DirectoryEntry {
+  readonly id: string;
+  readonly type: ApplicationType;
+  /** Of the event that created it: Applications are listed in this order. */
+  readonly revision: number;
 }
 
 /** Says that the whole tenant is gone, and with it every key. */
@@ -30,15 +54,42 @@ interface AccessDocument {
 }
 
 const TENANT = 'tenant';
+const NEVER = '9999-12-31T23:59:59.999Z';
+
+const endsAt = (expiresAt: string | undefined): Pick<KeyDocument, 'expires_at' | 'ends_at'> =>
+  expiresAt === undefined ? { ends_at: NEVER } : { expires_at: expiresAt, ends_at: keptForm(expiresAt) };
+
+const changeDirectory = (
+  id: string,
+  next: (entries: readonly DirectoryEntry[]) => readonly DirectoryEntry[],
+) =>
+  change<DirectoryDocument>('directory', id.slice(0, 1), (directory) => {
+    const entries = next((directory?.entries ?? []).filter((entry) => entry.id !== id));
+    return entries.length === 0 ? undefined : { entries };
+  });
+
+const changeApplication = (
+  event: Recorded,
+  id: string,
+  changed: Partial<Pick<ApplicationDocument, 'name' | 'permissions'>>,
+) =>
+  amend<ApplicationDocument>('applications', id, ({ modified_by: _former, ...application }) => ({
+    ...application,
+    ...changed,
+    ...by('modified_by', event),
+    modified_at: event.at,
+    revision: event.revision,
+  }));
 
 export const applications: Projector = {
   name: 'applications',
-  version: 2,
+  version: 3,
   streams: ['tenant'],
   collections: [
     { name: 'applications', indexes: {} },
-    { name: 'keys', indexes: { by_digest: ['digest'], by_application: ['application_id'] } },
+    { name: 'keys', indexes: { by_digest: ['digest'], live: ['live_in', 'ends_at'] } },
     { name: 'access', indexes: {} },
+    { name: 'directory', indexes: {} },
   ],
   on: {
     TenantDeleted: (event) => [change<AccessDocument>('access', TENANT, () => ({ deleted_at: event.at }))],
@@ -48,40 +99,48 @@ export const applications: Projector = {
         name: event.data.name,
         type: event.data.applicationType,
         permissions: event.data.permissions,
+        ...by('created_by', event),
         created_at: event.at,
+        revision: event.revision,
       })),
+      changeDirectory(event.data.applicationId, (entries) => [
+        ...entries,
+        { id: event.data.applicationId, type: event.data.applicationType, revision: event.revision },
+      ]),
     ],
     ApplicationRenamed: (event) => [
-      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
-        ...application,
-        name: event.data.name,
-        modified_at: event.at,
-      })),
+      changeApplication(event, event.data.applicationId, { name: event.data.name }),
     ],
     ApplicationPermissionsSet: (event) => [
-      amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
-        ...application,
-        permissions: event.data.permissions,
-        modified_at: event.at,
-      })),
+      changeApplication(event, event.data.applicationId, { permissions: event.data.permissions }),
     ],
     ApplicationDeleted: (event) => [
       amend<ApplicationDocument>('applications', event.data.applicationId, (application) => ({
         ...application,
         deleted_at: event.at,
       })),
+      changeDirectory(event.data.applicationId, (entries) => entries),
     ],
     KeyAdded: (event) => [
       change<KeyDocument>('keys', event.data.keyId, () => ({
         id: event.data.keyId,
         application_id: event.data.applicationId,
         digest: event.data.digest,
+        ...(event.data.name === undefined ? {} : { name: event.data.name }),
+        ...by('created_by', event),
         created_at: event.at,
-        ...(event.data.expiresAt === undefined ? {} : { expires_at: event.data.expiresAt }),
+        ...endsAt(event.data.expiresAt),
+        live_in: event.data.applicationId,
       })),
     ],
+    KeyExpirySet: (event) => [
+      amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, ...endsAt(event.data.expiresAt) })),
+    ],
     KeyRevoked: (event) => [
-      amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, revoked_at: event.at })),
+      amend<KeyDocument>('keys', event.data.keyId, ({ live_in: _former, ...key }) => ({
+        ...key,
+        revoked_at: event.at,
+      })),
     ],
   },
 };
@@ -98,7 +157,7 @@ const keyOf = ({
   application_id: applicationId,
   expires_at: expiresAt,
   revoked_at,
-}: KeyDocument): Key => ({
+}: KeyDocument): KeyState => ({
   id,
   applicationId,
   revoked: revoked_at !== undefined,

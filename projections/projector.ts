@@ -84,6 +84,10 @@ export const amend = <D extends object>(collection: string, key: string, next: (
     return next(document);
   });
 
+/** A field that says who did it, where that is known. */
+export const by = <K extends string>(field: K, event: Recorded) =>
+  (event.actor === undefined ? {} : { [field]: event.actor.id }) as { [P in K]?: string };
+
 /** What a question may ask of a read model. The tenant always comes first. */
 export interface Reader {
   get(tenantId: string, collection: string, key: string): Promise<Document | undefined>;

@@ -1,5 +1,5 @@
-import type { Recorded, TenantSettings } from '../src/domain/events';
-import { amend, change, type Projector, type Reader } from './projector';
+import type { TenantSettings } from '../src/domain/events';
+import { amend, by, change, type Projector, type Reader } from './projector';
 
 /** One document per tenant: what `GET /tenants/self` answers, its ETag and its plan. */
 export interface TenantDocument {
@@ -23,9 +23,6 @@ const settingsOf = (settings: TenantSettings): TenantDocument['settings'] => ({
   fingerprint_tokens: settings.fingerprintTokens,
   deduplicate_tokens: settings.deduplicateTokens,
 });
-
-const by = <K extends string>(field: K, event: Recorded) =>
-  (event.actor === undefined ? {} : { [field]: event.actor.id }) as { [P in K]?: string };
 
 export const tenants: Projector = {
   name: 'tenants',

@@ -149,6 +149,18 @@ export const settings = {
     example: 'https://app.example.com,https://admin.example.com',
     read: (text) => (readOrigins(text) === undefined ? undefined : text),
   }),
+  MAX_APPLICATIONS: setting({
+    meaning: 'The most Applications that a tenant may have at a time.',
+    fallback: '1000',
+    example: '5000',
+    read: wholeNumber(1, 10_000),
+  }),
+  MAX_KEYS: setting({
+    meaning: 'The most keys, neither revoked nor expired, that an Application may have at a time.',
+    fallback: '100',
+    example: '10',
+    read: wholeNumber(1, 1_000),
+  }),
   RATE_LIMITS: setting({
     meaning:
       'Changes the rate limits: `off` for none, or a list of `name=off`, `name=requests` or `name=requests/window/block` (in seconds). Empty: as specified. `tenant-ledger limits` shows them.',

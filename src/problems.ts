@@ -37,6 +37,12 @@ const http = {
     meaning:
       "`required_permission` names what is needed and `assignable` says whether an Application of this type may ever hold it. The operator can assign it with `tenant-ledger application set-permissions`; if it is not assignable, use another Application's key.",
   },
+  permission_not_held: {
+    status: 403,
+    title: 'The key would grant a permission that it does not hold.',
+    meaning:
+      '`missing_permissions` names what the key lacks. An Application can grant what it holds itself, and get keys of Applications that hold no more than it does; one that holds every permission that its type may hold can grant any. Use the key of such an Application, or ask the operator.',
+  },
   not_found: {
     status: 404,
     title: 'There is nothing at this path.',
@@ -47,6 +53,18 @@ const http = {
     title: 'There is no such event.',
     meaning:
       'No event has this id, or it is not one of this Tenant. `GET /events` and `tenant-ledger audit` show events with their ids.',
+  },
+  application_not_found: {
+    status: 404,
+    title: 'The tenant has no such Application.',
+    meaning:
+      'It was never there, is deleted, or belongs to another tenant. `GET /applications` and `tenant-ledger application list --tenant ID` list them.',
+  },
+  key_not_found: {
+    status: 404,
+    title: 'There is no such key.',
+    meaning:
+      'The Application has no key with this id that is neither revoked nor expired. `GET /applications/{id}/keys` and `tenant-ledger key list --tenant ID` list them.',
   },
   method_not_allowed: {
     status: 405,
@@ -63,11 +81,38 @@ const http = {
     title: 'A request with this idempotency key is in progress.',
     meaning: 'Wait a moment and repeat it: then it gets the answer of the first one.',
   },
+  own_access_would_end: {
+    status: 409,
+    title: 'The caller would lose access.',
+    meaning:
+      'The key that asks would delete or weaken itself. Nothing was changed. If that is meant, repeat the request with `?force=true`.',
+  },
+  last_managing_key: {
+    status: 409,
+    title: 'No key could manage Applications any more.',
+    meaning:
+      'After this no key of the tenant would hold `application:update`. Nothing was changed. Give it to another Application first or, if it is meant, repeat the request with `?force=true`: then only the operator can manage Applications.',
+  },
+  application_type_fixed: {
+    status: 409,
+    title: 'The type of an Application cannot be changed.',
+    meaning: 'Leave `type` out, or create another Application of the type that you need.',
+  },
+  too_many_applications: {
+    status: 409,
+    title: 'The tenant has as many Applications as it may have.',
+    meaning: 'Delete one that is not needed, or ask the operator to raise `MAX_APPLICATIONS`.',
+  },
+  too_many_keys: {
+    status: 409,
+    title: 'The Application has as many keys as it may have.',
+    meaning: 'Revoke one that is not needed, or ask the operator to raise `MAX_KEYS`.',
+  },
   precondition_failed: {
     status: 412,
-    title: 'The Tenant has changed.',
+    title: 'The Tenant or the Application has changed.',
     meaning:
-      '`If-Match` does not match the current `ETag`, which this answer carries. Read the Tenant again, look at what changed, and repeat with the new `ETag`.',
+      '`If-Match` does not match the current `ETag`, which this answer carries. Read it again, look at what changed, and repeat with the new `ETag`.',
   },
   body_too_large: {
     status: 413,
@@ -156,10 +201,6 @@ const tenants = {
     title: 'The tenant is deleted.',
     meaning: 'A deleted tenant cannot be changed. Its history stays.',
   },
-  application_not_found: {
-    title: 'The tenant has no such Application.',
-    meaning: 'List them with `tenant-ledger application list --tenant ID`.',
-  },
   application_exists: {
     title: 'An Application with this id exists already.',
     meaning: 'Choose another `--id`, or leave it out. The id of a deleted Application is not used again.',
@@ -172,9 +213,10 @@ const tenants = {
     title: 'The application type may not hold this permission.',
     meaning: 'List what it may hold with `tenant-ledger permissions --type TYPE`.',
   },
-  key_not_found: {
-    title: 'The tenant has no such key.',
-    meaning: 'List them with `tenant-ledger key list --tenant ID`.',
+  key_malformed: {
+    title: 'This is not a key.',
+    meaning:
+      'Give a whole key on stdin and nothing else. docs/keys.md shows its form; a typing error or a missing character spoils the checksum at its end.',
   },
   key_exists: { title: 'This key exists already.', meaning: 'Make another one.' },
   key_already_revoked: { title: 'The key is revoked already.', meaning: 'There is nothing to do.' },

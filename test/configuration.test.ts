@@ -29,6 +29,20 @@ const ports: Samples = {
 
 const samples: Readonly<Record<SettingName, Samples>> = {
   HOST: hosts,
+  MAX_APPLICATIONS: {
+    good: [
+      ['1', 1],
+      ['10000', 10_000],
+    ],
+    bad: ['0', '10001', '-1', 'many'],
+  },
+  MAX_KEYS: {
+    good: [
+      ['1', 1],
+      ['1000', 1_000],
+    ],
+    bad: ['0', '1001', '-1', 'many'],
+  },
   OPS_HOST: hosts,
   PORT: ports,
   OPS_PORT: ports,
@@ -224,6 +238,8 @@ describe('the configuration', () => {
       HEADER_PREFIX: 'SVC',
       STREAM_PREFIX: '',
       PUBLIC_URL: '',
+      MAX_APPLICATIONS: 1_000,
+      MAX_KEYS: 100,
       BODY_LIMIT: 65_536,
       RATE_LIMITS: '',
       CORS_ORIGINS: '',

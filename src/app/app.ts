@@ -81,6 +81,7 @@ const openParts = (
         withoutLogMs: configuration.READS_WITHOUT_LOG_SECONDS * 1_000,
       }),
     );
+    const bounds = { applications: configuration.MAX_APPLICATIONS, liveKeys: configuration.MAX_KEYS };
     const folds = cachedFolds(log, snapshots, streams);
     return {
       log: appending,
@@ -88,7 +89,7 @@ const openParts = (
       store: storeOf(configuration),
       access,
       keyUses,
-      ledger: ledger({ log: appending, folds, streams, keys }),
+      ledger: ledger({ log: appending, folds, streams, keys, bounds }),
       projecting,
       streams,
       replay: parts,

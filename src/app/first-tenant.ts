@@ -7,8 +7,9 @@ import { permissionsOf } from '../domain/permissions';
 import { createTenant, type Decide } from '../domain/tenant';
 import { encode } from '../event-log/codec';
 import { codeOf } from '../fault';
+import { newKey } from '../ledger/new-key';
 import type { App } from './app';
-import { newKey, operatorCaller } from './operator';
+import { operatorCaller } from './operator';
 
 const WRITE_MS = 10_000;
 const HOUR_MS = 3_600_000;

@@ -1,3 +1,4 @@
+import { allKeys } from '../domain/keys';
 import type { Application, Key, Tenant } from '../domain/tenant';
 
 /** A tenant, an Application or a key as a flat list of fields. Digests of keys are never among them. */
@@ -21,8 +22,9 @@ const tenantFields = (tenant: Exclude<Tenant, { status: 'absent' }>): Fields => 
 
 const applicationFields = ({ name, type, permissions }: Application): Fields => ({ name, type, permissions });
 
-const keyFields = ({ applicationId, expiresAt, revoked }: Key): Fields => ({
+const keyFields = ({ applicationId, name, expiresAt, revoked }: Key): Fields => ({
   application_id: applicationId,
+  name: name ?? null,
   expires_at: expiresAt ?? null,
   revoked,
 });
@@ -35,8 +37,9 @@ export const entityFields = (now: Tenant, type: string, id: string): Fields | un
     const application = now.applications.get(id);
     return application === undefined ? undefined : applicationFields(application);
   }
-  const key = type === 'key' ? [...now.keys.values()].find((one) => one.id === id) : undefined;
-  return key === undefined ? undefined : keyFields(key);
+  if (type !== 'key') return undefined;
+  for (const [, key] of allKeys(now.keys)) if (key.id === id) return keyFields(key);
+  return undefined;
 };
 
 /** Everything that a tenant consists of, by `tenant <id>`, `application <id>` and `key <id>`. */
@@ -46,7 +49,7 @@ export const allEntities = (now: Tenant): ReadonlyMap<string, Fields> => {
   entities.set(`tenant ${now.id}`, tenantFields(now));
   for (const application of now.applications.values())
     entities.set(`application ${application.id}`, applicationFields(application));
-  for (const key of now.keys.values()) entities.set(`key ${key.id}`, keyFields(key));
+  for (const [, key] of allKeys(now.keys)) entities.set(`key ${key.id}`, keyFields(key));
   return entities;
 };
 

@@ -1,6 +1,6 @@
 import { auditLine } from '../domain/audit-wording';
-import { isExpired } from '../domain/authority';
 import type { Actor, Recorded, TenantEvent } from '../domain/events';
+import { liveKeysOf } from '../domain/grants';
 import { isAssignable } from '../domain/permissions';
 import type { Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
@@ -42,6 +42,7 @@ const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
   'TenantPlanChanged',
   'ApplicationRenamed',
   'ApplicationPermissionsSet',
+  'KeyExpirySet',
 ]);
 
 /** What an event changed in its entity, and the entity before and after it. */
@@ -157,16 +158,14 @@ export interface Access {
 /** Nobody can do anything with a deleted tenant; an Application without a key that is good at that time is listed without keys. */
 export const accessTo = (tenant: Tenant, at: string): readonly Access[] => {
   if (tenant.status !== 'active') return [];
-  const keys = [...tenant.keys.values()].filter(
-    ({ revoked, expiresAt }) => !revoked && !isExpired(expiresAt, at),
-  );
-  return [...tenant.applications.values()].map(({ id, name, type, permissions }) => ({
-    application_id: id,
-    name,
-    type,
-    permissions: permissions.filter((permission) => isAssignable(permission, type)),
-    keys: keys
-      .filter(({ applicationId }) => applicationId === id)
-      .map((key) => ({ id: key.id, ...(key.expiresAt === undefined ? {} : { expires_at: key.expiresAt }) })),
+  return [...tenant.applications.values()].map((application) => ({
+    application_id: application.id,
+    name: application.name,
+    type: application.type,
+    permissions: application.permissions.filter((permission) => isAssignable(permission, application.type)),
+    keys: liveKeysOf(tenant, application, at).map((key) => ({
+      id: key.id,
+      ...(key.expiresAt === undefined ? {} : { expires_at: key.expiresAt }),
+    })),
   }));
 };

@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import type { ApplicationDocument } from '../../projections/applications';
-import { newKey } from '../app/operator';
-import {
-  createApplication,
-  deleteApplication,
-  mustHave,
-  renameApplication,
-  setPermissions,
-} from '../domain/applications';
-import type { ApplicationType } from '../domain/permissions';
-import { mustBeActive, type Decide } from '../domain/tenant';
+import { regenerateKey } from '../domain/application-keys';
+import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
+import { permissionsOf, type ApplicationType } from '../domain/permissions';
+import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
+import { newKey } from '../ledger/new-key';
 import {
   actorOption,
   collected,
@@ -19,12 +14,15 @@ import {
   tenantOption,
   typeOption,
   uuid,
+  wholeNumber,
   yesOption,
 } from './arguments';
 import { confirmedDeletion } from './confirmation';
-import { applicationIfThere, applicationsOf, knownApplication, knownTenant } from './lookups';
-import { sessionCommand } from './operator-session';
-import { printMany, printOne } from './output';
+import { applicationIfThere, applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
+import { keyView, ownersOf } from './key-views';
+import { writeAndWarn } from './managing-keys';
+import { sessionCommand, type OperatorSession } from './operator-session';
+import { printJson, printMany, printOne, printRecord, printTable } from './output';
 
 interface Common {
   readonly tenant: string;
@@ -32,14 +30,40 @@ interface Common {
   readonly json?: boolean;
 }
 
-const viewOf = (application: ApplicationDocument) => ({
-  application_id: application.id,
-  name: application.name,
-  type: application.type,
-  status: application.deleted_at === undefined ? 'active' : 'deleted',
-  created_at: application.created_at,
-  permissions: application.permissions,
+const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) => ({
+  application_id: id,
+  name,
+  type,
+  status: more.deleted_at === undefined ? 'active' : 'deleted',
+  created_at: more.created_at,
+  permissions,
+  may_also_hold: permissionsOf(type)
+    .map((permission) => permission.type)
+    .filter((permission) => !permissions.includes(permission)),
 });
+
+/** How many keys it has that can be used, and when any of its keys was last used. */
+const keySummary = (keys: readonly ReturnType<typeof keyView>[]) => ({
+  live_keys: keys.filter(({ status }) => status === 'active').length,
+  last_used_at:
+    keys
+      .flatMap(({ last_used_at: at }) => at ?? [])
+      .toSorted()
+      .at(-1) ?? null,
+});
+
+const keyViewsOf = async (session: OperatorSession, tenantId: string) => {
+  const tenant = await knownTenant(session, tenantId);
+  const owners = ownersOf(tenant, await applicationsOf(session, tenantId));
+  const lastUses = await session.app.keyUses.lastUses(tenantId);
+  const views = new Map<string, ReturnType<typeof keyView>[]>();
+  for (const key of await keysOf(session, tenantId)) {
+    const own = views.get(key.application_id) ?? [];
+    own.push(keyView(key, owners, lastUses.get(key.id)));
+    views.set(key.application_id, own);
+  }
+  return views;
+};
 
 const permissionOption = (): Option =>
   new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
@@ -58,7 +82,7 @@ const create = (): Command =>
     'create an Application with its first key, which is shown once',
     async (session, options: CreateOptions) => {
       const { tenant, id = randomUUID(), name, type, permission = [], expires } = options;
-      const { key, input } = newKey(tenant, expires);
+      const { key, input } = newKey(tenant, expires === undefined ? {} : { expiresAt: expires });
       const decide = createApplication({
         applicationId: id,
         name,
@@ -83,15 +107,22 @@ const create = (): Command =>
 const list = (): Command =>
   sessionCommand('list', 'list the Applications of a tenant', async (session, options: Common) => {
     await session.upToDate();
-    await knownTenant(session, options.tenant);
-    const rows = await applicationsOf(session, options.tenant);
-    printMany(rows.map(viewOf), options, `Tenant ${options.tenant} has no Applications.`);
+    const keys = await keyViewsOf(session, options.tenant);
+    const rows = (await applicationsOf(session, options.tenant)).map((application) => {
+      const { permissions, may_also_hold, ...view } = viewOf(application);
+      return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
+    });
+    printMany(rows, options, `Tenant ${options.tenant} has no Applications.`);
   }).addOption(tenantOption());
 
 const show = (): Command =>
   sessionCommand('show', 'show one Application', async (session, id: string, options: Common) => {
     await session.upToDate();
-    printOne(viewOf(await knownApplication(session, options.tenant, id)), options);
+    const view = viewOf(await knownApplication(session, options.tenant, id));
+    const keys = (await keyViewsOf(session, options.tenant)).get(id) ?? [];
+    if (options.json === true) return printJson({ ...view, keys });
+    printRecord(view);
+    printTable(keys);
   })
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption());
@@ -104,7 +135,7 @@ const changing = <Options extends Common>(
 ): Command =>
   sessionCommand(name, description, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
-    const written = mustBeActive(await session.write(tenant, decide(id, options), actor));
+    const written = mustBeActive(await writeAndWarn(session, tenant, decide(id, options), actor));
     const { name: newName, type, permissions } = mustHave(written, id);
     const created_at = (await applicationIfThere(session, tenant, id))?.created_at ?? null;
     printOne({ application_id: id, name: newName, type, status: 'active', created_at, permissions }, options);
@@ -115,7 +146,7 @@ const changing = <Options extends Common>(
 
 const rename = (): Command =>
   changing('rename', 'give an Application another name', (id, { name }: Common & { readonly name: string }) =>
-    renameApplication(id, name),
+    updateApplication(id, { name }),
   ).requiredOption('--name <name>', 'its new name');
 
 const changePermissions = (): Command =>
@@ -123,8 +154,35 @@ const changePermissions = (): Command =>
     'set-permissions',
     'set the permissions of an Application; those not named are removed',
     (id, { permission = [] }: Common & { readonly permission?: readonly string[] }) =>
-      setPermissions(id, permission),
+      updateApplication(id, { permissions: permission }),
   ).addOption(permissionOption());
+
+interface RegenerateOptions extends Common {
+  readonly grace: number;
+  readonly expires?: string;
+}
+
+const regenerate = (): Command =>
+  sessionCommand(
+    'regenerate',
+    'add a key, which is shown once, and end all other keys of the Application',
+    async (session, id: string, options: RegenerateOptions) => {
+      const { tenant, expires, grace } = options;
+      const { key, input } = newKey(tenant, expires === undefined ? {} : { expiresAt: expires });
+      await session.write(tenant, regenerateKey(id, input, grace), options.actor);
+      const view = { application_id: id, key_id: input.keyId, expires_at: expires ?? null };
+      printOne({ ...view, grace_seconds: grace, key }, options);
+    },
+  )
+    .argument('<application-id>', 'the Application', uuid)
+    .addOption(tenantOption())
+    .addOption(
+      new Option('--grace <seconds>', 'how long the other keys go on')
+        .argParser(wholeNumber)
+        .default(0, 'they end at once'),
+    )
+    .addOption(new Option('--expires <time>', 'when the new key expires (default: never)').argParser(moment))
+    .addOption(actorOption());
 
 const remove = (): Command =>
   sessionCommand(
@@ -134,7 +192,7 @@ const remove = (): Command =>
       const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
       const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
       if (!(await confirmedDeletion(what, options))) return;
-      await session.write(options.tenant, deleteApplication(id), options.actor);
+      await writeAndWarn(session, options.tenant, deleteApplication(id), options.actor);
       printOne({ application_id: id, status: 'deleted' }, options);
     },
   )
@@ -144,11 +202,12 @@ const remove = (): Command =>
     .addOption(actorOption());
 
 export const applicationCommands = (): Command =>
-  commandGroup('application', 'create, list, show, change and delete Applications', [
+  commandGroup('application', 'create, list, show, change and delete Applications, and replace their keys', [
     create(),
     list(),
     show(),
     rename(),
     changePermissions(),
+    regenerate(),
     remove(),
   ]);

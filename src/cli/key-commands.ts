@@ -1,11 +1,16 @@
 import { Command, Option } from 'commander';
-import type { KeyDocument } from '../../projections/applications';
-import { newKey } from '../app/operator';
-import { addKey, revokeKey } from '../domain/applications';
-import { isExpired } from '../domain/authority';
+import { addKey, revokeKey } from '../domain/application-keys';
+import { keyBy } from '../domain/keys';
+import { refusal } from '../domain/refusal';
+import type { Key, Tenant } from '../domain/tenant';
+import { fault } from '../fault';
+import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid } from './arguments';
+import { readKey, type GivenKey } from './key-input';
+import { keyView, ownersOf, statusOf } from './key-views';
 import { applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
-import { sessionCommand } from './operator-session';
+import { writeAndWarn } from './managing-keys';
+import { sessionCommand, type OperatorSession } from './operator-session';
 import { printMany, printOne } from './output';
 
 interface Common {
@@ -17,6 +22,7 @@ interface Common {
 interface CreateOptions extends Common {
   readonly application: string;
   readonly expires?: string;
+  readonly name?: string;
 }
 
 const create = (): Command =>
@@ -24,40 +30,21 @@ const create = (): Command =>
     'create',
     'add a key to an Application; it is shown once',
     async (session, options: CreateOptions) => {
-      const { tenant, application, expires } = options;
-      const { key, input } = newKey(tenant, expires);
+      const { tenant, application, expires, name } = options;
+      const { key, input } = newKey(tenant, {
+        ...(expires === undefined ? {} : { expiresAt: expires }),
+        ...(name === undefined ? {} : { name }),
+      });
       await session.write(tenant, addKey(application, input), options.actor);
-      const view = { application_id: application, key_id: input.keyId };
+      const view = { application_id: application, key_id: input.keyId, name: name ?? null };
       printOne({ ...view, expires_at: expires ?? null, key }, options);
     },
   )
     .addOption(tenantOption())
     .requiredOption('--application <uuid>', 'the Application', uuid)
+    .option('--name <name>', 'its name, 1 to 200 characters')
     .addOption(new Option('--expires <time>', 'when it expires (default: never)').argParser(moment))
     .addOption(actorOption());
-
-/** Whether what a key belongs to is deleted, which makes the key useless. */
-interface Owners {
-  readonly tenantDeleted: boolean;
-  readonly deletedApplications: ReadonlySet<string>;
-}
-
-const statusOf = (key: KeyDocument, { tenantDeleted, deletedApplications }: Owners): string => {
-  if (key.revoked_at !== undefined) return 'revoked';
-  if (isExpired(key.expires_at, new Date().toISOString())) return 'expired';
-  if (tenantDeleted) return 'tenant_deleted';
-  return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
-};
-
-const viewOf = (key: KeyDocument, owners: Owners, lastUse: string | undefined) => ({
-  key_id: key.id,
-  application_id: key.application_id,
-  status: statusOf(key, owners),
-  created_at: key.created_at,
-  expires_at: key.expires_at ?? null,
-  revoked_at: key.revoked_at ?? null,
-  last_used_at: lastUse ?? null,
-});
 
 const list = (): Command =>
   sessionCommand(
@@ -68,34 +55,103 @@ const list = (): Command =>
       const { tenant: tenantId, application } = options;
       const tenant = await knownTenant(session, tenantId);
       if (application !== undefined) await knownApplication(session, tenantId, application);
-      const deleted = (await applicationsOf(session, tenantId)).filter((one) => one.deleted_at !== undefined);
-      const owners = {
-        tenantDeleted: tenant.deleted_at !== undefined,
-        deletedApplications: new Set(deleted.map((one) => one.id)),
-      };
+      const owners = ownersOf(tenant, await applicationsOf(session, tenantId));
       const keys = (await keysOf(session, tenantId)).filter(
         (one) => application === undefined || one.application_id === application,
       );
       const lastUses = await session.app.keyUses.lastUses(tenantId);
-      const rows = keys.map((one) => viewOf(one, owners, lastUses.get(one.id)));
+      const rows = keys.map((one) => keyView(one, owners, lastUses.get(one.id)));
       printMany(rows, options, 'There are no keys.');
     },
   )
     .addOption(tenantOption())
     .option('--application <uuid>', 'only those of this Application', uuid);
 
+/** What the tenant's own stream says about a key. */
+interface Found {
+  readonly tenant: Exclude<Tenant, { status: 'absent' }>;
+  readonly key: Key;
+}
+
+const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey): Promise<Found> => {
+  const tenant = await session.stateOf(tenantId);
+  const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
+  if (tenant.status === 'absent' || key === undefined)
+    throw refusal('key_not_found', 'It has the form of a key of this service, but is not one of this log.');
+  return { tenant, key };
+};
+
+const find = (): Command =>
+  sessionCommand(
+    'find',
+    'find out whose key came on stdin, for example one that leaked; it is not printed',
+    async (session, options: Common) => {
+      const { tenant, key } = await mustFind(session, await readKey());
+      const { id, applicationId, name, created, expiresAt, revoked } = key;
+      const application = tenant.applications.get(applicationId);
+      const owners = {
+        tenantDeleted: tenant.status === 'deleted',
+        deletedApplications: new Set(application === undefined ? [applicationId] : []),
+      };
+      const ends = {
+        ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+        ...(revoked ? { revoked_at: '' } : {}),
+      };
+      const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
+      printOne(
+        {
+          tenant_id: tenant.id,
+          tenant_name: tenant.name,
+          application_id: applicationId,
+          application_name: application?.name ?? null,
+          application_type: application?.type ?? null,
+          permissions: application?.permissions ?? [],
+          key_id: id,
+          key_name: name ?? null,
+          status: statusOf({ application_id: applicationId, ...ends }, owners),
+          created_at: created.at,
+          expires_at: expiresAt ?? null,
+          last_used_at: lastUses.get(id) ?? null,
+        },
+        options,
+      );
+    },
+  );
+
+interface RevokeOptions extends Partial<Common> {
+  readonly json?: boolean;
+}
+
+/** Named by its id and its tenant; or given on stdin, where it names both. */
+const keyToRevoke = async (
+  session: OperatorSession,
+  keyId: string | undefined,
+  { tenant }: RevokeOptions,
+): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
+  if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
+  if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
+  const found = await mustFind(session, await readKey());
+  return { tenantId: found.tenant.id, keyId: found.key.id };
+};
+
 const revoke = (): Command =>
   sessionCommand(
     'revoke',
-    'revoke a key: at once for writes, within a second for reads',
-    async (session, keyId: string, options: Common) => {
-      await session.write(options.tenant, revokeKey(keyId), options.actor);
+    'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
+    async (session, named: string | undefined, options: RevokeOptions) => {
+      const { tenantId, keyId } = await keyToRevoke(session, named, options);
+      await writeAndWarn(session, tenantId, revokeKey(keyId), options.actor);
       printOne({ key_id: keyId, status: 'revoked' }, options);
     },
   )
-    .argument('<key-id>', 'the key', uuid)
-    .addOption(tenantOption())
+    .argument('[key-id]', 'the id of the key; left out: the key is read from stdin', uuid)
+    .option('--tenant <uuid>', 'the tenant; needed with the id of a key', uuid)
     .addOption(actorOption());
 
 export const keyCommands = (): Command =>
-  commandGroup('key', 'create, list and revoke the keys of Applications', [create(), list(), revoke()]);
+  commandGroup('key', 'create, list, find and revoke the keys of Applications', [
+    create(),
+    list(),
+    find(),
+    revoke(),
+  ]);

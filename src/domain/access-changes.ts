@@ -1,13 +1,15 @@
 import type { HeldBy } from './authority';
 import type { TenantEvent } from './events';
-import type { Key } from './tenant';
+import type { KeyState } from './tenant';
 
 /** What a part of a tenant's stream says about its keys and Applications, whatever was before it. */
 export interface AccessChanges {
   /** The keys that were added, by digest. */
-  readonly keys: ReadonlyMap<string, Key>;
+  readonly keys: ReadonlyMap<string, KeyState>;
   /** The ids of keys. */
   readonly revoked: ReadonlySet<string>;
+  /** By the id of the key, as they were last set. */
+  readonly expiries: ReadonlyMap<string, string>;
   readonly applications: ReadonlyMap<string, HeldBy>;
   /** By Application, as they were last set. */
   readonly permissions: ReadonlyMap<string, readonly string[]>;
@@ -18,6 +20,7 @@ export interface AccessChanges {
 export const noChanges: AccessChanges = {
   keys: new Map(),
   revoked: new Set(),
+  expiries: new Map(),
   applications: new Map(),
   permissions: new Map(),
   deletedApplications: new Set(),
@@ -27,6 +30,7 @@ export const noChanges: AccessChanges = {
 export const changesAfter = (before: AccessChanges, events: readonly TenantEvent[]): AccessChanges => {
   const keys = new Map(before.keys);
   const revoked = new Set(before.revoked);
+  const expiries = new Map(before.expiries);
   const applications = new Map(before.applications);
   const permissions = new Map(before.permissions);
   const deletedApplications = new Set(before.deletedApplications);
@@ -53,6 +57,9 @@ export const changesAfter = (before: AccessChanges, events: readonly TenantEvent
       case 'KeyRevoked':
         revoked.add(event.data.keyId);
         break;
+      case 'KeyExpirySet':
+        expiries.set(event.data.keyId, event.data.expiresAt);
+        break;
       case 'TenantDeleted':
         isTenantDeleted = true;
         break;
@@ -62,15 +69,21 @@ export const changesAfter = (before: AccessChanges, events: readonly TenantEvent
       case 'ApplicationRenamed':
         break;
     }
-  return { keys, revoked, applications, permissions, deletedApplications, isTenantDeleted };
+  return { keys, revoked, expiries, applications, permissions, deletedApplications, isTenantDeleted };
 };
 
 /** A key as it is after the changes, given what was known of it before. What is revoked stays revoked. */
-export const keyAfter = (known: Key | undefined, digest: string, changes: AccessChanges): Key | undefined => {
+export const keyAfter = (
+  known: KeyState | undefined,
+  digest: string,
+  changes: AccessChanges,
+): KeyState | undefined => {
   const key = changes.keys.get(digest) ?? known;
   if (key === undefined) return undefined;
   const isRevoked = key.revoked || known?.revoked === true || changes.revoked.has(key.id);
-  return isRevoked === key.revoked ? key : { ...key, revoked: isRevoked };
+  const expiresAt = changes.expiries.get(key.id) ?? known?.expiresAt ?? key.expiresAt;
+  if (isRevoked === key.revoked && expiresAt === key.expiresAt) return key;
+  return { ...key, revoked: isRevoked, ...(expiresAt === undefined ? {} : { expiresAt }) };
 };
 
 /** The same for an Application; undefined: it is not there, or deleted. */

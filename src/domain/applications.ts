@@ -1,9 +1,12 @@
-import { isExpired } from './authority';
+import { keyAdded, type NewKey } from './application-keys';
+import { holds } from './authority';
 import type { TenantEvent } from './events';
+import { heldBy, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
+import { allKeys } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
-import { mustBeActive, type ActiveTenant, type Application, type Decide } from './tenant';
+import { mustBeActive, mustHave, type ActiveTenant, type Application, type Decide } from './tenant';
 
 const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): void => {
   const assignable = permissionsOf(type).map((permission) => permission.type);
@@ -20,35 +23,11 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
   }
 };
 
-export const mustHave = (tenant: ActiveTenant, applicationId: string): Application => {
-  const application = tenant.applications.get(applicationId);
-  if (application === undefined)
-    throw refusal('application_not_found', `Tenant ${tenant.id} has no Application ${applicationId}.`);
-  return application;
-};
-
 /** An id is used once, also after a deletion, or the deleted one's keys would come back to life. Keys are never forgotten. */
-const wasThere = (tenant: ActiveTenant, applicationId: string): boolean =>
-  tenant.applications.has(applicationId) ||
-  [...tenant.keys.values()].some((key) => key.applicationId === applicationId);
-
-export interface NewKey {
-  readonly keyId: string;
-  readonly digest: string;
-  readonly expiresAt?: string;
-  /** When it was asked for. A key must not be born expired. */
-  readonly at: string;
-}
-
-const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
-  const { keyId, digest, expiresAt } = key;
-  if (tenant.keys.has(digest)) throw refusal('key_exists', 'This key exists already.');
-  if (isExpired(expiresAt, key.at))
-    throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
-  return {
-    type: 'KeyAdded',
-    data: { keyId, applicationId, digest, ...(expiresAt === undefined ? {} : { expiresAt }) },
-  };
+const wasThere = (tenant: ActiveTenant, applicationId: string): boolean => {
+  if (tenant.applications.has(applicationId)) return true;
+  for (const [, key] of allKeys(tenant.keys)) if (key.applicationId === applicationId) return true;
+  return false;
 };
 
 export interface NewApplication {
@@ -56,70 +35,108 @@ export interface NewApplication {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
-  readonly key: NewKey;
+  /** Left out: it gets its keys later. */
+  readonly key?: NewKey;
 }
 
-/** An Application is born with its first key, in one step. */
+/** An Application is created with its first key, in one step. */
 export const createApplication =
   (input: NewApplication): Decide =>
-  (now) => {
+  (now, question) => {
     const tenant = mustBeActive(now);
+    const { bounds } = question;
     mustBeName(input.name);
     mustBeAssignable(input.permissions, input.type);
+    mustHoldAll(question, input.permissions, 'Granting this');
     if (wasThere(tenant, input.applicationId))
       throw refusal(
         'application_exists',
         `Application ${input.applicationId} exists already, or has existed.`,
       );
-    const { applicationId, name, type: applicationType } = input;
-    return [
-      {
-        type: 'ApplicationCreated',
-        data: { applicationId, name, applicationType, permissions: [...new Set(input.permissions)] },
-      },
-      keyAdded(tenant, applicationId, input.key),
-    ];
+    if (tenant.applications.size >= bounds.applications)
+      throw refusal('too_many_applications', `A tenant has at most ${bounds.applications} Applications.`);
+    const { applicationId, name, type: applicationType, key } = input;
+    const created: TenantEvent = {
+      type: 'ApplicationCreated',
+      data: { applicationId, name, applicationType, permissions: [...new Set(input.permissions)] },
+    };
+    return key === undefined ? [created] : [created, keyAdded(tenant, applicationId, key)];
   };
 
-export const renameApplication =
-  (applicationId: string, name: string): Decide =>
-  (now) => {
-    mustHave(mustBeActive(now), applicationId);
+/** What is left out stays as it is. */
+export interface ApplicationUpdate {
+  readonly name?: string;
+  readonly permissions?: readonly string[];
+  /** It cannot be changed, but named. */
+  readonly type?: ApplicationType;
+  readonly force?: boolean;
+}
+
+const mustBeSameType = (application: Application, { type = application.type }: ApplicationUpdate): void => {
+  if (type === application.type) return;
+  throw refusal(
+    'application_type_fixed',
+    `The type of an Application cannot be changed: this one is ${application.type}. Create another one.`,
+  );
+};
+
+const isSame = (wanted: readonly string[], held: readonly string[]): boolean =>
+  wanted.length === held.length && wanted.every((permission) => held.includes(permission));
+
+/** Only what is added is granted: whoever renames an Application need not hold what it holds. */
+const mustBeGrantable = (
+  tenant: ActiveTenant,
+  application: Application,
+  wanted: readonly string[],
+  ...[question, force]: [Parameters<Decide>[1], boolean]
+): void => {
+  mustBeAssignable(wanted, application.type);
+  const added = wanted.filter((permission) => !holds(application, permission));
+  mustHoldAll(question, added, 'Granting this');
+  const lost = heldBy(application).filter((permission) => !wanted.includes(permission));
+  mustMeanIt(question, {
+    force,
+    ends: ({ id }) =>
+      id === application.id && lost.length > 0
+        ? `This takes ${lost.join(', ')} from the key that asks for it, which could not give it back.`
+        : undefined,
+  });
+  const remains = { ...application, permissions: wanted };
+  const isLost = ({ id }: Application) => id === application.id && !holds(remains, 'application:update');
+  mustKeepManager(tenant, question, { force, isLost });
+};
+
+/** One event for each that changes; a new name alone where nothing does: somebody asked for it. */
+export const updateApplication =
+  (applicationId: string, update: ApplicationUpdate): Decide =>
+  (now, question) => {
+    const tenant = mustBeActive(now);
+    const application = mustHave(tenant, applicationId);
+    mustBeSameType(application, update);
+    const { name = application.name, force = false } = update;
     mustBeName(name);
-    return [{ type: 'ApplicationRenamed', data: { applicationId, name } }];
+    const wanted = [...new Set(update.permissions ?? application.permissions)];
+    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, question, force);
+    const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId, name } };
+    const permitted: TenantEvent = {
+      type: 'ApplicationPermissionsSet',
+      data: { applicationId, permissions: wanted },
+    };
+    const sets = update.name === undefined || !isSame(wanted, application.permissions);
+    return [...(name !== application.name || !sets ? [renamed] : []), ...(sets ? [permitted] : [])];
   };
 
-export const setPermissions =
-  (applicationId: string, wanted: readonly string[]): Decide =>
-  (now) => {
-    const application = mustHave(mustBeActive(now), applicationId);
-    mustBeAssignable(wanted, application.type);
-    return [
-      { type: 'ApplicationPermissionsSet', data: { applicationId, permissions: [...new Set(wanted)] } },
-    ];
-  };
-
+/** Its keys end with it. */
 export const deleteApplication =
-  (applicationId: string): Decide =>
-  (now) => {
-    mustHave(mustBeActive(now), applicationId);
-    return [{ type: 'ApplicationDeleted', data: { applicationId } }];
-  };
-
-export const addKey =
-  (applicationId: string, key: NewKey): Decide =>
-  (now) => {
+  (applicationId: string, { force = false } = {}): Decide =>
+  (now, question) => {
     const tenant = mustBeActive(now);
     mustHave(tenant, applicationId);
-    return [keyAdded(tenant, applicationId, key)];
-  };
-
-export const revokeKey =
-  (keyId: string): Decide =>
-  (now) => {
-    const tenant = mustBeActive(now);
-    const key = [...tenant.keys.values()].find((known) => known.id === keyId);
-    if (key === undefined) throw refusal('key_not_found', `Tenant ${tenant.id} has no key ${keyId}.`);
-    if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is revoked already.`);
-    return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
+    mustMeanIt(question, {
+      force,
+      ends: ({ id }) =>
+        id === applicationId ? 'This deletes the Application whose key asks for it.' : undefined,
+    });
+    mustKeepManager(tenant, question, { force, isLost: ({ id }) => id === applicationId });
+    return [{ type: 'ApplicationDeleted', data: { applicationId } }];
   };

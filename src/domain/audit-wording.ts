@@ -58,6 +58,7 @@ const wording: Wording = {
     line('application', data.applicationId, 'update', 'Application permissions set'),
   ApplicationDeleted: ({ data }) => line('application', data.applicationId, 'delete', 'Application deleted'),
   KeyAdded: ({ data }) => line('key', data.keyId, 'create', 'Key added'),
+  KeyExpirySet: ({ data }) => line('key', data.keyId, 'update', 'Key expiry set'),
   KeyRevoked: ({ data }) => line('key', data.keyId, 'delete', 'Key revoked'),
   ...entityFacts,
   ActivityReported: ({ data }) =>

@@ -1,7 +1,8 @@
 import type { Actor } from './events';
+import { keyBy } from './keys';
 import { isAssignable, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
-import type { Key, Tenant } from './tenant';
+import type { KeyState, Tenant } from './tenant';
 
 /** Who asks: somebody with a key (known by its digest, at a time), or the operator at the command line. */
 export type Caller =
@@ -37,9 +38,13 @@ export interface HeldBy {
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
+/** Neither revoked nor expired. */
+export const isLive = ({ revoked, expiresAt }: KeyState, at: string): boolean =>
+  !revoked && !isExpired(expiresAt, at);
+
 /** Everything that counts for a key, according to one source. */
 export interface KeyRecord {
-  readonly key: Key | undefined;
+  readonly key: KeyState | undefined;
   /** Undefined: it is deleted. */
   readonly application: HeldBy | undefined;
   readonly isTenantDeleted: boolean;
@@ -58,7 +63,7 @@ export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at:
 
 export const keyStanding = (now: Tenant, digest: string, at: string): KeyStanding => {
   if (now.status === 'absent') return { status: 'unknown' };
-  const key = now.keys.get(digest);
+  const key = keyBy(now.keys, digest);
   const application = now.applications.get(key?.applicationId ?? '');
   return standingOf({ key, application, isTenantDeleted: now.status === 'deleted' }, at);
 };

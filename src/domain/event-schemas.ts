@@ -47,6 +47,13 @@ const entityFacts = Object.fromEntries(
   factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
 ) as unknown as Readonly<Record<EntityFactType, readonly Schema[]>>;
 
+const key = {
+  keyId: uuid,
+  applicationId: uuid,
+  digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+  expiresAt: moment,
+};
+
 export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
   TenantCreated: [data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })],
   TenantUpdated: [data({ name, settings })],
@@ -58,17 +65,8 @@ export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
   ApplicationRenamed: [data({ applicationId: uuid, name })],
   ApplicationPermissionsSet: [data({ applicationId: uuid, permissions })],
   ApplicationDeleted: [data({ applicationId: uuid })],
-  KeyAdded: [
-    data(
-      {
-        keyId: uuid,
-        applicationId: uuid,
-        digest: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-        expiresAt: moment,
-      },
-      ['expiresAt'],
-    ),
-  ],
+  KeyAdded: [data(key, ['expiresAt']), data({ ...key, name }, ['expiresAt', 'name'])],
+  KeyExpirySet: [data({ keyId: uuid, applicationId: uuid, expiresAt: moment })],
   KeyRevoked: [data({ keyId: uuid, applicationId: uuid })],
   ...entityFacts,
   ActivityReported: [fact({ entityType: word, operation: word })],

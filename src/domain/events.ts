@@ -50,7 +50,12 @@ export type TenantEvent =
         /** SHA-256 of the key in hex. The key itself is never kept. */
         readonly digest: string;
         readonly expiresAt?: string;
+        readonly name?: string;
       };
+    }
+  | {
+      readonly type: 'KeyExpirySet';
+      readonly data: { readonly keyId: string; readonly applicationId: string; readonly expiresAt: string };
     }
   | {
       readonly type: 'KeyRevoked';

@@ -12,11 +12,17 @@ export type RefusalCode =
   | 'tenant_deleted'
   | 'application_not_found'
   | 'application_exists'
+  | 'application_type_fixed'
+  | 'too_many_applications'
   | 'permission_unknown'
   | 'permission_not_assignable'
+  | 'permission_not_held'
+  | 'own_access_would_end'
+  | 'last_managing_key'
   | 'key_not_found'
   | 'key_exists'
   | 'key_already_revoked'
+  | 'too_many_keys'
   | 'name_invalid'
   | 'expiry_invalid';
 

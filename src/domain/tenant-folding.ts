@@ -1,4 +1,5 @@
 import type { Recorded, TenantEvent } from './events';
+import { allKeys, changingKeys, noKeys, type ChangingKeys } from './keys';
 import type { ActiveTenant, Application, DeletedTenant, Key, Stamp, Tenant } from './tenant';
 
 const stamp = (event: Recorded<TenantEvent>): Stamp =>
@@ -22,24 +23,29 @@ const changing = <K, V>(map: ReadonlyMap<K, V>): Changing<K, V> => {
 /** The maps of a tenant while it is folded. */
 interface Maps {
   readonly applications: Changing<string, Application>;
-  readonly keys: Changing<string, Key>;
+  readonly keys: ChangingKeys;
   addKey(digest: string, key: Key): void;
   /** Of a key's id, if there is such a key. */
-  digestOf(keyId: string): string | undefined;
+  digestOf(keyId: string, applicationId: string): string | undefined;
 }
 
 const mapsOf = (now: Tenant): Maps => {
-  const keys = changing(now.status === 'absent' ? new Map<string, Key>() : now.keys);
+  const keys = changingKeys(now.status === 'absent' ? noKeys : now.keys);
+  const applications = changing(now.status === 'absent' ? new Map<string, Application>() : now.applications);
   let digests: Map<string, string> | undefined;
   return {
-    applications: changing(now.status === 'absent' ? new Map<string, Application>() : now.applications),
+    applications,
     keys,
     addKey: (digest, key) => {
-      keys.change().set(digest, key);
+      keys.set(digest, key);
       digests?.set(key.id, digest);
     },
-    digestOf: (keyId) => {
-      digests ??= new Map([...keys.read()].map(([digest, { id }]) => [id, digest]));
+    digestOf: (keyId, applicationId) => {
+      const own = applications.read().get(applicationId)?.digests ?? [];
+      const live = own.find((digest) => keys.get(digest)?.id === keyId);
+      if (live !== undefined) return live;
+      // Of a deleted Application, or revoked already.
+      digests ??= new Map([...allKeys(keys.keys())].map(([digest, { id }]) => [id, digest]));
       return digests.get(keyId);
     },
   };
@@ -47,18 +53,39 @@ const mapsOf = (now: Tenant): Maps => {
 
 const changeApplication = (
   { applications }: Maps,
+  event: Recorded<TenantEvent>,
   id: string,
-  change: (application: Application) => Application,
+  change: Partial<Pick<Application, 'name' | 'permissions'>>,
 ): void => {
   const application = applications.read().get(id);
   if (application === undefined) throw new Error(`Application ${id} does not exist.`);
-  applications.change().set(id, change(application));
+  const changed = { ...application, ...change, modified: stamp(event), changedAt: event.revision };
+  applications.change().set(id, changed);
 };
 
-const revoke = ({ keys, digestOf }: Maps, keyId: string): void => {
-  const digest = digestOf(keyId) ?? '';
-  const key = keys.read().get(digest);
-  if (key !== undefined) keys.change().set(digest, { ...key, revoked: true });
+/** An Application that is deleted has no list of keys any more. */
+const changeDigests = (
+  { applications }: Maps,
+  id: string,
+  change: (digests: readonly string[]) => readonly string[],
+): void => {
+  const application = applications.read().get(id);
+  if (application === undefined) return;
+  applications.change().set(id, { ...application, digests: change(application.digests) });
+};
+
+const changeKey = (
+  maps: Maps,
+  { keyId, applicationId }: { readonly keyId: string; readonly applicationId: string },
+  change: (key: Key) => Key,
+): void => {
+  const digest = maps.digestOf(keyId, applicationId) ?? '';
+  const key = maps.keys.get(digest);
+  if (key === undefined) return;
+  const changed = change(key);
+  maps.keys.set(digest, changed);
+  if (changed.revoked && !key.revoked)
+    changeDigests(maps, key.applicationId, (digests) => digests.filter((one) => one !== digest));
 };
 
 const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): ActiveTenant => ({
@@ -68,7 +95,7 @@ const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): Act
   created: stamp(event),
   changedAt: event.revision,
   applications: new Map(),
-  keys: new Map(),
+  keys: noKeys,
 });
 
 /** What an event does to a tenant that is there: its own members are given back, its maps are changed. */
@@ -89,17 +116,19 @@ const applied = (
     case 'ApplicationCreated': {
       const { applicationId: id, name, applicationType: type, permissions } = event.data;
       mustBe(!maps.applications.read().has(id), `Application ${id} is created a second time.`);
-      maps.applications.change().set(id, { id, name, type, permissions });
+      const changedAt = event.revision;
+      const application = { id, name, type, permissions, created: stamp(event), changedAt, digests: [] };
+      maps.applications.change().set(id, application);
       return now;
     }
     case 'ApplicationRenamed': {
       const { applicationId, name } = event.data;
-      changeApplication(maps, applicationId, (application) => ({ ...application, name }));
+      changeApplication(maps, event, applicationId, { name });
       return now;
     }
     case 'ApplicationPermissionsSet': {
       const { applicationId, permissions } = event.data;
-      changeApplication(maps, applicationId, (application) => ({ ...application, permissions }));
+      changeApplication(maps, event, applicationId, { permissions });
       return now;
     }
     case 'ApplicationDeleted': {
@@ -108,15 +137,22 @@ const applied = (
       return now;
     }
     case 'KeyAdded': {
-      const { keyId: id, applicationId, digest, expiresAt } = event.data;
+      const { keyId: id, applicationId, digest, expiresAt, name } = event.data;
       const isThere = maps.applications.read().has(applicationId);
       mustBe(isThere, 'A key is added to an Application that does not exist.');
-      const expiry = expiresAt === undefined ? {} : { expiresAt };
-      maps.addKey(digest, { id, applicationId, revoked: false, ...expiry });
+      const optional = {
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+        ...(name === undefined ? {} : { name }),
+      };
+      maps.addKey(digest, { id, applicationId, revoked: false, created: stamp(event), ...optional });
+      changeDigests(maps, applicationId, (digests) => [...digests, digest]);
       return now;
     }
+    case 'KeyExpirySet':
+      changeKey(maps, event.data, (key) => ({ ...key, expiresAt: event.data.expiresAt }));
+      return now;
     case 'KeyRevoked':
-      revoke(maps, event.data.keyId);
+      changeKey(maps, event.data, (key) => ({ ...key, revoked: true }));
       return now;
   }
 };
@@ -142,7 +178,7 @@ export const foldingFrom = (start: Tenant): Folding => {
     },
     tenant: () => {
       if (now.status === 'absent') return now;
-      now = { ...now, applications: maps.applications.read(), keys: maps.keys.read() };
+      now = { ...now, applications: maps.applications.read(), keys: maps.keys.keys() };
       maps = mapsOf(now);
       return now;
     },

@@ -1,4 +1,6 @@
+import type { HeldBy } from './authority';
 import type { TenantEvent, TenantSettings } from './events';
+import type { Keys } from './keys';
 import { mustBeName } from './names';
 import type { ApplicationType } from './permissions';
 import { refusal } from './refusal';
@@ -13,13 +15,25 @@ export interface Application {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
+  readonly created: Stamp;
+  readonly modified?: Stamp;
+  /** The revision of the last event that changed the Application itself, not its keys: its ETag. */
+  readonly changedAt: number;
+  /** Of its keys that are not revoked, in the order in which they were added. */
+  readonly digests: readonly string[];
 }
 
-export interface Key {
+/** What counts when a key is checked. */
+export interface KeyState {
   readonly id: string;
   readonly applicationId: string;
   readonly expiresAt?: string;
   readonly revoked: boolean;
+}
+
+export interface Key extends KeyState {
+  readonly name?: string;
+  readonly created: Stamp;
 }
 
 interface Known {
@@ -33,16 +47,35 @@ interface Known {
   /** The revision of the last event that changed the Tenant itself: its ETag. */
   readonly changedAt: number;
   readonly applications: ReadonlyMap<string, Application>;
-  /** By digest. */
-  readonly keys: ReadonlyMap<string, Key>;
+  readonly keys: Keys;
 }
 
 export type ActiveTenant = Known & { readonly status: 'active' };
 export type DeletedTenant = Known & { readonly status: 'deleted' };
 export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenant;
 
+/** Who asks for a decision: the operator, who may do everything, or an Application with one of its keys. */
+export type Asker =
+  | { readonly kind: 'operator' }
+  | { readonly kind: 'application'; readonly application: HeldBy; readonly keyId: string };
+
+/** How much a tenant may have. */
+export interface Bounds {
+  readonly applications: number;
+  /** Of one Application, neither revoked nor expired. */
+  readonly liveKeys: number;
+}
+
+/** What a decision may know besides the state of the tenant. */
+export interface Question {
+  readonly asker: Asker;
+  /** When it was asked for, ISO 8601. */
+  readonly at: string;
+  readonly bounds: Bounds;
+}
+
 /** A decision: what happens, given the present state of the tenant. It refuses by throwing a Refusal. */
-export type Decide = (now: Tenant) => readonly TenantEvent[];
+export type Decide = (now: Tenant, question: Question) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
 
@@ -53,6 +86,13 @@ export const mustBeActive = (now: Tenant): ActiveTenant => {
   if (now.status === 'absent') throw refusal('tenant_not_found', 'There is no such tenant.');
   if (now.status === 'deleted') throw refusal('tenant_deleted', `Tenant ${now.id} is deleted.`);
   return now;
+};
+
+export const mustHave = (tenant: ActiveTenant, applicationId: string): Application => {
+  const application = tenant.applications.get(applicationId);
+  if (application === undefined)
+    throw refusal('application_not_found', `Tenant ${tenant.id} has no Application ${applicationId}.`);
+  return application;
 };
 
 export interface NewTenant {

@@ -4,7 +4,10 @@ import type { EventType } from './events';
 /** Lifts the data of version n to version n + 1. Every old shape of every event is lifted here and nowhere else. */
 type Lift = (data: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
-const lifts: Partial<Record<EventType, readonly Lift[]>> = {};
+/** What came later is optional. */
+const asItIs: Lift = (data) => ({ ...data });
+
+const lifts: Partial<Record<EventType, readonly Lift[]>> = { KeyAdded: [asItIs] };
 
 export const upcast = (
   type: EventType,

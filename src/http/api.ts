@@ -9,6 +9,15 @@ import { arrive, requireTarget } from './request/arrival';
 import { authenticate, finalError } from './request/authentication';
 import { clientAddress } from './request/client-address';
 import { countRequest } from './request/limiting';
+import { removeKey, getKey, createKey, listKeys, regenerateKeys } from './routes/application-keys';
+import {
+  createNewApplication,
+  removeApplication,
+  getApplication,
+  getOwnApplication,
+  listApplications,
+  changeApplication,
+} from './routes/applications';
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
@@ -29,6 +38,17 @@ export const routes: readonly Route[] = [
   updateOwnTenant,
   deleteOwnTenant,
   getOwnUsageReport,
+  listApplications,
+  createNewApplication,
+  getOwnApplication, // before those that take any id
+  getApplication,
+  changeApplication,
+  removeApplication,
+  regenerateKeys,
+  listKeys,
+  createKey,
+  getKey,
+  removeKey,
   listLimits,
 ];
 

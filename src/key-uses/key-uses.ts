@@ -5,8 +5,11 @@
 export interface KeyUses {
   /** Never throws and never waits; a key is written down at most once a minute. */
   used(tenantId: string, keyId: string, at: string): void;
-  /** By key id. Keys that were never used are not in it. */
-  lastUses(tenantId: string): Promise<ReadonlyMap<string, string>>;
+  /**
+   * By key id: of these keys, at a cost that grows with their number, or of all keys of the tenant. Keys that were never
+   * used are not in it.
+   */
+  lastUses(tenantId: string, keyIds?: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Writes what is left. */
   close(): Promise<void>;
 }

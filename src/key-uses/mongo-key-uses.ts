@@ -38,8 +38,11 @@ export const mongoKeyUses = (
   const uses = db.collection<StoredUse>(COLLECTION, UNSAFE);
   return {
     ...gatheredUses((some) => write(uses, some), options),
-    lastUses: async (tenantId) => {
-      const own = { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` };
+    lastUses: async (tenantId, keyIds) => {
+      const own =
+        keyIds === undefined
+          ? { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` }
+          : { $in: keyIds.map((keyId) => `${tenantId}/${keyId}`) };
       const found = await uses
         .find({ _id: own })
         .toArray()

@@ -15,11 +15,16 @@ export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): Key
   const { used, close } = gatheredUses((uses) => thread.call(uses, WRITE_MS), options);
   let db: Database | undefined;
 
-  const rowsOf = (tenantId: string): unknown => {
+  const rowsOf = (tenantId: string, keyIds?: readonly string[]): unknown => {
     try {
       db ??= openForReading(path);
-      return db.prepare('SELECT key_id, used_at FROM key_uses WHERE tenant_id = ?').all(tenantId);
+      const all = 'SELECT key_id, used_at FROM key_uses WHERE tenant_id = ?';
+      if (keyIds === undefined) return db.prepare(all).all(tenantId);
+      const one = db.prepare(`${all} AND key_id = ?`);
+      return keyIds.flatMap((keyId) => one.get(tenantId, keyId) ?? []);
     } catch (error) {
+      // The thread that writes is about to make it.
+      if (messageOf(error).includes('no such table')) return [];
       const what = `The last uses of keys in ${path} cannot be read (${messageOf(error)}).`;
       throw fault('data_dir_unusable', `${what} Delete the file: another one is made.`);
     }
@@ -27,9 +32,9 @@ export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): Key
 
   return {
     used,
-    lastUses: async (tenantId) => {
+    lastUses: async (tenantId, keyIds) => {
       if (!existsSync(path)) return new Map();
-      const rows = rowsOf(tenantId);
+      const rows = rowsOf(tenantId, keyIds);
       return new Map((rows as { key_id: string; used_at: string }[]).map((row) => [row.key_id, row.used_at]));
     },
     close: async () => {

@@ -1,4 +1,5 @@
-import type { Tenant } from '../domain/tenant';
+import { allKeys, changingKeys, noKeys } from '../domain/keys';
+import type { Key, Tenant } from '../domain/tenant';
 import type { Fold } from './fold';
 
 /**
@@ -14,7 +15,7 @@ interface MapPart {
   readonly entries: readonly (readonly [string, unknown])[];
 }
 
-const entriesOf = function* (map: MapName, all: ReadonlyMap<string, unknown>): Generator<string> {
+const entriesOf = function* (map: MapName, all: Iterable<[string, unknown]>): Generator<string> {
   let entries: [string, unknown][] = [];
   for (const entry of all) {
     entries.push(entry);
@@ -30,7 +31,7 @@ export const partsOf = function* ({ tenant, ...fold }: Fold): Generator<string> 
   const { applications, keys, ...rest } = tenant;
   yield JSON.stringify({ ...fold, tenant: rest });
   yield* entriesOf('applications', applications);
-  yield* entriesOf('keys', keys);
+  yield* entriesOf('keys', allKeys(keys));
 };
 
 const isStart = (value: Partial<Fold> | null): value is Fold =>
@@ -55,12 +56,15 @@ export interface FoldAssembly {
 }
 
 export const assembleFold = (): FoldAssembly => {
-  const maps = { applications: new Map<string, unknown>(), keys: new Map<string, unknown>() };
+  const applications = new Map<string, unknown>();
+  const keys = changingKeys(noKeys);
   let start: Fold | undefined;
 
   const addEntries = ({ map, entries }: Partial<MapPart>): boolean => {
-    if (map === undefined || !Object.hasOwn(maps, map) || !Array.isArray(entries)) return false;
-    for (const [name, value] of entries as MapPart['entries']) maps[map].set(name, value);
+    if ((map !== 'applications' && map !== 'keys') || !Array.isArray(entries)) return false;
+    for (const [name, value] of entries as MapPart['entries'])
+      if (map === 'keys') keys.set(name, value as Key);
+      else applications.set(name, value);
     return true;
   };
 
@@ -75,7 +79,7 @@ export const assembleFold = (): FoldAssembly => {
     },
     fold: () => {
       if (start === undefined || start.tenant.status === 'absent') return start;
-      return { ...start, tenant: { ...start.tenant, ...maps } as unknown as Tenant };
+      return { ...start, tenant: { ...start.tenant, applications, keys: keys.keys() } as unknown as Tenant };
     },
   };
 };

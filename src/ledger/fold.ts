@@ -16,7 +16,7 @@ export interface Fold {
 }
 
 /** Raise it whenever the same events would fold to something else: older snapshots are then left aside. */
-export const FOLD_VERSION = 2;
+export const FOLD_VERSION = 3;
 
 export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
 
@@ -78,7 +78,7 @@ export const foldingStream = (start: Fold, tenantId: string): FoldingStream => {
 
 const BASE_BYTES = 2_000;
 const APPLICATION_BYTES = 2_000;
-const KEY_BYTES = 500;
+const KEY_BYTES = 600;
 
 /** Roughly what a fold takes in memory. */
 export const bytesOf = ({ tenant }: Fold): number =>

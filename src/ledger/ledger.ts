@@ -1,8 +1,15 @@
 import { monotonicMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import type { Actor, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
+import type { Actor, Circumstances, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
-import { mustBeActive, type ActiveTenant, type Decide, type Tenant } from '../domain/tenant';
+import {
+  mustBeActive,
+  type ActiveTenant,
+  type Asker,
+  type Bounds,
+  type Decide,
+  type Tenant,
+} from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type EventLog, type Position } from '../event-log/event-log';
@@ -14,6 +21,14 @@ import { holderOf, identifying, type Identifying, type KeyCheck } from './identi
 import { replyKey, type Reply } from './replies';
 import { streamQueue } from './stream-queue';
 
+/** `If-Match`: is it still what the caller saw? */
+export interface Precondition {
+  readonly of: 'Tenant' | 'Application';
+  /** Of what is changed, by now. */
+  readonly revision: (tenant: ActiveTenant) => number;
+  readonly isMet: (revision: number) => boolean;
+}
+
 /** A request to change one tenant. */
 export interface Command {
   readonly tenantId: string;
@@ -21,8 +36,7 @@ export interface Command {
   /** What a caller with a key must hold. The operator may do everything. */
   readonly permission?: string;
   readonly decide: Decide;
-  /** `If-Match`: given the tenant, is it still what the caller saw? */
-  readonly precondition?: (tenant: ActiveTenant) => boolean;
+  readonly precondition?: Precondition;
   readonly idempotency?: Idempotency;
   readonly at: string;
   readonly traceId?: string;
@@ -31,9 +45,17 @@ export interface Command {
   readonly deadline: number;
 }
 
+/** An event that a command has caused, as far as an answer needs it. */
+export type Caused = TenantEvent & Pick<Circumstances, 'actor' | 'at' | 'revision'>;
+
+const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): Caused =>
+  ({ type, data, actor, at, revision }) as Caused;
+
 export interface Executed {
-  /** As it was right after the command's own event. */
+  /** As it was right after the command's own events; of a repeated one the tenant of now, named as it was then. */
   readonly tenant: Tenant;
+  /** What the command has caused, or the same request before. */
+  readonly events: readonly Caused[];
   /** Where a read model must be to show it. */
   readonly position: Position;
 }
@@ -59,13 +81,12 @@ const earlierReply = (
 ): Reply | undefined =>
   idempotency === undefined ? undefined : replies.find(replyKey(applicationId, idempotency));
 
-const mustMeet = (command: Command, now: Tenant): void => {
-  if (command.precondition === undefined) return;
-  const tenant = mustBeActive(now);
-  if (command.precondition(tenant)) return;
-  throw refusal('precondition_failed', 'The Tenant has changed since: If-Match does not match.', {
-    revision: tenant.changedAt,
-  });
+const mustMeet = ({ precondition }: Command, now: Tenant): void => {
+  if (precondition === undefined) return;
+  const revision = precondition.revision(mustBeActive(now));
+  if (precondition.isMet(revision)) return;
+  const sentence = `The ${precondition.of} has changed since: If-Match does not match.`;
+  throw refusal('precondition_failed', sentence, { revision });
 };
 
 type Plan =
@@ -77,22 +98,21 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const decided = (command: Command, tenant: Tenant): readonly TenantEvent[] => {
-  mustMeet(command, tenant);
-  return command.decide(tenant);
-};
-
-const planned = (known: KnownTenant, command: Command): Plan => {
+const planned = (known: KnownTenant, command: Command, bounds: Bounds): Plan => {
   const { tenant } = known.fold;
-  const { caller, permission, idempotency } = command;
+  const { caller, permission, idempotency, at } = command;
+  const decided = (asker: Asker): readonly TenantEvent[] => {
+    mustMeet(command, tenant);
+    return command.decide(tenant, { asker, at, bounds });
+  };
   if (caller.kind === 'operator')
-    return { kind: 'append', actor: caller.actor, events: decided(command, tenant) };
+    return { kind: 'append', actor: caller.actor, events: decided({ kind: 'operator' }) };
   const reply = earlierReply(known, caller.applicationId, idempotency);
   const { keyId, application } = holderOf(known, caller, reply);
   if (permission !== undefined) mustHold(application, permission);
   if (reply === undefined) {
     const actor = { type: 'application' as const, id: application.id };
-    return { kind: 'append', actor, keyId, events: decided(command, tenant) };
+    return { kind: 'append', actor, keyId, events: decided({ kind: 'application', application, keyId }) };
   }
   if (reply.hash === idempotency?.hash) return { kind: 'repeat', reply };
   if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
@@ -104,6 +124,7 @@ export interface LedgerParts {
   readonly folds: Folds;
   readonly streams: Streams;
   readonly keys: KeyCheck;
+  readonly bounds: Bounds;
 }
 
 const append = async (
@@ -133,39 +154,69 @@ const append = async (
         revision: revision + 1 + i,
       }) as Recorded<TenantEvent>,
   );
-  return { tenant: folds.advance(tenantId, known, recorded).tenant, position };
+  const { tenant } = folds.advance(tenantId, known, recorded);
+  return { tenant, events: recorded.map(causedBy), position };
 };
 
-/** The answer of long ago, made from its own event again. */
-const repeat = async (
+const isOfRequest = (event: Recorded<TenantEvent>, { caller, idempotency }: Command): boolean =>
+  caller.kind === 'key' &&
+  event.actor?.id === caller.applicationId &&
+  event.idempotency?.key === idempotency?.key &&
+  event.idempotency?.scope === idempotency?.scope;
+
+/** The events of one request stand side by side in the stream. */
+const eventsOf = async (
   { log, streams }: LedgerParts,
-  tenantId: string,
-  { tenant }: Fold,
+  command: Command,
   { revision }: Reply,
+): Promise<readonly Recorded<TenantEvent>[]> => {
+  const { tenantId } = command;
+  const events: Recorded<TenantEvent>[] = [];
+  for await (const batch of log.readStream(streams.tenant(tenantId), revision - 1))
+    for (const logged of batch) {
+      const event = tenantEventOf(logged, revision + events.length - 1, tenantId, streams);
+      if (!isOfRequest(event, command)) return events;
+      events.push(event);
+    }
+  return events;
+};
+
+/** The answer of long ago, made from its own events again. */
+const repeat = async (
+  parts: LedgerParts,
+  command: Command,
+  { tenant }: Fold,
+  reply: Reply,
 ): Promise<Executed> => {
-  for await (const [logged] of log.readStream(streams.tenant(tenantId), revision - 1)) {
-    if (logged === undefined) break;
-    const event = tenantEventOf(logged, revision - 1, tenantId, streams);
-    return { tenant: tenant.status === 'active' ? evolve(tenant, event) : tenant, position: logged.position };
-  }
-  throw logFault('log_unavailable', `Revision ${revision} of tenant ${tenantId} is not to be had.`);
+  const events = await eventsOf(parts, command, reply);
+  const last = events.at(-1);
+  if (last === undefined)
+    throw logFault(
+      'log_unavailable',
+      `Revision ${reply.revision} of tenant ${command.tenantId} is not to be had.`,
+    );
+  const asThen = events.reduce(
+    (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
+    tenant,
+  );
+  return { tenant: asThen, events: events.map(causedBy), position: last.position };
 };
 
 /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
 const planAtHead = async (
-  { folds }: LedgerParts,
+  { folds, bounds }: LedgerParts,
   command: Command,
   isFresh: boolean,
 ): Promise<{ readonly plan: Plan; readonly known: KnownTenant }> => {
   const { tenantId, deadline } = command;
   const atHead = async () => {
     const known = await folds.atHead(tenantId, deadline);
-    return { known, plan: planned(known, command) };
+    return { known, plan: planned(known, command, bounds) };
   };
   if (isFresh) return atHead();
   const known = await folds.known(tenantId, deadline);
   try {
-    const plan = planned(known, command);
+    const plan = planned(known, command, bounds);
     return plan.kind === 'append' ? { plan, known } : await atHead();
   } catch (error) {
     if (isRefusal(error)) return atHead();
@@ -176,7 +227,7 @@ const planAtHead = async (
 const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
   const { plan, known } = await planAtHead(parts, command, isFresh);
   return plan.kind === 'repeat'
-    ? repeat(parts, command.tenantId, known.fold, plan.reply)
+    ? repeat(parts, command, known.fold, plan.reply)
     : append(parts, command, known, plan);
 };
 

@@ -2,13 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { keyCheck } from '../../src/access/key-check';
 import type { App } from '../../src/app/app';
 import { monotonicMs } from '../../src/clock';
-import {
-  addKey,
-  createApplication,
-  deleteApplication,
-  revokeKey,
-  setPermissions,
-} from '../../src/domain/applications';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import { isRefusal } from '../../src/domain/refusal';
 import { createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
@@ -21,7 +16,7 @@ import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import type { Reader } from '../../src/read-models/read-models';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
-import { OWNER } from '../support/given';
+import { BOUNDS, OWNER } from '../support/given';
 import { byOperator, soon } from '../support/ledgers';
 import { openAppIn } from '../support/log-under-test';
 import { refusedWith, signal, until } from '../support/waiting';
@@ -103,7 +98,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
   );
   const snapshots = closing(sqliteSnapshots(folder, await here.log.identity()));
   const folds = cachedFolds(here.log, snapshots, here.streams);
-  const own = ledger({ log: here.log, folds, streams: here.streams, keys });
+  const own = ledger({ log: here.log, folds, streams: here.streams, keys, bounds: BOUNDS });
   const check = {
     forReading: (key: PresentedKey) => standing(own.identify(key, 'read')),
     forWriting: (key: PresentedKey) => standing(own.identify(key, 'write')),
@@ -259,7 +254,7 @@ describe('a key that the read model shows', () => {
     const key = await customer();
     await project();
     expect(permissionsOf(await reading(key))).toEqual(PERMISSIONS);
-    await write(elsewhere, key.tenantId, setPermissions(key.applicationId, ['log:read']));
+    await write(elsewhere, key.tenantId, updateApplication(key.applicationId, { permissions: ['log:read'] }));
     await until(async () => (permissionsOf(await reading(key)) as string[])[0] === 'log:read', 1_000);
     expect(permissionsOf(await check.atHead(checked(key)))).toEqual(['log:read']);
   });

@@ -12,6 +12,7 @@ import { ask } from '../support/http';
 import { operatorAt, type Operator } from '../support/operator';
 import { spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
+import { firstGeneration } from '../support/generation-names';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 const NAMES = ['tenants', 'applications', 'logs', 'usage'];
@@ -116,14 +117,14 @@ describe('projections, beside a running server', () => {
     const status = await operator.json<Status>('projections status');
     expect(status.projector).toContain(String(service.process.pid));
     expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
-      NAMES.map((name) => `${name}_v2_1 live`).toSorted(),
+      NAMES.map((name) => `${firstGeneration(name)} live`).toSorted(),
     );
     for (const one of status.generations)
       expect(one).toMatchObject({ position: status.head, lag_events: 0, lag_seconds: 0, parked: 0 });
     expect(status.rebuilds).toEqual([]);
     const plain = await operator.run('projections status');
     expect([plain.code, plain.stderr]).toEqual([0, '']);
-    for (const name of NAMES) expect(plain.stdout).toContain(`${name}_v2_1`);
+    for (const name of NAMES) expect(plain.stdout).toContain(firstGeneration(name));
     expect(await operator.json('projections parked')).toEqual([]);
     expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
   });
@@ -134,10 +135,10 @@ describe('projections, beside a running server', () => {
     expect(rows).toEqual(
       NAMES.map((projection) => ({
         projection,
-        version: 2,
+        version: projection === 'applications' ? 3 : 2,
         events: Number(head),
         goes_on_with: null,
-        live: `${projection}_v2_1`,
+        live: firstGeneration(projection),
         rebuilt_by: null,
       })),
     );

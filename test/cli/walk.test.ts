@@ -3,6 +3,7 @@ import { permissions, permissionsOf } from '../../src/domain/permissions';
 import { freshFolder } from '../support/folders';
 import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';
+import { firstGeneration } from '../support/generation-names';
 
 /** Every command that works on data, once with --json and once for people, on the same data. */
 const places: readonly {
@@ -109,17 +110,39 @@ describe.each(places)('the command line $where', ({ open }) => {
       permissions: ['token:create'],
     };
     const named = `--tenant ${id} ${app}`;
-    expect(await operator.json(`application show ${named}`)).toEqual(whole);
+    const holdable = permissionsOf('private').map((permission) => permission.type);
+    expect(await operator.json(`application show ${named}`)).toEqual({
+      ...whole,
+      may_also_hold: holdable.filter((permission) => permission !== 'token:create'),
+      keys: [
+        {
+          key_id: created['key_id'],
+          application_id: app,
+          name: null,
+          status: 'active',
+          created_at: TIME,
+          expires_at: null,
+          revoked_at: null,
+          last_used_at: null,
+        },
+      ],
+    });
     const renamed = { ...whole, name: 'Shop' };
     expect(await operator.json(`application rename ${named} --name Shop`)).toEqual(renamed);
     const bare = { ...renamed, permissions: [] };
     expect(await operator.json(`application set-permissions ${named}`)).toEqual(bare);
-    expect(await operator.json(`application list --tenant ${id}`)).toEqual([bare]);
+    const listed = { ...bare, live_keys: 1, last_used_at: null, may_also_hold: holdable };
+    expect(await operator.json(`application list --tenant ${id}`)).toEqual([listed]);
     const shown = await operator.run(`application show ${named}`);
     expect(shown.stdout).toMatch(new RegExp(`^application_id: +${app}\nname: +Shop\n`));
+    expect(shown.stdout).toMatch(
+      new RegExp(`\nmay_also_hold: +token:create .*\nkey_id .*\n${created['key_id']} `),
+    );
     const gone = { application_id: app, status: 'deleted' };
     expect(await operator.json(`application delete --yes ${named}`)).toEqual(gone);
-    expect(await operator.json(`application list --tenant ${id}`)).toEqual([{ ...bare, status: 'deleted' }]);
+    expect(await operator.json(`application list --tenant ${id}`)).toEqual([
+      { ...listed, status: 'deleted', live_keys: 0 },
+    ]);
     expect(await operator.json(`key list --tenant ${id}`)).toMatchObject([{ status: 'application_deleted' }]);
   });
 
@@ -128,9 +151,9 @@ describe.each(places)('the command line $where', ({ open }) => {
       `application create --tenant ${id} --name Keys --type public --expires 2031-01-31`,
     );
     const line = `key create --tenant ${id} --application ${app}`;
-    const second = await operator.json(`${line} --expires 2031-01-31T12:00:00+01:00`);
+    const second = await operator.json(`${line} --name Second --expires 2031-01-31T12:00:00+01:00`);
     const expires_at = '2031-01-31T11:00:00.000Z';
-    expect(second).toEqual({ application_id: app, key_id: UUID, expires_at, key: KEY });
+    expect(second).toEqual({ application_id: app, key_id: UUID, name: 'Second', expires_at, key: KEY });
     const plain = (await operator.run(line)).stdout;
     expect(plain).toMatch(/^key: +key_[0-9A-Za-z]{55}$/m);
     const third = /^key_id: +(\S+)$/m.exec(plain)?.[1];
@@ -151,6 +174,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     expect(rows.get(second['key_id'] ?? '')).toEqual({
       ...common,
       key_id: second['key_id'],
+      name: 'Second',
       status: 'revoked',
       expires_at,
       revoked_at: TIME,
@@ -166,7 +190,7 @@ describe.each(places)('the command line $where', ({ open }) => {
       log: { identity: UUID, head: expect.any(String) },
       projections: ['tenants', 'applications', 'logs', 'usage'].map((projection) => ({
         projection,
-        generation: `${projection}_v2_1`,
+        generation: firstGeneration(projection),
         position: (status['log'] as { head: string }).head,
         lag_events: 0,
         lag_seconds: 0,

@@ -22,6 +22,7 @@ const lines: Readonly<Record<string, readonly [string, string, string]>> = {
   ApplicationPermissionsSet: ['application', 'update', 'Application permissions set'],
   ApplicationDeleted: ['application', 'delete', 'Application deleted'],
   KeyAdded: ['key', 'create', 'Key added'],
+  KeyExpirySet: ['key', 'update', 'Key expiry set'],
   KeyRevoked: ['key', 'delete', 'Key revoked'],
   AccessRefused: [
     'application',

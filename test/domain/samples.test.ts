@@ -24,9 +24,10 @@ const order: Readonly<Record<TenantEvent['type'], number>> = {
   TenantPlanChanged: 4,
   ApplicationRenamed: 5,
   ApplicationPermissionsSet: 6,
-  KeyRevoked: 7,
-  ApplicationDeleted: 8,
-  TenantDeleted: 9,
+  KeyExpirySet: 7,
+  KeyRevoked: 8,
+  ApplicationDeleted: 9,
+  TenantDeleted: 10,
 };
 const life = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
 

@@ -1,3 +1,4 @@
+import { noKeys } from '../../src/domain/keys';
 import type { TenantEvent } from '../../src/domain/events';
 import { changePlan, createTenant, deleteTenant, updateTenant, type Decide } from '../../src/domain/tenant';
 import { ACTOR, OWNER, TENANT, given, minute, tenantAfter } from '../support/given';
@@ -32,7 +33,7 @@ describe('creating a tenant', () => {
       created: { at: minute(0), by: ACTOR },
       changedAt: 0,
       applications: new Map(),
-      keys: new Map(),
+      keys: noKeys,
     });
   });
 

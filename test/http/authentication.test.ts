@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/app/operator';
+import { newKey } from '../../src/ledger/new-key';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { ask, type Answered, type Asking } from '../support/http';

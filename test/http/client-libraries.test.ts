@@ -1,5 +1,6 @@
 import { BasisTheory as BasisTheoryJs } from '@basis-theory/basis-theory-js';
 import { BasisTheory, BasisTheoryClient } from '@basis-theory/node-sdk';
+import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
 import { fact, reportFacts } from '../support/reported-facts';
 import { ask } from '../support/http';
@@ -48,6 +49,10 @@ describe('client libraries', () => {
     const own = (await by.events()).filter((event) => event.stream.endsWith(tenantId)).toReversed();
     return { key: reader.key, newestFirst: own.map((event) => event.id) };
   };
+
+  /** An Application that may do everything that a management Application may do. */
+  const owner = () =>
+    by.newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type));
 
   describe('@basis-theory/node-sdk', () => {
     const client = (apiKey: string) => new BasisTheoryClient({ baseUrl: service.url, apiKey, maxRetries: 0 });
@@ -156,6 +161,81 @@ describe('client libraries', () => {
       const { key: readerKey } = await reported();
       const refused = await rejection(client(readerKey).logs.list({ start: 'nonsense' }));
       expect(refused).toBeInstanceOf(BasisTheory.BadRequestError);
+    });
+
+    it('manages Applications and keys, through every call that it has', async () => {
+      const { applications, applicationKeys } = client((await owner()).key);
+      const made = await applications.create({
+        name: 'Shop',
+        type: 'private',
+        permissions: ['token:create'],
+      });
+      expect(made).toMatchObject({ name: 'Shop', type: 'private', tenantId, permissions: ['token:create'] });
+      expect(made.key).toMatch(/^key_/);
+      expect(made.createdAt).toBeInstanceOf(Date);
+      const applicationId = made.id ?? '';
+      const { key: _, ...withoutKey } = made;
+      expect(await applications.get(applicationId)).toEqual(withoutKey);
+      expect(await client(made.key ?? '').applications.getByKey()).toMatchObject({ id: applicationId });
+      const bare = await applications.create({ name: 'Bare', type: 'public', createKey: false });
+      expect([bare.key, bare.keys]).toEqual([undefined, []]);
+
+      const updated = await applications.update(applicationId, { name: 'Renamed', permissions: [] });
+      expect(updated).toMatchObject({ name: 'Renamed', permissions: [] });
+      expect(updated.modifiedAt).toBeInstanceOf(Date);
+
+      const second = await applicationKeys.create(applicationId);
+      expect(second.key).toMatch(/^key_/);
+      const keys = await applicationKeys.list(applicationId);
+      expect(keys.map(({ id: keyId }) => keyId)).toEqual([made.keys?.[0]?.id, second.id]);
+      expect(
+        await applicationKeys.list(applicationId, { id: [second.id ?? ''], type: 'private' }),
+      ).toHaveLength(1);
+      expect(await applicationKeys.get(applicationId, second.id ?? '')).toMatchObject({ id: second.id });
+      await applicationKeys.delete(applicationId, second.id ?? '');
+      expect(await rejection(applicationKeys.get(applicationId, second.id ?? ''))).toBeInstanceOf(
+        BasisTheory.NotFoundError,
+      );
+
+      const listed: (string | undefined)[] = [];
+      for await (const one of await applications.list({ size: 1 })) listed.push(one.id);
+      expect(listed.slice(-2)).toEqual([applicationId, bare.id]);
+      expect(listed).toHaveLength(4);
+      const some = await applications.list({
+        id: [applicationId, bare.id ?? ''],
+        type: ['public', 'management'],
+      });
+      expect(some.data.map((one) => one.id)).toEqual([bare.id]);
+
+      await applications.delete(applicationId);
+      expect(await rejection(applications.get(applicationId))).toBeInstanceOf(BasisTheory.NotFoundError);
+      expect(await rejection(client(made.key ?? '').permissions.list())).toBeInstanceOf(
+        BasisTheory.UnauthorizedError,
+      );
+    });
+
+    it('sees what is refused about Applications as typed errors', async () => {
+      const { applications } = client((await owner()).key);
+      const wrong = await rejection(
+        applications.create({ name: 'Shop', type: 'private', permissions: ['log:read'] }),
+      );
+      expect(wrong).toBeInstanceOf(BasisTheory.BadRequestError);
+      const weak = await by.newApplication(tenantId, 'management', 'application:create');
+      const denied = await rejection(
+        client(weak.key).applications.create({ name: 'A', type: 'private', permissions: ['token:read'] }),
+      );
+      expect(denied).toBeInstanceOf(BasisTheory.ForbiddenError);
+    });
+
+    it('creates an Application once with an idempotency key', async () => {
+      const { applications, applicationKeys } = client((await owner()).key);
+      const wanted = { name: 'Once', type: 'private' };
+      const { key: first, ...made } = await applications.create(wanted, { idempotencyKey: 'a' });
+      expect(first).toMatch(/^key_/);
+      expect(await applications.create(wanted, { idempotencyKey: 'a' })).toEqual(made);
+      const { key: more, ...added } = await applicationKeys.create(made.id ?? '', { idempotencyKey: 'b' });
+      expect(more).toMatch(/^key_/);
+      expect(await applicationKeys.create(made.id ?? '', { idempotencyKey: 'b' })).toEqual(added);
     });
 
     it('deletes the Tenant, and then the key is refused', async () => {
@@ -269,6 +349,45 @@ describe('client libraries', () => {
           monthlyActiveTokens: 10,
         },
       });
+    });
+
+    it('manages Applications and keys, through every call that it has', async () => {
+      const { applications, applicationKeys } = await client((await owner()).key);
+      const made = await applications.create({ name: 'Shop', type: 'private', permissions: ['token:use'] });
+      expect(made).toMatchObject({
+        name: 'Shop',
+        tenantId,
+        permissions: ['token:use'],
+        createdBy: expect.any(String),
+      });
+      expect(made.key).toMatch(/^key_/);
+      const { key: first, ...withoutKey } = made;
+      expect(await applications.retrieve(made.id)).toEqual(withoutKey);
+      const own = await client(first ?? '');
+      expect(await own.applications.retrieveByKey()).toMatchObject({ id: made.id });
+      const updated = await applications.update(made.id, { name: 'Renamed', permissions: ['token:read'] });
+      expect(updated).toMatchObject({ name: 'Renamed', permissions: ['token:read'] });
+
+      const second = await applicationKeys.create(made.id);
+      expect(second.key).toMatch(/^key_/);
+      expect(await applicationKeys.get(made.id)).toHaveLength(2);
+      expect(await applicationKeys.getById(made.id, second.id ?? '')).toMatchObject({ id: second.id });
+      await applicationKeys.delete(made.id, second.id ?? '');
+      expect(await applicationKeys.get(made.id)).toHaveLength(1);
+
+      const regenerated = await applications.regenerateKey(made.id, { idempotencyKey: 'again' });
+      expect(regenerated.key).toMatch(/^key_/);
+      const repeated = await applications.regenerateKey(made.id, { idempotencyKey: 'again' });
+      expect(repeated).toMatchObject({ id: made.id, name: 'Renamed' });
+      expect(repeated.key).toBeUndefined();
+      expect(await rejection(own.permissions.list())).toMatchObject({ status: 401 });
+
+      const { data, pagination } = await applications.list({ id: [made.id], page: 1, size: 5 });
+      expect(data.map((one) => one.id)).toEqual([made.id]);
+      expect(pagination).toEqual({ totalItems: 1, pageNumber: 1, pageSize: 5, totalPages: 1 });
+      expect((await applications.list()).pagination.totalItems).toBe(3);
+      await applications.delete(made.id);
+      expect(await rejection(applications.retrieve(made.id))).toMatchObject({ status: 404 });
     });
 
     it('sees typed errors', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { deleteTenant } from '../../src/domain/tenant';
-import { revokeKey, setPermissions } from '../../src/domain/applications';
+import { revokeKey } from '../../src/domain/application-keys';
+import { updateApplication } from '../../src/domain/applications';
 import { MOST_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
 import { beside, type Beside } from '../support/beside';
 import { eventsOf } from '../support/events';
@@ -256,7 +257,7 @@ describe('raw events over HTTP', () => {
       [
         'whose key loses the permission',
         'permission_missing',
-        ({ id }: Owner) => setPermissions(id, ['tenant:read']),
+        ({ id }: Owner) => updateApplication(id, { permissions: ['tenant:read'] }),
       ],
       ['whose tenant is deleted', 'key_refused', () => deleteTenant()],
     ] as const;

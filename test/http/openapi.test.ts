@@ -60,20 +60,31 @@ describe('the description of the API', () => {
     expect(found.toSorted()).toEqual([...declared, ...OPEN].toSorted());
     const ids = Object.values(paths).flatMap((item) => Object.values(item).map((one) => one.operationId));
     expect(ids.toSorted()).toEqual([
+      'createApplication',
+      'createApplicationKey',
+      'deleteApplication',
+      'deleteApplicationKey',
       'deleteTenant',
       'getApiReference',
+      'getApplication',
+      'getApplicationKey',
       'getEvent',
       'getOpenApiDocument',
+      'getOwnApplication',
       'getProblem',
       'getService',
       'getTenant',
       'getTenantUsageReport',
+      'listApplicationKeys',
+      'listApplications',
       'listEvents',
       'listLimits',
       'listLogEntityTypes',
       'listLogs',
       'listPermissions',
       'listProblems',
+      'regenerateApplicationKey',
+      'updateApplication',
       'updateTenant',
     ]);
   });

@@ -46,7 +46,7 @@ describe('the operations listener', () => {
       projector: expect.stringMatching(new RegExp(` ${service.process.pid}$`)),
       projections: [
         { projection: 'tenants', generation: 'tenants_v2_1', ...caughtUp },
-        { projection: 'applications', generation: 'applications_v2_1', ...caughtUp },
+        { projection: 'applications', generation: 'applications_v3_1', ...caughtUp },
         { projection: 'logs', generation: 'logs_v2_1', ...caughtUp },
         { projection: 'usage', generation: 'usage_v2_1', ...caughtUp },
       ],

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { newKey } from '../../src/app/operator';
-import { addKey, deleteApplication, revokeKey, setPermissions } from '../../src/domain/applications';
+import { newKey } from '../../src/ledger/new-key';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
 import { beside, type Beside } from '../support/beside';
 import { ask, type Asking } from '../support/http';
@@ -88,7 +89,7 @@ describe('a key, read with at two servers on one folder', () => {
       const { key, id, tenantId } = await by.newTenant();
       await allRead(key);
       await stuckWhile(async () => {
-        await by.write(tenantId, setPermissions(id, ['tenant:update']));
+        await by.write(tenantId, updateApplication(id, { permissions: ['tenant:update'] }));
         await bothRefuseWithinASecond(key, 403);
         const written = await get(two!, key, { method: 'PUT', body: { name: 'B' } });
         expect(written.status).toBe(200);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { renameApplication } from '../../src/domain/applications';
+import { updateApplication } from '../../src/domain/applications';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
@@ -19,7 +19,7 @@ const behindFolder = async () => {
   await first.stop();
   const created = (await eventsIn(folder)).find(({ type }) => type === 'ApplicationCreated')!;
   const { applicationId } = created.data as { applicationId: string };
-  const rename = renameApplication(applicationId, 'Renamed');
+  const rename = updateApplication(applicationId, { name: 'Renamed' });
   const { ledger } = await openLedger(folder);
   await ledger.execute(byOperator(created.stream.replace('tenant-', ''), rename));
   await closeLedgers();

@@ -112,7 +112,7 @@ describe('stores', () => {
     });
 
     it('locked read models: a deletion is 204, and says that reads trail', async () => {
-      await locking('read-models/applications_v2_1.db', async () => {
+      await locking('read-models/applications_v3_1.db', async () => {
         const answered = await call({ method: 'DELETE' });
         expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
         expectProblem(await call(), { status: 401, code: 'key_refused' });
@@ -183,7 +183,7 @@ describe('stores', () => {
     beforeEach(newTenant);
     afterEach(stop);
 
-    it.each(['tenants_v2_1.db', 'applications_v2_1.db'])(
+    it.each(['tenants_v2_1.db', 'applications_v3_1.db'])(
       'a damaged read model %s: reads are 503',
       async (file) => {
         const db = open('read-models', file);

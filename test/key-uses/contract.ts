@@ -41,6 +41,8 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
         ]),
       );
       expect(await later.lastUses(OTHER)).toEqual(new Map([['c', time(3)]]));
+      expect(await later.lastUses(TENANT, ['b', 'c', 'd'])).toEqual(new Map([['b', time(2)]]));
+      expect(await later.lastUses(TENANT, [])).toEqual(new Map());
       expect(await later.lastUses(randomUUID())).toEqual(new Map());
     });
 

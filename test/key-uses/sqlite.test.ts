@@ -32,6 +32,14 @@ describe('last uses of keys in a file', () => {
     await uses.close();
   });
 
+  it('are none while the file is being made', async () => {
+    const folder = freshFolder();
+    writeFileSync(join(folder, 'key-uses.db'), '');
+    const uses = sqliteKeyUses(folder);
+    expect(await uses.lastUses(TENANT, ['a'])).toEqual(new Map());
+    await uses.close();
+  });
+
   it('are one row for each key', async () => {
     const folder = freshFolder();
     for (let round = 0; round < 3; round += 1) {

@@ -77,7 +77,7 @@ describe('a folded tenant', () => {
         expect(assembly.add(part)).toBe(true);
       }
       expect(assembly.fold()).toEqual(fold);
-      expect(bytesOf(fold)).toBe(2_000 + 2_000 + 500 * keys);
+      expect(bytesOf(fold)).toBe(2_000 + 2_000 + 600 * keys);
     },
   );
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { addKey, revokeKey, setPermissions } from '../../src/domain/applications';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { logFault } from '../../src/event-log/event-log';
@@ -88,7 +89,9 @@ describe('a request repeated with its idempotency key', () => {
   it('is refused when the permission was taken away meanwhile', async () => {
     const { one, customer } = await opened();
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    await one.ledger.execute(byOperator(customer.tenantId, setPermissions(customer.applicationId, [])));
+    await one.ledger.execute(
+      byOperator(customer.tenantId, updateApplication(customer.applicationId, { permissions: [] })),
+    );
     expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
       'permission_missing',
     );

@@ -1,5 +1,6 @@
 import { threadMs } from '../../src/clock';
 import { keyStanding } from '../../src/domain/authority';
+import { allKeys } from '../../src/domain/keys';
 import type { EventLog } from '../../src/event-log/event-log';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -72,8 +73,8 @@ describe('a tenant with 12,000 keys', () => {
     expect(held).toBeLessThan(250);
     const { fold } = await one.folds.known(customer.tenantId, soon());
     if (fold.tenant.status !== 'active') throw new Error('It was made.');
-    const standings = [...fold.tenant.keys.keys()].map(
-      (digest) => keyStanding(fold.tenant, digest, NOW).status,
+    const standings = [...allKeys(fold.tenant.keys)].map(
+      ([digest]) => keyStanding(fold.tenant, digest, NOW).status,
     );
     expect(standings.filter((status) => status === 'good')).toHaveLength(1);
     expect(standings.filter((status) => status === 'revoked')).toHaveLength(12_000);

@@ -2,7 +2,8 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { monotonicMs } from '../../src/clock';
-import { addKey, deleteApplication, revokeKey, setPermissions } from '../../src/domain/applications';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changePlan, deleteTenant, type Decide } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { anEvent, eventsOf } from '../support/events';
@@ -37,8 +38,8 @@ const twoLedgers = async (wish: Parameters<typeof makeCustomer>[1] = {}) => {
   return { folder, one, other, customer };
 };
 
-const addOne: Decide = (now) =>
-  changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now);
+const addOne: Decide = (now, question) =>
+  changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now, question);
 
 describe('a write', () => {
   it('is recorded with who did it, when, and under which trace', async () => {
@@ -233,7 +234,7 @@ describe('a refusal rests on the head of the stream', () => {
   it('a write is refused at once when its permission was taken away through another program', async () => {
     const { one, other, customer } = await twoLedgers();
     await one.ledger.execute(
-      byOperator(customer.tenantId, setPermissions(customer.applicationId, ['log:read'])),
+      byOperator(customer.tenantId, updateApplication(customer.applicationId, { permissions: ['log:read'] })),
     );
     await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
       code: 'permission_missing',
@@ -245,7 +246,10 @@ describe('a refusal rests on the head of the stream', () => {
     const { one, other, customer } = await twoLedgers({ permissions: ['log:read'] });
     expect(await refusedWith(other.ledger.execute(rename(customer, 'Too early')))).toBe('permission_missing');
     await one.ledger.execute(
-      byOperator(customer.tenantId, setPermissions(customer.applicationId, ['tenant:update'])),
+      byOperator(
+        customer.tenantId,
+        updateApplication(customer.applicationId, { permissions: ['tenant:update'] }),
+      ),
     );
     expect((await other.ledger.execute(rename(customer, 'Now'))).tenant).toMatchObject({ name: 'Now' });
   });

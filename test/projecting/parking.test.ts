@@ -14,6 +14,7 @@ import { type ParkedTenant, parkedTenants, retryDue, retryParked } from '../../s
 import { project } from '../../src/projecting/projection-run';
 import { PARKED, STREAMS, type Scanner, type Target } from '../../src/read-models/read-models';
 import { ledgerStatus } from '../../src/app/status';
+import { BOUNDS } from '../support/given';
 import { withoutReadModels } from '../support/ledgers';
 import { lineCollections, linesProjector } from './lines';
 import {
@@ -188,7 +189,7 @@ describe('a bad event', () => {
     const snapshots = sqliteSnapshots(log.folder, await log.identity());
     closeAfterwards(() => snapshots.close());
     const folds = cachedFolds(log, snapshots, streams);
-    const asked = ledger({ log, folds, streams, keys: withoutReadModels });
+    const asked = ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS });
     const watch = { missing: () => undefined };
     const status = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(status.projections).toHaveLength(projections.length);

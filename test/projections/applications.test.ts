@@ -1,16 +1,11 @@
 import type { Recorded } from '../../src/domain/events';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
+import { findLiveKeys } from '../../projections/application-pages';
 import { applications, findApplication, findKeyRecord } from '../../projections/applications';
 import { findTenant, tenants } from '../../projections/tenants';
-import {
-  addKey,
-  createApplication,
-  deleteApplication,
-  renameApplication,
-  revokeKey,
-  setPermissions,
-} from '../../src/domain/applications';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changesAfter, noChanges, type AccessChanges } from '../../src/domain/access-changes';
 import { keyStanding, standingOf, type KeyStanding } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
@@ -19,7 +14,8 @@ import { absent, changePlan, createTenant, deleteTenant, updateTenant } from '..
 import { evolve } from '../../src/domain/tenant-folding';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import type { Reader } from '../../projections/projector';
-import { closeAll, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
+import { byOperator } from '../support/given';
+import { USER, closeAll, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
 
 const findKeyStanding = async (
   reader: Reader,
@@ -48,21 +44,42 @@ const allowed: TenantEvent = {
 };
 const appDeleted: TenantEvent = { type: 'ApplicationDeleted', data: { applicationId: APP } };
 const revoked: TenantEvent = { type: 'KeyRevoked', data: { keyId: KEY, applicationId: APP } };
+const expirySet: TenantEvent = {
+  type: 'KeyExpirySet',
+  data: { keyId: KEY, applicationId: APP, expiresAt: time(88) },
+};
 const tenantDeleted: TenantEvent = { type: 'TenantDeleted', data: {} };
 
-const asCreated = { id: APP, name: 'App', type: 'private', permissions: ['token:read'], created_at: time(1) };
+const NEVER = '9999-12-31T23:59:59.999Z';
+const asCreated = {
+  id: APP,
+  name: 'App',
+  type: 'private',
+  permissions: ['token:read'],
+  created_by: USER,
+  created_at: time(1),
+  revision: 0,
+};
 
 describe('the applications projection', () => {
   it.each<[string, TenantEvent[], object]>([
     ['ApplicationCreated', [], asCreated],
-    ['ApplicationRenamed', [renamed], { ...asCreated, name: 'New', modified_at: time(2) }],
+    [
+      'ApplicationRenamed',
+      [renamed],
+      { ...asCreated, name: 'New', modified_by: USER, modified_at: time(2), revision: 1 },
+    ],
     [
       'ApplicationPermissionsSet',
       [allowed],
-      { ...asCreated, permissions: ['token:create'], modified_at: time(2) },
+      { ...asCreated, permissions: ['token:create'], modified_by: USER, modified_at: time(2), revision: 1 },
     ],
     ['ApplicationDeleted', [appDeleted], { ...asCreated, deleted_at: time(2) }],
-    ['it again after its deletion', [appDeleted, appCreated], { ...asCreated, created_at: time(3) }],
+    [
+      'it again after its deletion',
+      [appDeleted, appCreated],
+      { ...asCreated, created_at: time(3), revision: 2 },
+    ],
   ])('given %s, then the Application', async (_, events, expected) => {
     const { reader } = await given(applications, appCreated, ...events);
     expect(await findApplication(reader, TENANT, APP)).toEqual(expected);
@@ -71,20 +88,29 @@ describe('the applications projection', () => {
   });
 
   it.each<[string, TenantEvent[], object]>([
-    ['KeyAdded', [keyAdded()], { created_at: time(2) }],
-    ['KeyAdded with an expiry', [keyAdded(time(99))], { created_at: time(2), expires_at: time(99) }],
-    ['KeyRevoked', [keyAdded(), revoked], { created_at: time(2), revoked_at: time(3) }],
+    ['KeyAdded', [keyAdded()], { created_at: time(2), ends_at: NEVER, live_in: APP }],
+    [
+      'KeyAdded with an expiry',
+      [keyAdded(time(99))],
+      { created_at: time(2), expires_at: time(99), ends_at: time(99), live_in: APP },
+    ],
+    [
+      'KeyExpirySet',
+      [keyAdded(), expirySet],
+      { created_at: time(2), expires_at: time(88), ends_at: time(88), live_in: APP },
+    ],
+    ['KeyRevoked', [keyAdded(), revoked], { created_at: time(2), revoked_at: time(3), ends_at: NEVER }],
   ])('given %s, then the key', async (_, events, expected) => {
     const { reader } = await given(applications, appCreated, ...events);
-    const key = { id: KEY, application_id: APP, digest: DIGEST, ...expected };
-    const keysOf = (tenantId: string, application: string) =>
-      reader.find(tenantId, 'keys', { index: 'by_application', equal: [application], limit: 9 });
-    expect(await keysOf(TENANT, APP)).toEqual([key]);
-    expect(await keysOf(TENANT, randomUUID())).toEqual([]);
-    expect(await keysOf(OTHER_TENANT, APP)).toEqual([]);
+    const key = { id: KEY, application_id: APP, digest: DIGEST, created_by: USER, ...expected };
+    expect(await reader.find(TENANT, 'keys', { limit: 9 })).toEqual([key]);
+    const isLive = 'live_in' in key;
+    expect(await findLiveKeys(reader, TENANT, APP, time(50))).toEqual(isLive ? [key] : []);
+    expect(await findLiveKeys(reader, TENANT, randomUUID(), time(50))).toEqual([]);
+    expect(await findLiveKeys(reader, OTHER_TENANT, APP, time(50))).toEqual([]);
   });
 
-  it.each([renamed, allowed, appDeleted, revoked])(
+  it.each([renamed, allowed, appDeleted, revoked, expirySet])(
     'given $type alone, then the tenant is parked',
     async (event) => {
       const { parked } = await given(applications, event, of(OTHER_TENANT, appCreated));
@@ -146,9 +172,11 @@ const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
     case 'key':
       return addKey(applicationId, newKey);
     case 'rename':
-      return renameApplication(applicationId, `App ${n}`);
+      return updateApplication(applicationId, { name: `App ${n}` });
     case 'permit':
-      return setPermissions(applicationId, flag ? ['token:read'] : ['token:create', 'token:read']);
+      return updateApplication(applicationId, {
+        permissions: flag ? ['token:read'] : ['token:create', 'token:read'],
+      });
     case 'update':
       return updateTenant({ name: `Tenant ${n}`, settings: { fingerprintTokens: flag } });
     case 'plan':
@@ -168,10 +196,10 @@ const evolved = (events: readonly Given[]): Tenant =>
 /** The history that follows from the wishes, each by somebody or by nobody. */
 const historyOf = (all: readonly Wish[]): readonly Given[] => {
   const born = createTenant({ name: 'Acme', ownerId: idOf('c', 0), includedMonthlyActiveTokens: 1 });
-  const events: Given[] = [...born(absent)];
+  const events: Given[] = [...born(absent, byOperator)];
   for (const wish of all)
     try {
-      const decided = decisionOf(wish, events.length)(evolved(events));
+      const decided = decisionOf(wish, events.length)(evolved(events), byOperator);
       const who = wish.key % 2 === 0 ? null : idOf('e', wish.app);
       for (const event of decided) events.push({ ...event, circumstance: { by: who } });
     } catch (error) {

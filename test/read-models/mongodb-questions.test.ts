@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { findApplications, findLiveApplication, findLiveKeys } from '../../projections/application-pages';
 import { findKeyRecord } from '../../projections/applications';
 import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes } from '../../projections/logs';
@@ -24,6 +25,12 @@ const page = { page: 3, size: 20 };
 const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown>])[] = [
   ['the tenant', (reader) => findTenant(reader, TENANT)],
   ['a key', (reader) => findKeyRecord(reader, TENANT, 'digest')],
+  [
+    'the Applications',
+    (reader) => findApplications(reader, TENANT, { filter: { types: ['public'] }, ...page }),
+  ],
+  ['an Application', (reader) => findLiveApplication(reader, TENANT, 'a')],
+  ['its keys', (reader) => findLiveKeys(reader, TENANT, 'a', dates.start)],
   ['the usage', (reader) => reportUsage(reader, TENANT, '2026-01-15T00:00:00.000Z')],
   ['the entity types', (reader) => listEntityTypes(reader, TENANT)],
   ...filters.flatMap((filter): (readonly [string, (reader: Reader) => Promise<unknown>])[] => {
@@ -54,6 +61,7 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
     digest: 'digest',
     total: 0,
     values: [],
+    entries: [],
   };
   const reader: Reader = {
     get: async () => row,
@@ -99,5 +107,6 @@ describe('what is asked of MongoDB', () => {
     for (const line of ['number', 'type_number', 'entity_number', 'typed_entity_number'])
       expect([...hints].filter((hint) => hint.includes(`doc.${line}`)).length).toBeGreaterThanOrEqual(2);
     expect(hints).toContain('t doc.digest _id');
+    expect(hints).toContain('t doc.live_in doc.ends_at _id');
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import type { Projector } from '../../projections/projector';
-import { revokeKey } from '../../src/domain/applications';
+import { revokeKey } from '../../src/domain/application-keys';
 import { rebuild, rollback } from '../../src/projecting/rebuild';
 import { generationName } from '../../src/read-models/read-models';
 import { pause } from '../../src/clock';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { newKey } from '../../src/app/operator';
+import { newKey } from '../../src/ledger/new-key';
 import { routes } from '../../src/http/api';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { customerOf, type Customer } from '../support/customers';
@@ -29,6 +29,17 @@ const needed: Readonly<Record<string, string | undefined>> = {
   'PUT /tenants/self': 'tenant:update',
   'DELETE /tenants/self': 'tenant:delete',
   'GET /tenants/self/reports/usage': 'report:read',
+  'GET /applications': 'application:read',
+  'POST /applications': 'application:create',
+  'GET /applications/key': undefined,
+  'GET /applications/:id': 'application:read',
+  'PUT /applications/:id': 'application:update',
+  'DELETE /applications/:id': 'application:delete',
+  'POST /applications/:id/regenerate': 'application:update',
+  'GET /applications/:id/keys': 'application:read',
+  'POST /applications/:id/keys': 'application:update',
+  'GET /applications/:id/keys/:key_id': 'application:read',
+  'DELETE /applications/:id/keys/:key_id': 'application:update',
 };
 
 const mayHold = (type: string, permission: string): boolean => {
@@ -36,13 +47,34 @@ const mayHold = (type: string, permission: string): boolean => {
   return type === 'private' || (type === 'public' && /^token:(create|update)$/.test(permission));
 };
 
-const endpoints = routes.map(({ method, path }) => ({ method: method.toUpperCase(), path }));
+/** What stands in the path where an endpoint takes an id: of the caller's own tenant, or another's. */
+interface Endpoint {
+  readonly method: string;
+  readonly path: string;
+  readonly target?: 'own' | 'other';
+}
 
-/** Writes are let through every check but the last: `If-Match` fails, so nothing changes. */
+const endpoints = routes.flatMap(({ method, path }): readonly Endpoint[] => {
+  const endpoint = { method: method.toUpperCase(), path };
+  const takesId = path.startsWith('/applications/:id');
+  return takesId ? (['own', 'other'] as const).map((target) => ({ ...endpoint, target })) : [endpoint];
+});
+
+/** What a request gets that passes every check but the last. */
+const passedWith = ({ method, path, target }: Endpoint): number => {
+  if (target === 'other' || path === '/events/:id') return 404;
+  if (path === '/applications' && method === 'POST') return 400;
+  return method === 'GET' ? 200 : 412;
+};
+
+const bodyOf = (method: string): Asking => {
+  if (method === 'DELETE') return {};
+  return { body: method === 'PUT' ? { name: 'B' } : {} };
+};
+
+/** Writes are let through every check but the last: `If-Match` fails or the body is missing, so nothing changes. */
 const asking = (method: string): Asking =>
-  method === 'GET'
-    ? {}
-    : { method, headers: { 'If-Match': '"999999"' }, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) };
+  method === 'GET' ? {} : { method, headers: { 'If-Match': '"999999"' }, ...bodyOf(method) };
 
 const states = ['valid', 'revoked', 'expired', 'malformed'] as const;
 type State = (typeof states)[number];
@@ -81,13 +113,18 @@ describe('isolation', () => {
   let deleted: IsolatedTenant;
   let victim: Customer;
   let victimName: string;
+  let victimKeyId: string;
   /** Everything that somebody else than the victim was sent. */
   const heard: string[] = [];
   /** What was sent may come back, in the `instance` of a 404: it is not news. */
-  const call = async (path: string, more: Asking, sent = '\u0000'): Promise<Answered> => {
+  const call = async (path: string, more: Asking, ...sent: readonly string[]): Promise<Answered> => {
     const answered = await crowd.ask(path, more);
     const whole = `${JSON.stringify([...answered.headers])} ${answered.text}`;
-    heard.push(whole.replaceAll(encodeURIComponent(sent), '').replaceAll(sent, ''));
+    const news = sent.reduce(
+      (text, one) => text.replaceAll(encodeURIComponent(one), '').replaceAll(one, ''),
+      whole,
+    );
+    heard.push(news);
     return answered;
   };
 
@@ -144,7 +181,9 @@ describe('isolation', () => {
     artefacts.uuid.push(victim.tenantId, victim.applicationId, ...raw.map(({ id }) => id));
     for (const { data } of raw) {
       const { keyId } = data as { keyId?: string };
-      if (keyId !== undefined) artefacts.uuid.push(keyId);
+      if (keyId === undefined) continue;
+      victimKeyId = keyId;
+      artefacts.uuid.push(keyId);
     }
     artefacts.position.push(...raw.map(({ position }) => position));
   }, 60_000);
@@ -180,15 +219,21 @@ describe('isolation', () => {
     const seen = new Map<number, number>();
     await fewAtOnce(
       cases.map((one, at) => ({ ...one, at })),
-      async ({ tenant, caller, state, method, path, at }) => {
-        const answered = await call(path, { ...asking(method), key: keyOf(caller, state, at) });
+      async ({ tenant, caller, state, method, path, target, at }) => {
+        const [application, key] =
+          target === 'other'
+            ? [victim.applicationId, victimKeyId]
+            : [own.callers[0]!.applicationId, own.callers[0]!.keys.valid.id];
+        const place = path.replace(':id', application).replace(':key_id', key);
+        const sent = target === 'other' ? [application, key] : [];
+        const answered = await call(place, { ...asking(method), key: keyOf(caller, state, at) }, ...sent);
         const permission = needed[`${method} ${path}`];
         const may =
           permission === undefined || (caller.held.includes(permission) && mayHold(caller.type, permission));
-        const passed = method !== 'GET' ? 412 : path.includes(':') ? 404 : 200;
+        const passed = passedWith({ method, path, ...(target === undefined ? {} : { target }) });
         const expected = tenant === deleted || state !== 'valid' ? 401 : may ? passed : 403;
         seen.set(expected, (seen.get(expected) ?? 0) + 1);
-        const name = `${method} ${path} ${caller.type} [${caller.held.join()}] ${state} ${tenant === own ? 'own' : 'deleted'}`;
+        const name = `${method} ${path} ${target ?? ''} ${caller.type} [${caller.held.join()}] ${state} ${tenant === own ? 'own' : 'deleted'}`;
         if (answered.status !== expected) wrong.push(`${name}: ${answered.status}, not ${expected}`);
         if (expected === 401 && JSON.stringify(essence(answered)) !== JSON.stringify(reference))
           wrong.push(`${name}: ${answered.text} is another 401`);
@@ -237,6 +282,8 @@ describe('isolation', () => {
       'actor_id',
       'trace_id',
       'key_id',
+      'id',
+      'type',
     ].flatMap((name) =>
       [
         '/logs',
@@ -245,6 +292,8 @@ describe('isolation', () => {
         '/tenants/self',
         '/permissions',
         '/tenants/self/reports/usage',
+        '/applications',
+        '/applications?size=1',
       ].map((path) => (thing: string): readonly [string, Asking] => [
         `${path}${path.includes('?') ? '&' : '?'}${name}=${encodeURIComponent(thing)}`,
         {},
@@ -256,6 +305,14 @@ describe('isolation', () => {
         { method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) },
       ]),
     ),
+    ...['keys', 'regenerate'].map((what) => (thing: string): readonly [string, Asking] => [
+      `/applications/${encodeURIComponent(thing)}/${what}`,
+      { method: 'POST' },
+    ]),
+    ...['GET', 'DELETE'].map((method) => (thing: string): readonly [string, Asking] => [
+      `/applications/${own.callers[0]!.applicationId}/keys/${encodeURIComponent(thing)}`,
+      { method },
+    ]),
     ...['If-None-Match', 'If-Match', 'SVC-TENANT-ID', 'X-Tenant-Id', 'Range'].map(
       (header) =>
         (thing: string): readonly [string, Asking] => ['/tenants/self', { headers: { [header]: thing } }],

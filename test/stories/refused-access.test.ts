@@ -1,4 +1,4 @@
-import { newKey } from '../../src/app/operator';
+import { newKey } from '../../src/ledger/new-key';
 import { beside, type Beside } from '../support/beside';
 import { freshFolder } from '../support/folders';
 import { heldLog } from '../support/held-log';

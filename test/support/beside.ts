@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { App } from '../../src/app/app';
-import { newKey, operatorCaller } from '../../src/app/operator';
+import { operatorCaller } from '../../src/app/operator';
+import { newKey } from '../../src/ledger/new-key';
 import { monotonicMs } from '../../src/clock';
 import { createApplication } from '../../src/domain/applications';
 import type { ApplicationType } from '../../src/domain/permissions';

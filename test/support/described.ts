@@ -124,13 +124,16 @@ const operationAt = (document: Document, method: string, path: string): Operatio
   const code = /^\/problems\/([a-z_]+)$/.exec(plain)?.[1] ?? '';
   const template = isProblemCode(code)
     ? '/problems/{code}'
-    : plain.replace(/^\/events\/[^/]+$/, '/events/{id}');
+    : plain
+        .replace(/^\/events\/[^/]+$/, '/events/{id}')
+        .replace(/^\/applications\/(?!key$)[^/]+/, '/applications/{id}')
+        .replace(/^(\/applications\/\{id\}\/keys)\/[^/]+$/, '$1/{key_id}');
   return document.paths[template]?.[method.toLowerCase()];
 };
 
 /** A declared path is there and has its methods, and a bug is a bug: described for clients, and a failure here. */
 const isNeverGiven = (status: number, path: string): boolean =>
-  status === 500 || ((status === 404 || status === 405) && !/^\/(problems|events)\//.test(path));
+  status === 500 || ((status === 404 || status === 405) && !/^\/(problems|events|applications)\//.test(path));
 
 /** Answers to what is not described: the same for every unknown path and method. */
 const elsewhere = (document: Document, status: number, text: string): Described | undefined => {

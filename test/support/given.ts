@@ -1,6 +1,6 @@
 import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal, type Refusal, type RefusalCode } from '../../src/domain/refusal';
-import { absent, type Decide, type Tenant } from '../../src/domain/tenant';
+import { absent, type Bounds, type Decide, type Question, type Tenant } from '../../src/domain/tenant';
 import { evolve } from '../../src/domain/tenant-folding';
 
 export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
@@ -25,9 +25,15 @@ export const recordedAt = (event: TenantEvent, revision: number): Recorded<Tenan
 export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
-const refusalOf = (decide: Decide, now: Tenant): Refusal => {
+/** As configured if nobody says otherwise. */
+export const BOUNDS: Bounds = { applications: 1_000, liveKeys: 100 };
+
+/** What the operator asks at minute 30. */
+export const byOperator: Question = { asker: { kind: 'operator' }, at: minute(30), bounds: BOUNDS };
+
+const refusalOf = (decide: Decide, now: Tenant, question: Question): Refusal => {
   try {
-    const events = decide(now);
+    const events = decide(now, question);
     throw new Error(`It was not refused, but decided: ${JSON.stringify(events)}`);
   } catch (error) {
     if (isRefusal(error)) return error;
@@ -35,17 +41,17 @@ const refusalOf = (decide: Decide, now: Tenant): Refusal => {
   }
 };
 
-/** given(what happened).when(a decision).then(what happens) or .thenRefuses(code). */
+/** given(what happened).when(a decision, who asks).then(what happens) or .thenRefuses(code). */
 export const given = (...history: readonly TenantEvent[]) => ({
-  when: (decide: Decide) => ({
+  when: (decide: Decide, question: Question = byOperator) => ({
     // oxlint-disable-next-line unicorn/no-thenable -- the words of the tests; nobody awaits it
     then: (...expected: readonly TenantEvent[]): Tenant => {
-      const decided = decide(tenantAfter(history));
+      const decided = decide(tenantAfter(history), question);
       expect(decided).toEqual(expected);
       return tenantAfter([...history, ...decided]);
     },
     thenRefuses: (code: RefusalCode): Refusal => {
-      const refused = refusalOf(decide, tenantAfter(history));
+      const refused = refusalOf(decide, tenantAfter(history), question);
       expect(refused.code).toBe(code);
       expect(refused.message).not.toBe('');
       return refused;

@@ -16,7 +16,7 @@ import { ledger, type Command, type Ledger } from '../../src/ledger/ledger';
 import type { Snapshots } from '../../src/ledger/snapshots';
 import { sqliteSnapshots } from '../../src/ledger/sqlite-snapshots';
 import { anEvent, eventsOf } from './events';
-import { OWNER } from './given';
+import { BOUNDS, OWNER } from './given';
 import { inPlaceAppender } from './in-place-appender';
 
 export const streams = streamNames();
@@ -71,7 +71,7 @@ export const openLedger = async (
     log,
     snapshots,
     folds,
-    ledger: ledger({ log, folds, streams, keys: withoutReadModels }),
+    ledger: ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS }),
     eventsRead,
     close: async () => {
       opened.delete(one);
@@ -207,7 +207,11 @@ export const idempotent = (
 
 /** If-Match: the tenant must be at this revision. */
 export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
-  precondition: (tenant) => tenant.changedAt === revision,
+  precondition: {
+    of: 'Tenant',
+    revision: (tenant) => tenant.changedAt,
+    isMet: (now) => now === revision,
+  },
 });
 
 /** A fold as it is saved. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { firstGeneration } from './generation-names';
 
 interface Hindered {
   goOn(): void;
@@ -8,7 +9,9 @@ interface Hindered {
 }
 
 const hindered = (folder: string, projection: string, work: string): Hindered => {
-  const db = new DatabaseSync(join(folder, 'read-models', `${projection}_v2_1.db`), { timeout: 5_000 });
+  const db = new DatabaseSync(join(folder, 'read-models', `${firstGeneration(projection)}.db`), {
+    timeout: 5_000,
+  });
   db.exec(`CREATE TRIGGER hindered BEFORE UPDATE ON control BEGIN SELECT ${work}; END`);
   return {
     goOn: () => {

@@ -9,7 +9,7 @@ import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
 import { rawBodyOf } from '../request/request-body';
 import { queryCheck } from '../request/validation';
-import type { Answer, Asked, Route } from '../routes/route';
+import { mayBeUnchanged, takesCondition, type Answer, type Asked, type Route } from '../routes/route';
 
 const LONGEST_USER_AGENT = 256;
 
@@ -32,7 +32,7 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
   const { tenantId, application } = identity;
   const writes = route.method !== 'get';
   const idempotency = writes ? idempotencyOf(ctx, headers, rawBodyOf(ctx)) : undefined;
-  const precondition = writes ? ifMatch(headerOf(ctx, 'if-match')) : undefined;
+  const isMet = takesCondition(route) ? ifMatch(headerOf(ctx, 'if-match')) : undefined;
   return {
     tenantId,
     application,
@@ -43,7 +43,7 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
     header: (name) => headerOf(ctx, name),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
     idempotency,
-    precondition,
+    isMet,
     at,
     traceId,
     client: writes ? clientOf(ctx, parts) : undefined,
@@ -81,7 +81,7 @@ const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiP
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
   const isKnown =
-    etag !== undefined && route.method === 'get' && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
+    etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
   ctx.status = isKnown ? 304 : status;
   if (body === undefined || isKnown) return;
   ctx.type = type ?? 'json';

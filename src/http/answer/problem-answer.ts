@@ -16,6 +16,7 @@ const SHOWN = [
   'required_permission',
   'application_type',
   'assignable',
+  'missing_permissions',
   'violated_policies',
   'progress',
 ] as const;
@@ -44,15 +45,19 @@ const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts):
   return isForCaller(code) ? messageOf(error) : undefined;
 };
 
+/** What it would have granted, or got with a key, and does not hold. */
+const missingOf = (more: Readonly<Record<string, unknown>>): readonly unknown[] =>
+  (more['missing_permissions'] as readonly unknown[] | undefined) ?? [];
+
 /** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
 const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
   const { presented, identity, at, clientAddress: address } = ctx.state;
   if (presented === undefined) return;
   const more = moreOf(error);
   const common = { tenantId: presented.tenantId, address, at };
-  if (codeOf(error) === 'permission_missing' && identity !== undefined) {
+  const permission = more['required_permission'] ?? missingOf(more)[0];
+  if (typeof permission === 'string' && identity !== undefined) {
     const { keyId, application } = identity;
-    const permission = String(more['required_permission']);
     access.refused({
       ...common,
       keyId,

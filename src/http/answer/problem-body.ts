@@ -47,8 +47,16 @@ export const problemBody = ({
   };
 };
 
-/** What only an operator can end does not go by itself. */
-const FINAL: ReadonlySet<HttpProblemCode> = new Set(['tenant_unreadable', 'log_set_back']);
+/** What only an operator or another request can change does not go by itself. */
+const FINAL: ReadonlySet<HttpProblemCode> = new Set([
+  'tenant_unreadable',
+  'log_set_back',
+  'own_access_would_end',
+  'last_managing_key',
+  'application_type_fixed',
+  'too_many_applications',
+  'too_many_keys',
+]);
 
 const mayGoAway = (code: HttpProblemCode): boolean => {
   const { status } = problems[code];

@@ -12,7 +12,10 @@ const answerHeaders = ({
   'Cache-Control': { description: 'How it may be cached.', schema: text },
   'RateLimit-Policy': { description: 'The rate limits that count this request.', schema: text },
   RateLimit: { description: 'What is left of them.', schema: text },
-  ETag: { description: 'The entity tag of the Tenant, for `If-Match` and `If-None-Match`.', schema: text },
+  ETag: {
+    description: 'The entity tag of the Tenant or the Application, for `If-Match` and `If-None-Match`.',
+    schema: text,
+  },
   Allow: { description: 'The methods of this path.', schema: text },
   'Retry-After': {
     description: 'Seconds to wait before the next attempt.',

@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../answer/header-names';
-import type { SuccessResponse, Route } from '../routes/route';
+import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
@@ -31,7 +31,7 @@ const successResponses = (
       ]),
     ),
   };
-  if (route.method !== 'get' || tag.length === 0) return { [answer.status]: whole };
+  if (!mayBeUnchanged(route)) return { [answer.status]: whole };
   const unchanged = { ...common, description: 'Not modified since `If-None-Match`.' };
   return { [answer.status]: whole, 304: unchanged };
 };
@@ -50,12 +50,15 @@ const idempotencyKey: Schema = { type: 'string', pattern: '^[!-~]{1,255}$' };
 
 const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
   requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -', 'checkout-42'),
+  ...(mayBeUnchanged(route)
+    ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.', '"7"')]
+    : []),
+  ...(takesCondition(route)
+    ? [requestHeader('If-Match', 'Do it only if the entity tag is still this.', '"7"')]
+    : []),
   ...(route.method === 'get'
-    ? 'etag' in route.answer
-      ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.', '"7"')]
-      : []
+    ? []
     : [
-        requestHeader('If-Match', 'Do it only if the entity tag is still this.', '"7"'),
         requestHeader(names.idempotencyKey, IDEMPOTENCY, 'order-4711', idempotencyKey),
         requestHeader(
           'Idempotency-Key',
@@ -105,7 +108,7 @@ export const operation = (
     ? {}
     : {
         requestBody: {
-          required: true,
+          required: !route.body.isOptional,
           content: {
             'application/json': {
               schema: schemas.published(route.body.schema),

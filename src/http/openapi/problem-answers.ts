@@ -1,6 +1,6 @@
 import { problems, type HttpProblemCode } from '../../problems';
 import { PROBLEM_TYPE } from '../answer/problem-body';
-import type { Route } from '../routes/route';
+import { takesCondition, type Route } from '../routes/route';
 import { count, listOf, meaning, text, type Schema } from '../routes/schema';
 
 /** Which errors an operation may answer with, and what they look like: from the table of problems. */
@@ -8,16 +8,27 @@ import { count, listOf, meaning, text, type Schema } from '../routes/schema';
 const reads = ({ method }: Route): boolean => method === 'get';
 const writes = (route: Route): boolean => !reads(route);
 
+const isOfApplications = (path: string): boolean => path.startsWith('/applications');
+const takesForce = ({ query }: Route): boolean => query?.parameters['force'] !== undefined;
+
 /** Where a problem cannot occur is said here; one that is not listed may occur anywhere. */
 const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   permission_missing: ({ permission }) => permission !== undefined,
   unsupported_media_type: ({ body }) => body !== undefined,
   idempotency_in_progress: writes,
   idempotency_key_reused: writes,
-  precondition_failed: writes,
+  precondition_failed: takesCondition,
   outcome_unknown: writes,
   read_models_unavailable: reads,
   starting: reads,
+  permission_not_held: ({ body, path }) => body !== undefined && isOfApplications(path),
+  application_not_found: ({ path }) => path.startsWith('/applications/:id'),
+  key_not_found: ({ path }) => path.endsWith('/:key_id'),
+  own_access_would_end: takesForce,
+  last_managing_key: takesForce,
+  application_type_fixed: ({ method, path }) => method === 'put' && isOfApplications(path),
+  too_many_applications: ({ method, path }) => method === 'post' && path === '/applications',
+  too_many_keys: ({ method, path }) => method === 'post' && path.startsWith('/applications/'),
   event_not_found: ({ path }) => path.startsWith('/events/'),
   too_many_streams: ({ path }) => path.startsWith('/events'),
 };
@@ -43,6 +54,9 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
     ),
     assignable: meaning({ type: 'boolean' }, 'Whether an Application of this type may ever hold it.'),
   },
+  permission_not_held: {
+    missing_permissions: meaning({ ...listOf(text), minItems: 1 }, 'The permissions that the key lacks.'),
+  },
   rate_limited: {
     violated_policies: meaning({ ...listOf(text), minItems: 1 }, 'The names of the limits that were passed.'),
   },
@@ -63,13 +77,15 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
 const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
   405: ['Allow'],
-  409: ['Retry-After'],
   412: ['ETag'],
   429: ['Retry-After'],
 };
 
-/** The headers that it may have: not every 503 goes away by itself. */
-const maybeHeaderNames: Readonly<Record<number, readonly string[]>> = { 503: ['Retry-After'] };
+/** The headers that it may have: not every 409 or 503 goes away by itself. */
+const maybeHeaderNames: Readonly<Record<number, readonly string[]>> = {
+  409: ['Retry-After'],
+  503: ['Retry-After'],
+};
 
 const schemaName = (code: string): string =>
   `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;

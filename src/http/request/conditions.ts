@@ -1,4 +1,3 @@
-import type { ActiveTenant } from '../../domain/tenant';
 import { invalid } from './validation';
 
 export const etagOf = (revision: number): string => `"${revision}"`;
@@ -15,13 +14,13 @@ const tagsOf = (header: string): readonly string[] | undefined => {
 };
 
 /** `If-Match` compares strongly: a weak tag never matches. */
-export const ifMatch = (header: string | undefined): ((tenant: ActiveTenant) => boolean) | undefined => {
+export const ifMatch = (header: string | undefined): ((revision: number) => boolean) | undefined => {
   if (header === undefined) return undefined;
   if (header.trim() === '*') return () => true;
   const tags = tagsOf(header);
   if (tags === undefined)
     throw invalid({ 'If-Match': ['must be "*" or a list of quoted entity tags, for example "3"'] });
-  return (tenant) => tags.includes(etagOf(tenant.changedAt));
+  return (revision) => tags.includes(etagOf(revision));
 };
 
 /** `If-None-Match` compares weakly. What cannot be read is ignored: the answer is then simply sent whole. */

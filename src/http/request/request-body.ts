@@ -46,11 +46,17 @@ const translated = (error: ParserError, limit: number): Error => {
   return invalid({ body: ['cannot be read'] });
 };
 
+/** Whatever its type is said to be: libraries name one for a body that they do not send. */
+const isWithoutBody = ({ req: { headers } }: ApiContext): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+
 /** The body as it was sent, for the hash of an idempotent request. */
 export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
 
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
-export const bodyReader = ({ bodyLimit }: ApiParts): ((ctx: ApiContext) => Promise<void>) => {
+export const bodyReader = ({
+  bodyLimit,
+}: ApiParts): ((ctx: ApiContext, isOptional: boolean) => Promise<void>) => {
   const parse = bodyParser({
     enableTypes: ['json'],
     jsonLimit: `${bodyLimit}b`,
@@ -63,14 +69,15 @@ export const bodyReader = ({ bodyLimit }: ApiParts): ((ctx: ApiContext) => Promi
       throw translated(error, bodyLimit);
     },
   }) as unknown as Step;
-  return async (ctx) => {
+  return async (ctx, isOptional) => {
+    if (isOptional && isWithoutBody(ctx)) return;
     mustBeJson(ctx);
     mustBeSmall(ctx, bodyLimit);
     codingInLowerCase(ctx);
     await parse(ctx, async () => undefined);
     arrived(ctx);
     const rawBody = rawBodyOf(ctx);
-    if (rawBody.trim() === '') throw invalid({ body: ['is required'] });
+    if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
     if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });
   };
 };

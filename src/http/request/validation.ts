@@ -2,6 +2,7 @@ import Ajv, { type ErrorObject } from 'ajv';
 import { parseBorder } from '../../domain/moment';
 import { nameFault } from '../../domain/names';
 import { fault, type Fault } from '../../fault';
+import { isUuid } from '../../uuid';
 import type { Schema } from '../routes/schema';
 
 /** Field name, as sent, to what is wrong with it. */
@@ -25,6 +26,7 @@ ajv.addKeyword({
   validate: (_: unknown, name: string) => nameFault(name) === undefined,
 });
 ajv.addFormat('date-time', (text: string) => readDate(text) !== undefined);
+ajv.addFormat('uuid', (text: string) => isUuid(text.toLowerCase()));
 
 const fieldOf = (error: ErrorObject): string => {
   const path = error.instancePath.split('/').slice(1);
@@ -54,6 +56,8 @@ const textOf = (error: ErrorObject, root: unknown): string => {
       return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
     case 'aName':
       return nameFault(valueAt(root, error.instancePath) as string) ?? 'is not a name';
+    case 'format':
+      return 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z';
     case 'type':
       return `must be ${[error.params['type']].flat().map(withArticle).join(' or ')}`;
     default:
@@ -68,6 +72,8 @@ export interface BodyCheck<Body> {
   readonly schema: Schema;
   /** For the published description. */
   readonly example: unknown;
+  /** No body at all counts as an empty object. */
+  readonly isOptional: boolean;
 }
 
 /** A check made from a JSON Schema, with errors that name the fields as they were sent. */
@@ -75,15 +81,17 @@ export const bodyCheck = <Wire, Body>(
   schema: Schema,
   toBody: (wire: Wire) => Body,
   example: Wire,
+  { isOptional = false } = {},
 ): BodyCheck<Body> => {
   const validate = ajv.compile<Wire>(schema);
-  const check = (parsed: unknown): Body => {
+  const check = (sent: unknown): Body => {
+    const parsed = isOptional ? (sent ?? {}) : sent;
     if (validate(parsed)) return toBody(parsed);
     const errors: Record<string, string[]> = {};
     for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
     throw invalid(errors);
   };
-  return Object.assign(check, { schema, example });
+  return Object.assign(check, { schema, example, isOptional });
 };
 
 /** A query parameter: how it is described, checked and read, in one place. */
@@ -96,12 +104,14 @@ export interface Parameter<T> {
   /** The error of a text that does not. */
   readonly rule: string;
   /** For the published description. */
-  readonly example: string | number;
+  readonly example: string | number | readonly string[];
   /** An empty one counts as not given. */
   readonly mayBeEmpty: boolean;
   /** What it is when it is not given. */
   readonly fallback: T;
   readonly read: (text: string) => T;
+  /** It may be repeated: then each of its texts must fit, and `read` gets them all. */
+  readonly readAll?: (texts: readonly string[]) => T;
 }
 
 export type Parameters = Readonly<Record<string, Parameter<unknown>>>;
@@ -157,13 +167,35 @@ export const flagParameter = (description: string): Parameter<boolean> => ({
   read: (text) => text === 'true',
 });
 
-/** Repeated parameters and `name[…]` are refused, also unknown ones, because they mean something in other APIs. */
-const parametersIn = (querystring: string): ReadonlyMap<string, string> => {
-  const query = new Map<string, string>();
+/** Any of some values: the parameter may be repeated. */
+export const listParameter = <T extends string>(
+  item: Pick<Parameter<T>, 'description' | 'schema' | 'rule' | 'read'> & { readonly example: T },
+): Parameter<readonly T[] | undefined> => ({
+  ...item,
+  schema: { type: 'array', items: item.schema },
+  example: [item.example],
+  textSchema: item.schema,
+  mayBeEmpty: true,
+  fallback: undefined,
+  read: (text) => [item.read(text)],
+  readAll: (texts) => texts.map(item.read),
+});
+
+/**
+ * Repeated parameters are refused unless a list is declared, and so is `name[…]`, also unknown ones, because they mean
+ * something in other APIs.
+ */
+const parametersIn = (
+  querystring: string,
+  parameters: Parameters,
+): ReadonlyMap<string, readonly string[]> => {
+  const query = new Map<string, string[]>();
   for (const [name, value] of new URLSearchParams(querystring)) {
+    const before = query.get(name);
     if (name.includes('[')) throw invalid({ [name]: ['must be a plain parameter without brackets'] });
-    if (query.has(name)) throw invalid({ [name]: ['must be given at most once'] });
-    query.set(name, value);
+    const isList = Object.hasOwn(parameters, name) && parameters[name]?.readAll !== undefined;
+    if (before !== undefined && !isList) throw invalid({ [name]: ['must be given at most once'] });
+    query.set(name, [...(before ?? []), value]);
   }
   return query;
 };
@@ -185,7 +217,7 @@ export const queryCheck = <P extends Parameters>(
   undeclared: 'ignored' | 'refused' = 'ignored',
 ): QueryCheck<Given<P>> => {
   const all = Object.entries(parameters);
-  const mustBeDeclared = (query: ReadonlyMap<string, string>): void => {
+  const mustBeDeclared = (query: ReadonlyMap<string, unknown>): void => {
     if (undeclared === 'ignored') return;
     const unknown = [...query.keys()].filter((name) => !Object.hasOwn(parameters, name));
     if (unknown.length === 0) return;
@@ -193,28 +225,29 @@ export const queryCheck = <P extends Parameters>(
     throw invalid(Object.fromEntries(unknown.map((name) => [name, [text]])));
   };
   const properties = Object.fromEntries(
-    all.map(([name, { schema, textSchema = schema }]) => [name, textSchema]),
+    all.map(([name, { schema, textSchema = schema }]) => [name, { type: 'array', items: textSchema }]),
   );
   const validate = ajv.compile({ type: 'object', properties });
   const nothing = Object.fromEntries(all.map(([name, { fallback }]) => [name, fallback])) as Given<P>;
   const check = (querystring: string): Given<P> => {
     if (querystring === '') return nothing;
-    const query = parametersIn(querystring);
+    const query = parametersIn(querystring, parameters);
     mustBeDeclared(query);
-    const given = all.filter(
-      ([name, { mayBeEmpty }]) => query.has(name) && !(mayBeEmpty && query.get(name) === ''),
-    );
-    const texts = Object.fromEntries(given.map(([name]) => [name, query.get(name) as string]));
+    const texts: Record<string, readonly string[]> = {};
+    for (const [name, { mayBeEmpty }] of all) {
+      const given = (query.get(name) ?? []).filter((text) => text !== '' || !mayBeEmpty);
+      if (given.length > 0) texts[name] = given;
+    }
     if (!validate(texts)) {
-      const wrong = new Set(validate.errors?.map(fieldOf));
+      const wrong = new Set(validate.errors?.map((error) => fieldOf(error).split('.')[0] as string));
       throw invalid(
         Object.fromEntries([...wrong].map((name) => [name, [parameters[name]?.rule ?? 'is wrong']])),
       );
     }
     return Object.fromEntries(
-      all.map(([name, { fallback, read }]) => [
+      all.map(([name, { fallback, read, readAll = ([text = '']: readonly string[]) => read(text) }]) => [
         name,
-        texts[name] === undefined ? fallback : read(texts[name]),
+        texts[name] === undefined ? fallback : readAll(texts[name]),
       ]),
     ) as Given<P>;
   };

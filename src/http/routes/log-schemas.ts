@@ -1,8 +1,7 @@
-import { count, listOf, meaning, moment, record, text, uuid, type Schema } from './schema';
+import { paginationSchema } from './pagination';
+import { listOf, meaning, moment, record, text, uuid, type Schema } from './schema';
 
 /** What the answers about logs look like. */
-export const LARGEST_SIZE = 100;
-
 const log = record(
   'Log',
   {
@@ -19,23 +18,8 @@ const log = record(
   ['actor_id', 'actor_type'],
 );
 
-const whole = { type: 'integer', format: 'int64', minimum: 1 };
-
-const pagination = record(
-  'Pagination',
-  {
-    total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
-    page_number: meaning(whole, 'The page that this is.', 1),
-    page_size: meaning({ ...whole, maximum: LARGEST_SIZE }, 'Rows of a full page.', 20),
-    total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
-    after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
-    next: meaning(text, 'The same as `after`.'),
-  },
-  ['total_items', 'total_pages', 'after', 'next'],
-);
-
 export const logPageSchema: Schema = record('LogPage', {
-  pagination: meaning(pagination, 'Where this page is.'),
+  pagination: meaning(paginationSchema, 'Where this page is.'),
   data: meaning(listOf(log), 'The rows, newest first.'),
 });
 

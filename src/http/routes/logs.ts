@@ -3,28 +3,14 @@ import {
   isNumbered,
   numberIn,
   type LogFilter,
-  type LogPage,
   type LogQuestion,
 } from '../../../projections/log-pages';
 import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
 import type { Cursors } from './cursor';
-import {
-  dateParameter,
-  invalid,
-  queryCheck,
-  textParameter,
-  wholeNumberParameter,
-} from '../request/validation';
+import { dateParameter, invalid, queryCheck, textParameter } from '../request/validation';
+import { pageParameters, paginationOf } from './pagination';
 import { ok, route } from './route';
-import {
-  entityTypesExample,
-  entityTypesSchema,
-  LARGEST_SIZE,
-  logPageExample,
-  logPageSchema,
-} from './log-schemas';
-
-const DEFAULT_SIZE = 20;
+import { entityTypesExample, entityTypesSchema, logPageExample, logPageSchema } from './log-schemas';
 
 const parameters = {
   entity_type: textParameter('Only logs of this entity type.', 'tenant'),
@@ -33,17 +19,7 @@ const parameters = {
     'Only logs from this moment on: ISO 8601, extended or basic; a date alone is midnight UTC.',
   ),
   end_date: dateParameter('Only logs before this moment, written likewise.'),
-  page: wholeNumberParameter(
-    'The page, from 1; with `start` it counts from there.',
-    1,
-    Number.MAX_SAFE_INTEGER,
-  ),
-  size: wholeNumberParameter(
-    `Logs per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
-    DEFAULT_SIZE,
-    LARGEST_SIZE,
-  ),
-  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
+  ...pageParameters('Logs'),
   actor_id: textParameter(
     'Only what this actor did. Combined with another filter than dates there are no totals.',
     'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
@@ -120,22 +96,6 @@ export const logView = (tenantId: string, row: LogRow) => ({
   created_at: row.created_at,
 });
 
-const paginationOf = (
-  page: number,
-  size: number,
-  { total, last }: LogPage,
-  cursor: (row: LogRow) => string,
-) => {
-  const next = last === undefined ? undefined : cursor(last);
-  return {
-    ...(total === undefined ? {} : { total_items: total }),
-    page_number: page,
-    page_size: size,
-    ...(total === undefined ? {} : { total_pages: Math.ceil(total / size) }),
-    ...(next === undefined ? {} : { after: next, next }),
-  };
-};
-
 export const listLogs = route({
   method: 'get',
   path: '/logs',
@@ -156,9 +116,11 @@ export const listLogs = route({
     const { page, size, start } = asked;
     const older = olderThan(start, cursors, tenantId, filter);
     const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
-    const cursor = (row: LogRow): string => cursors.make(tenantId, filterText(filter), placeOf(filter, row));
+    const { total, last } = found;
+    const next =
+      last === undefined ? undefined : cursors.make(tenantId, filterText(filter), placeOf(filter, last));
     const body = {
-      pagination: paginationOf(page, size, found, cursor),
+      pagination: paginationOf({ page, size, total, next }),
       data: found.rows.map((row) => logView(tenantId, row)),
     };
     return ok(body);

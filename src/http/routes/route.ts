@@ -2,9 +2,9 @@ import type { LiveTail } from '../../audit/live-tail';
 import type { OpenStreams } from '../../audit/open-streams';
 import type { Caller, HeldBy } from '../../domain/authority';
 import type { Client, Idempotency } from '../../domain/events';
-import type { ActiveTenant } from '../../domain/tenant';
 import type { Position } from '../../event-log/event-log';
 import type { Side } from '../../event-log/own-events';
+import type { KeyUses } from '../../key-uses/key-uses';
 import type { Ledger } from '../../ledger/ledger';
 import type { RateLimits } from '../../limits/rate-limits';
 import type { Reader } from '../../../projections/projector';
@@ -18,6 +18,7 @@ export const tags = {
   Logs: 'The audit log of the Tenant that owns the key.',
   Events: 'The events behind the audit log, as they are stored.',
   Tenants: 'The Tenant that owns the key.',
+  Applications: 'The Applications of the Tenant, and their keys.',
   Reports: 'What the Tenant uses.',
   Limits: 'How often a client may ask.',
   Description: 'What this service is; no key is needed.',
@@ -45,6 +46,8 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly body?: BodyCheck<Body>;
   /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
   readonly answer: SuccessResponse;
+  /** A write that takes no `If-Match`: there is nothing yet that could have changed. */
+  readonly isUnconditional?: true;
   /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
   readonly from?: string;
   readonly handle: (asked: Asked<Body, Query>, parts: RouteParts) => Promise<Answer>;
@@ -57,8 +60,11 @@ export type SuccessResponse =
       readonly schema: Schema;
       /** For the published description. */
       readonly example: unknown;
-      /** It bears an entity tag, and a GET may be answered with 304. */
-      readonly etag?: true;
+      /**
+       * It bears an entity tag, and a GET may be answered with 304; but for `unless_read`, where a GET shows what
+       * changes without the tag.
+       */
+      readonly etag?: true | 'unless_read';
       /** The media types that it may come in; left out: JSON. */
       readonly media?: readonly string[];
       /** A list that may be cut: then a header says how many there are. */
@@ -74,6 +80,7 @@ export interface RouteParts {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
   readonly cursors: Cursors;
+  readonly keyUses: Pick<KeyUses, 'lastUses'>;
   readonly limits: RateLimits;
   readonly events: EventSource;
 }
@@ -101,7 +108,8 @@ export interface Asked<Body, Query = unknown> {
   readonly header: (name: string) => string | undefined;
   readonly body: Body;
   readonly idempotency: Idempotency | undefined;
-  readonly precondition: ((tenant: ActiveTenant) => boolean) | undefined;
+  /** `If-Match`: does it name this revision? */
+  readonly isMet: ((revision: number) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
   /** Undefined: it is not to be kept. */
@@ -121,6 +129,13 @@ export interface Answer {
   /** A write: answered when the read models show this position. */
   readonly position?: Position;
 }
+
+/** A GET is answered with 304 if the client knows it already. */
+export const mayBeUnchanged = ({ method, answer }: Route): boolean =>
+  method === 'get' && 'etag' in answer && answer.etag === true;
+
+export const takesCondition = ({ method, isUnconditional }: Route): boolean =>
+  method !== 'get' && isUnconditional !== true;
 
 export const ok = (body: unknown, etag?: number): Answer => ({
   status: 200,

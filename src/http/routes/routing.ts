@@ -27,7 +27,7 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
     router[route.method](route.path, async (ctx) => {
       ctx.state.route = route.path;
       await requirePermission(ctx.state, route, parts);
-      if (route.body !== undefined) await readBody(ctx);
+      if (route.body !== undefined) await readBody(ctx, route.body.isOptional);
       await answer(ctx, route, parts);
     });
   return router.routes() as unknown as Step;

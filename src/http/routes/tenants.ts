@@ -7,13 +7,13 @@ import {
   deleteTenant,
   mustBeActive,
   updateTenant,
-  type Decide,
+  type ActiveTenant,
   type TenantUpdate,
 } from '../../domain/tenant';
-import type { Command } from '../../ledger/ledger';
 import { findTenant } from '../../../projections/tenants';
 import { fault } from '../../fault';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
+import { commandOf } from './command';
 import { readPosition } from './events';
 import { ok, route, type Answer, type Asked, type RouteParts } from './route';
 import { meaning, type Schema } from './schema';
@@ -58,18 +58,7 @@ const tenantUpdate = bodyCheck<WireTenantUpdate, TenantUpdate>(
   { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
 );
 
-const commandOf = (asked: Asked<unknown>, decide: Decide): Command => ({
-  decide,
-  tenantId: asked.tenantId,
-  caller: asked.caller,
-  at: asked.at,
-  traceId: asked.traceId,
-  deadline: asked.deadline,
-  ...(asked.client === undefined ? {} : { client: asked.client }),
-  ...(asked.permission === undefined ? {} : { permission: asked.permission }),
-  ...(asked.precondition === undefined ? {} : { precondition: asked.precondition }),
-  ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
-});
+const tenantItself = { of: 'Tenant', revision: (tenant: ActiveTenant) => tenant.changedAt } as const;
 
 const query = queryCheck({
   as_of: textParameter(
@@ -141,7 +130,9 @@ export const updateOwnTenant = route({
     etag: true,
   },
   handle: async (asked, { ledger }) => {
-    const { tenant, position } = await ledger.execute(commandOf(asked, updateTenant(asked.body)));
+    const { tenant, position } = await ledger.execute(
+      commandOf(asked, updateTenant(asked.body), tenantItself),
+    );
     const updated = mustBeActive(tenant);
     return { ...ok(viewOfTenant(updated), updated.changedAt), position };
   },
@@ -156,7 +147,7 @@ export const deleteOwnTenant = route({
   permission: 'tenant:delete',
   answer: { status: 204, description: 'The Tenant is deleted.' },
   handle: async (asked, { ledger }) => {
-    const { position } = await ledger.execute(commandOf(asked, deleteTenant()));
+    const { position } = await ledger.execute(commandOf(asked, deleteTenant(), tenantItself));
     return { status: 204, position };
   },
 });

@@ -1,0 +1,34 @@
+import { fault } from '../fault';
+import { digestOf, tenantOfKey } from '../ledger/api-key';
+import { notice } from './output';
+
+/** More than a key and what may surround it. */
+const MOST_BYTES = 4_096;
+
+export interface GivenKey {
+  readonly tenantId: string;
+  readonly digest: string;
+}
+
+/**
+ * Reads a key from stdin, never from the arguments: those stay in the history of the shell and are seen by everybody on
+ * the machine. The key itself goes no further than this.
+ */
+export const readKey = async (): Promise<GivenKey> => {
+  if (process.stdin.isTTY) notice('Paste the key and press Enter, then Ctrl-D:');
+  let text = '';
+  for await (const chunk of process.stdin) {
+    text += String(chunk);
+    if (text.length > MOST_BYTES) break;
+  }
+  const key = text.trim();
+  const tenantId = tenantOfKey(key);
+  if (tenantId === undefined)
+    throw fault(
+      'key_malformed',
+      key === ''
+        ? 'Nothing came on stdin. Give the key there, for example: tenant-ledger key find < FILE.'
+        : 'What came on stdin is not a whole key: it begins with key_, has 59 characters and ends with their checksum.',
+    );
+  return { tenantId, digest: digestOf(key) };
+};

@@ -1,0 +1,126 @@
+import { isExpired } from './authority';
+import type { TenantEvent } from './events';
+import { heldBy, liveKeysOf, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
+import { allKeys, keyBy } from './keys';
+import { mustBeName } from './names';
+import { refusal } from './refusal';
+import {
+  mustBeActive,
+  mustHave,
+  type ActiveTenant,
+  type Application,
+  type Decide,
+  type Key,
+  type Question,
+} from './tenant';
+
+export interface NewKey {
+  readonly keyId: string;
+  readonly digest: string;
+  readonly name?: string;
+  readonly expiresAt?: string;
+  /** When it was asked for. A key must not be created expired. */
+  readonly at: string;
+}
+
+export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
+  const { keyId, digest, expiresAt, name } = key;
+  if (name !== undefined) mustBeName(name);
+  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key exists already.');
+  if (isExpired(expiresAt, key.at))
+    throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
+  return {
+    type: 'KeyAdded',
+    data: {
+      keyId,
+      applicationId,
+      digest,
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(name === undefined ? {} : { name }),
+    },
+  };
+};
+
+/** Whoever gets a key of an Application can do what that Application can. */
+const mustBeReachable = (question: Question, application: Application): void =>
+  mustHoldAll(question, heldBy(application), 'A new key of this Application');
+
+const mustHaveRoom = ({ bounds }: Question, live: number): void => {
+  if (live < bounds.liveKeys) return;
+  const most = `An Application has at most ${bounds.liveKeys} keys that are neither revoked nor expired.`;
+  throw refusal('too_many_keys', `${most} Revoke one first.`);
+};
+
+export const addKey =
+  (applicationId: string, key: NewKey): Decide =>
+  (now, question) => {
+    const tenant = mustBeActive(now);
+    const application = mustHave(tenant, applicationId);
+    mustBeReachable(question, application);
+    mustHaveRoom(question, liveKeysOf(tenant, application, question.at).length);
+    return [keyAdded(tenant, applicationId, key)];
+  };
+
+/** How the keys that there are end: at once, or after a while. */
+const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: string | undefined) => {
+  if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }] as const;
+  const endsEarlier = expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(endsAt);
+  return endsEarlier
+    ? []
+    : ([{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }] as const);
+};
+
+/** A new key in the place of all others, which end at once or, to be replaced without haste, after some seconds. */
+export const regenerateKey =
+  (applicationId: string, key: NewKey, graceSeconds: number): Decide =>
+  (now, question) => {
+    const tenant = mustBeActive(now);
+    const application = mustHave(tenant, applicationId);
+    mustBeReachable(question, application);
+    const live = liveKeysOf(tenant, application, question.at);
+    mustHaveRoom(question, graceSeconds === 0 ? 0 : live.length);
+    const endsAt =
+      graceSeconds === 0 ? undefined : new Date(Date.parse(question.at) + graceSeconds * 1_000).toISOString();
+    return [
+      ...live.flatMap((one): readonly TenantEvent[] => ending(applicationId, one, endsAt)),
+      keyAdded(tenant, applicationId, key),
+    ];
+  };
+
+const keyNotFound = (keyId: string, where: string) =>
+  refusal('key_not_found', `${where} has no key ${keyId}.`);
+
+/** A key that an Application has now. */
+const mustHaveKey = (tenant: ActiveTenant, application: Application, keyId: string, at: string): Key => {
+  const key = liveKeysOf(tenant, application, at).find(({ id }) => id === keyId);
+  if (key === undefined) throw keyNotFound(keyId, `Application ${application.id}`);
+  return key;
+};
+
+export interface Revocation {
+  /** Left out: it may belong to any, also to one that is deleted, and be expired. */
+  readonly applicationId?: string;
+  readonly force?: boolean;
+}
+
+const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
+  for (const [, key] of allKeys(tenant.keys)) if (key.id === keyId) return key;
+  throw keyNotFound(keyId, `Tenant ${tenant.id}`);
+};
+
+export const revokeKey =
+  (keyId: string, { applicationId, force = false }: Revocation = {}): Decide =>
+  (now, question) => {
+    const tenant = mustBeActive(now);
+    const key =
+      applicationId === undefined
+        ? knownKey(tenant, keyId)
+        : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, question.at);
+    if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is revoked already.`);
+    mustMeanIt(question, {
+      force,
+      ends: (_, own) => (own === keyId ? 'This revokes the key that asks for it.' : undefined),
+    });
+    mustKeepManager(tenant, question, { force, isLost: (_, { id }) => id === keyId });
+    return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
+  };

@@ -1,0 +1,66 @@
+import type { Key } from './tenant';
+
+/**
+ * All keys of a tenant by digest, also those that are revoked or expired. They lie in buckets: adding or changing one
+ * copies its bucket and not all the others, so that a write costs nearly the same at 100 keys and at 100,000.
+ */
+export interface Keys {
+  readonly size: number;
+  readonly buckets: readonly (ReadonlyMap<string, Key> | undefined)[];
+}
+
+/** By the first two characters of a digest, which is hex. */
+const BUCKET_CHARACTERS = 2;
+
+const bucketOf = (digest: string): number => Number.parseInt(digest.slice(0, BUCKET_CHARACTERS), 16);
+
+export const noKeys: Keys = { size: 0, buckets: [] };
+
+export const keyBy = ({ buckets }: Keys, digest: string): Key | undefined =>
+  buckets[bucketOf(digest)]?.get(digest);
+
+export const allKeys = function* ({ buckets }: Keys): Generator<[digest: string, key: Key]> {
+  for (const bucket of buckets) if (bucket !== undefined) yield* bucket;
+};
+
+/** Keys while they are changed: each bucket is copied at its first change, however many follow. */
+export interface ChangingKeys {
+  get(digest: string): Key | undefined;
+  set(digest: string, key: Key): void;
+  /** Nothing changes what was given: the next change copies again. */
+  keys(): Keys;
+}
+
+export const changingKeys = (start: Keys): ChangingKeys => {
+  let { size } = start;
+  let buckets: (ReadonlyMap<string, Key> | undefined)[] | undefined;
+  const own = new Map<number, Map<string, Key>>();
+  let given = start;
+
+  const ownBucket = (at: number): Map<string, Key> => {
+    const copied = own.get(at);
+    if (copied !== undefined) return copied;
+    buckets ??= [...given.buckets];
+    while (buckets.length <= at) buckets.push(undefined);
+    const bucket = new Map(buckets[at]);
+    buckets[at] = bucket;
+    own.set(at, bucket);
+    return bucket;
+  };
+
+  return {
+    get: (digest) => (buckets ?? given.buckets)[bucketOf(digest)]?.get(digest),
+    set: (digest, key) => {
+      const bucket = ownBucket(bucketOf(digest));
+      if (!bucket.has(digest)) size += 1;
+      bucket.set(digest, key);
+    },
+    keys: () => {
+      if (buckets === undefined) return given;
+      given = { size, buckets };
+      buckets = undefined;
+      own.clear();
+      return given;
+    },
+  };
+};

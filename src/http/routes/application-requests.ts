@@ -1,0 +1,86 @@
+import { parseMoment } from '../../domain/moment';
+import { isRefusal, type RefusalCode } from '../../domain/refusal';
+import { mustHave, type ActiveTenant } from '../../domain/tenant';
+import { fault } from '../../fault';
+import type { NewKey } from '../../domain/application-keys';
+import type { Precondition } from '../../ledger/ledger';
+import { isUuid } from '../../uuid';
+import { invalid } from '../request/validation';
+import type { Asked } from './route';
+import { meaning, uuid, type Schema } from './schema';
+
+/** What the requests about Applications and keys have in common. */
+
+export const applicationNotFound = () =>
+  fault('application_not_found', 'This Tenant has no Application with this id.');
+export const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
+
+/** The id in the path; one that is no UUID is nobody's. */
+export const applicationIdOf = ({ params }: Asked<unknown>): string => {
+  const id = params['id']?.toLowerCase() ?? '';
+  if (!isUuid(id)) throw applicationNotFound();
+  return id;
+};
+
+export const keyIdOf = ({ params }: Asked<unknown>): string => {
+  const id = params['key_id']?.toLowerCase() ?? '';
+  if (!isUuid(id)) throw keyNotFound();
+  return id;
+};
+
+export const idParameter: Schema = {
+  description: 'Of the Application.',
+  schema: uuid,
+  example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+};
+export const keyIdParameter: Schema = {
+  description: 'Of the key.',
+  schema: uuid,
+  example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
+};
+
+/** `If-Match` is about the Application itself. */
+export const conditionOn = (applicationId: string): Pick<Precondition, 'of' | 'revision'> => ({
+  of: 'Application',
+  revision: (tenant: ActiveTenant) => mustHave(tenant, applicationId).changedAt,
+});
+
+/** What the body says about a new key. */
+export interface WireKey {
+  readonly name?: string | null;
+  readonly expires_at?: string | null;
+}
+
+export const keyProperties = {
+  name: meaning({ type: ['string', 'null'], aName: true }, 'What the key is called.'),
+  expires_at: meaning(
+    { type: ['string', 'null'], format: 'date-time' },
+    'When the key expires; left out: never.',
+  ),
+};
+
+export const keyWishOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => {
+  const expiresAt = parseMoment(text?.replace(' ', '+') ?? '');
+  return {
+    ...(name === undefined || name === null ? {} : { name }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
+};
+
+const fields: Partial<Record<RefusalCode, string>> = {
+  permission_unknown: 'permissions',
+  permission_not_assignable: 'permissions',
+  name_invalid: 'name',
+  expiry_invalid: 'expires_at',
+};
+
+/** What the state of the tenant shows to be wrong with the body is answered like what its schema shows. */
+export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
+  try {
+    return await deciding;
+  } catch (error) {
+    const field = isRefusal(error) ? fields[error.code] : undefined;
+    if (field === undefined) throw error;
+    throw invalid({ [field]: [`is refused: ${(error as Error).message.replace(/\.$/, '')}`] });
+  }
+};

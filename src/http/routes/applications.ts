@@ -1,0 +1,361 @@
+import { randomUUID } from 'node:crypto';
+import {
+  findApplications,
+  findLiveApplication,
+  findLiveKeys,
+  type ApplicationFilter,
+} from '../../../projections/application-pages';
+import type { ApplicationDocument, KeyDocument } from '../../../projections/applications';
+import { yieldToEventLoop } from '../../clock';
+import {
+  createApplication,
+  deleteApplication,
+  updateApplication,
+  type ApplicationUpdate,
+} from '../../domain/applications';
+import { keyRefused } from '../../domain/authority';
+import { applicationTypes, type ApplicationType } from '../../domain/permissions';
+import { mustBeActive, mustHave } from '../../domain/tenant';
+import { fault, messageOf } from '../../fault';
+import { newKey } from '../../ledger/new-key';
+import { bodyCheck, flagParameter, invalid, listParameter, queryCheck } from '../request/validation';
+import {
+  applicationIdOf,
+  applicationNotFound,
+  conditionOn,
+  idParameter,
+  keyProperties,
+  keyWishOf,
+  orInvalid,
+  type WireKey,
+} from './application-requests';
+import {
+  applicationExample,
+  applicationOfDocument,
+  applicationOfEvents,
+  applicationOfTenant,
+  applicationSchema,
+  asUpdated,
+  keyOfDocument,
+  type ApplicationCreated,
+  type ApplicationView,
+  type KeyAdded,
+} from './application-view';
+import { commandOf } from './command';
+import { pageParameters, paginationOf, paginationSchema } from './pagination';
+import { ok, route, type Answer, type Asked, type RouteParts } from './route';
+import { listOf, meaning, record, uuid, type Schema } from './schema';
+
+const TAG = 'Applications';
+const FROM = 'applications';
+
+/** Losing them is harmless, but to say that a key was never used is not. */
+const lastUsesOf = async (
+  { keyUses }: RouteParts,
+  tenantId: string,
+  keys: readonly KeyDocument[],
+): Promise<ReadonlyMap<string, string>> =>
+  keyUses
+    .lastUses(
+      tenantId,
+      keys.map(({ id }) => id),
+    )
+    .catch((error: unknown) => {
+      throw fault('read_models_unavailable', messageOf(error));
+    });
+
+export const liveKeyViews = async (
+  { tenantId, at }: Asked<unknown>,
+  parts: RouteParts,
+  applicationId: string,
+) => {
+  const keys = await findLiveKeys(parts.reader(FROM), tenantId, applicationId, at);
+  const lastUses = await lastUsesOf(parts, tenantId, keys);
+  return keys.map((key) => keyOfDocument(key, lastUses.get(key.id)));
+};
+
+const viewOf = async (
+  asked: Asked<unknown>,
+  parts: RouteParts,
+  application: ApplicationDocument,
+): Promise<ApplicationView> =>
+  applicationOfDocument(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
+
+/** So many are looked at before others go first: each may have many keys. */
+const AT_ONCE = 10;
+
+const viewsOf = async (
+  asked: Asked<unknown>,
+  parts: RouteParts,
+  applications: readonly ApplicationDocument[],
+): Promise<readonly ApplicationView[]> => {
+  const views: ApplicationView[] = [];
+  for (let from = 0; from < applications.length; from += AT_ONCE) {
+    const some = applications.slice(from, from + AT_ONCE);
+    views.push(...(await Promise.all(some.map((application) => viewOf(asked, parts, application)))));
+    await yieldToEventLoop();
+  }
+  return views;
+};
+
+const listQuery = queryCheck(
+  {
+    id: listParameter<string>({
+      description: 'Only these Applications; may be repeated.',
+      schema: uuid,
+      rule: 'must be a UUID',
+      example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+      read: (text) => text.toLowerCase(),
+    }),
+    type: listParameter<ApplicationType>({
+      description: 'Only Applications of these types; may be repeated.',
+      schema: { type: 'string', enum: applicationTypes },
+      rule: `must be one of ${applicationTypes.join(', ')}`,
+      example: 'private',
+      read: (text) => text as ApplicationType,
+    }),
+    ...pageParameters('Applications'),
+  },
+  'refused',
+);
+
+const filterText = ({ ids, types }: ApplicationFilter): string =>
+  `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null])}`;
+
+const afterOf = (
+  start: string | undefined,
+  { tenantId }: Asked<unknown>,
+  filter: ApplicationFilter,
+  { cursors }: RouteParts,
+): { readonly after?: number } => {
+  if (start === undefined) return {};
+  const place = cursors.read(tenantId, filterText(filter), start);
+  if (place === undefined)
+    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+  return { after: Number(place) };
+};
+
+export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
+  method: 'get',
+  path: '/applications',
+  operationId: 'listApplications',
+  summary: 'List Applications',
+  tag: TAG,
+  permission: 'application:read',
+  query: listQuery,
+  answer: {
+    status: 200,
+    description: 'A page of the Applications of the Tenant, in the order in which they were created.',
+    schema: record('ApplicationPage', {
+      pagination: meaning(paginationSchema, 'Where this page is.'),
+      data: meaning(listOf(applicationSchema), 'The Applications.'),
+    }),
+    example: {
+      pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
+      data: [applicationExample],
+    },
+  },
+  from: FROM,
+  handle: async (asked, parts) => {
+    const { id: ids, type: types, page, size, start } = asked.query;
+    const filter = { ...(ids === undefined ? {} : { ids }), ...(types === undefined ? {} : { types }) };
+    const { tenantId } = asked;
+    const after = afterOf(start, asked, filter, parts);
+    const question = { filter, page, size, ...after };
+    const { applications, total, last } = await findApplications(parts.reader(FROM), tenantId, question);
+    const next =
+      last === undefined ? undefined : parts.cursors.make(tenantId, filterText(filter), String(last));
+    return ok({
+      pagination: paginationOf({ page, size, total, next }),
+      data: await viewsOf(asked, parts, applications),
+    });
+  },
+});
+
+const single = {
+  status: 200,
+  description: 'The Application.',
+  schema: applicationSchema,
+  example: applicationExample,
+} as const;
+
+export const getOwnApplication = route({
+  method: 'get',
+  path: '/applications/key',
+  operationId: 'getOwnApplication',
+  summary: 'Get the Application that owns the key',
+  tag: TAG,
+  answer: { ...single, etag: 'unless_read' },
+  from: FROM,
+  handle: async (asked, parts) => {
+    const { id } = asked.application;
+    const application = await findLiveApplication(parts.reader(FROM), asked.tenantId, id);
+    if (application !== undefined) return ok(await viewOf(asked, parts, application), application.revision);
+    const isDeleted = (await parts.reader(FROM).get(asked.tenantId, 'applications', id)) !== undefined;
+    if (isDeleted) throw keyRefused('application_deleted');
+    throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
+  },
+});
+
+export const getApplication = route({
+  method: 'get',
+  path: '/applications/:id',
+  params: { id: idParameter },
+  operationId: 'getApplication',
+  summary: 'Get an Application',
+  tag: TAG,
+  permission: 'application:read',
+  answer: { ...single, etag: 'unless_read' },
+  from: FROM,
+  handle: async (asked, parts) => {
+    const id = applicationIdOf(asked);
+    const application = await findLiveApplication(parts.reader(FROM), asked.tenantId, id);
+    if (application === undefined) throw applicationNotFound();
+    return ok(await viewOf(asked, parts, application), application.revision);
+  },
+});
+
+const permissionsProperty: Schema = {
+  type: ['array', 'null'],
+  items: { type: 'string', maxLength: 100 },
+};
+
+interface WireApplication extends Omit<WireKey, 'name'> {
+  readonly name: string;
+  readonly type: ApplicationType;
+  readonly permissions?: readonly string[] | null;
+  readonly create_key?: boolean | null;
+}
+
+const creation = bodyCheck<WireApplication, WireApplication>(
+  {
+    title: 'ApplicationCreation',
+    type: 'object',
+    properties: {
+      name: meaning({ type: 'string', aName: true }, 'What it is called.'),
+      type: meaning(
+        { type: 'string', enum: applicationTypes },
+        'What kind of permissions it may hold; it cannot be changed.',
+      ),
+      permissions: meaning(permissionsProperty, 'What it may do; left out: nothing.'),
+      create_key: meaning(
+        { type: ['boolean', 'null'] },
+        'Whether it gets its first key at once; left out: it does.',
+      ),
+      expires_at: keyProperties.expires_at,
+    },
+    required: ['name', 'type'],
+  },
+  (wire) => wire,
+  { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
+);
+
+export const createNewApplication = route({
+  method: 'post',
+  path: '/applications',
+  operationId: 'createApplication',
+  summary: 'Create an Application',
+  tag: TAG,
+  permission: 'application:create',
+  body: creation,
+  isUnconditional: true,
+  answer: {
+    status: 201,
+    description: 'The Application, with its first key. The answer to a repeated request has no `key`.',
+    schema: applicationSchema,
+    example: applicationExample,
+    etag: true,
+  },
+  handle: async (asked, { ledger }) => {
+    const { tenantId, at, body } = asked;
+    const { name, type, permissions, create_key: createsKey } = body;
+    const { key, input } = newKey(tenantId, keyWishOf({ expires_at: body.expires_at ?? null }), at);
+    const decide = createApplication({
+      applicationId: randomUUID(),
+      name,
+      type,
+      permissions: permissions ?? [],
+      ...(createsKey === false ? {} : { key: input }),
+    });
+    const { events, position } = await orInvalid(ledger.execute(commandOf(asked, decide)));
+    const created = events.find(({ type: one }) => one === 'ApplicationCreated') as ApplicationCreated;
+    const added = events.find(({ type: one }) => one === 'KeyAdded') as KeyAdded | undefined;
+    const isNew = added?.data.digest === input.digest;
+    const view = applicationOfEvents(tenantId, created, added, isNew ? key : undefined);
+    return { status: 201, body: view, etag: created.revision, position };
+  },
+});
+
+interface WireUpdate {
+  readonly name: string;
+  readonly permissions?: readonly string[] | null;
+  readonly type?: ApplicationType | null;
+}
+
+const update = bodyCheck<WireUpdate, ApplicationUpdate>(
+  {
+    title: 'ApplicationUpdate',
+    type: 'object',
+    properties: {
+      name: meaning({ type: 'string', aName: true }, 'What it is called.'),
+      permissions: meaning(permissionsProperty, 'All that it may do; left out: as it was.'),
+      type: meaning({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
+    },
+    required: ['name'],
+  },
+  ({ name, permissions, type }) => ({
+    name,
+    ...(permissions === undefined || permissions === null ? {} : { permissions }),
+    ...(type === undefined || type === null ? {} : { type }),
+  }),
+  { name: 'Shop', permissions: ['token:create'] },
+);
+
+export const forceQuery = queryCheck({
+  force: flagParameter(
+    'Do it although the caller loses access by it, or nobody can manage Applications after it.',
+  ),
+});
+
+type Force = ReturnType<typeof forceQuery>;
+
+export const changeApplication = route<ApplicationUpdate, Force>({
+  method: 'put',
+  path: '/applications/:id',
+  params: { id: idParameter },
+  operationId: 'updateApplication',
+  summary: 'Update an Application',
+  tag: TAG,
+  permission: 'application:update',
+  query: forceQuery,
+  body: update,
+  answer: { ...single, description: 'The updated Application.', etag: true },
+  handle: async (asked, { ledger }): Promise<Answer> => {
+    const id = applicationIdOf(asked);
+    const decide = updateApplication(id, { ...asked.body, ...asked.query });
+    const { tenant, events, position } = await orInvalid(
+      ledger.execute(commandOf(asked, decide, conditionOn(id))),
+    );
+    const active = mustBeActive(tenant);
+    const updated = asUpdated(mustHave(active, id), events);
+    return { ...ok(applicationOfTenant(active, updated, asked.at), updated.changedAt), position };
+  },
+});
+
+export const removeApplication = route<undefined, Force>({
+  method: 'delete',
+  path: '/applications/:id',
+  params: { id: idParameter },
+  operationId: 'deleteApplication',
+  summary: 'Delete an Application and its keys',
+  tag: TAG,
+  permission: 'application:delete',
+  query: forceQuery,
+  answer: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
+  handle: async (asked, { ledger }) => {
+    const id = applicationIdOf(asked);
+    const decide = deleteApplication(id, asked.query);
+    const { position } = await ledger.execute(commandOf(asked, decide, conditionOn(id)));
+    return { status: 204, position };
+  },
+});

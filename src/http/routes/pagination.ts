@@ -1,0 +1,52 @@
+import { textParameter, wholeNumberParameter } from '../request/validation';
+import { count, meaning, record, text } from './schema';
+
+/** What all lists that come in pages have in common. */
+const LARGEST_SIZE = 100;
+const DEFAULT_SIZE = 20;
+
+export const pageParameters = (things: string) => ({
+  page: wholeNumberParameter(
+    'The page, from 1; with `start` it counts from there.',
+    1,
+    Number.MAX_SAFE_INTEGER,
+  ),
+  size: wholeNumberParameter(
+    `${things} per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
+    DEFAULT_SIZE,
+    LARGEST_SIZE,
+  ),
+  start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
+});
+
+const whole = { type: 'integer', format: 'int64', minimum: 1 };
+
+export const paginationSchema = record(
+  'Pagination',
+  {
+    total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
+    page_number: meaning(whole, 'The page that this is.', 1),
+    page_size: meaning({ ...whole, maximum: LARGEST_SIZE }, 'Rows of a full page.', 20),
+    total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
+    after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
+    next: meaning(text, 'The same as `after`.'),
+  },
+  ['total_items', 'total_pages', 'after', 'next'],
+);
+
+export interface Paged {
+  readonly page: number;
+  readonly size: number;
+  /** Undefined: it is not counted. */
+  readonly total: number | undefined;
+  /** The cursor of the next page, if there is one. */
+  readonly next: string | undefined;
+}
+
+export const paginationOf = ({ page, size, total, next }: Paged) => ({
+  ...(total === undefined ? {} : { total_items: total }),
+  page_number: page,
+  page_size: size,
+  ...(total === undefined ? {} : { total_pages: Math.ceil(total / size) }),
+  ...(next === undefined ? {} : { after: next, next }),
+});

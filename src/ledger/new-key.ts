@@ -1,0 +1,18 @@
+import { randomUUID } from 'node:crypto';
+import type { NewKey } from '../domain/application-keys';
+import { digestOf, makeKey } from './api-key';
+
+interface MadeKey {
+  /** Shown once to whoever asked; the log keeps only its digest. */
+  readonly key: string;
+  readonly input: NewKey;
+}
+
+export const newKey = (
+  tenantId: string,
+  more: Pick<NewKey, 'expiresAt' | 'name'> = {},
+  at = new Date().toISOString(),
+): MadeKey => {
+  const key = makeKey(tenantId);
+  return { key, input: { keyId: randomUUID(), digest: digestOf(key), at, ...more } };
+};

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { makeKey } from '../../src/ledger/api-key';
+import { freshFolder } from '../support/folders';
+import { operatorAt } from '../support/operator';
+import { spawnProgram, startService, type Finished } from '../support/service';
+import { ask } from '../support/http';
+
+/** A key that leaked is on stdin, never among the arguments, and never printed. */
+describe('a key on stdin', () => {
+  const folder = freshFolder();
+  const operator = operatorAt(folder);
+  const all: string[] = [];
+
+  const given = async (line: string, input: string): Promise<Finished> => {
+    const child = spawnProgram(line.split(' '), { DATA_DIR: folder });
+    let [stdout, stderr] = ['', ''];
+    child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    child.stdin?.end(input);
+    const [code] = (await once(child, 'close')) as [number | null];
+    all.push(stdout, stderr);
+    return { code, stdout, stderr };
+  };
+
+  const made = async (more = '') => {
+    const { tenant_id: tenant } = await operator.json('tenant create --name Acme');
+    const line = `application create --tenant ${tenant} --name Desk --type management --permission log:read`;
+    const { application_id: application, key_id: keyId, key = '' } = await operator.json(line + more);
+    return { tenant, application, keyId, key };
+  };
+
+  it('is traced to its tenant and its Application', async () => {
+    const { tenant, application, keyId, key } = await made();
+    const found = await given('key find --json', `  ${key}\n`);
+    expect([found.code, found.stderr]).toEqual([0, '']);
+    expect(JSON.parse(found.stdout)).toEqual({
+      tenant_id: tenant,
+      tenant_name: 'Acme',
+      application_id: application,
+      application_name: 'Desk',
+      application_type: 'management',
+      permissions: ['log:read'],
+      key_id: keyId,
+      key_name: null,
+      status: 'active',
+      created_at: expect.stringMatching(/Z$/),
+      expires_at: null,
+      last_used_at: null,
+    });
+    expect((await given('key find', key)).stdout).toMatch(/^status: +active$/m);
+    expect(all.join()).not.toContain(key);
+  });
+
+  it('is found with its state and its last use, and revoked', async () => {
+    const { tenant, application, key } = await made();
+    const { stop, url } = await startService({ DATA_DIR: folder });
+    expect((await ask(`${url}/permissions`, { key })).status).toBe(200);
+    const revoked = await given('key revoke --json', key);
+    expect([revoked.code, JSON.parse(revoked.stdout)]).toMatchObject([0, { status: 'revoked' }]);
+    const end = Date.now() + 1_000;
+    while ((await ask(`${url}/permissions`, { key })).status === 200) expect(Date.now()).toBeLessThan(end);
+    expect(await stop()).toBe(0);
+    const found = JSON.parse((await given('key find --json', key)).stdout);
+    expect(found).toMatchObject({ status: 'revoked', last_used_at: expect.stringMatching(/Z$/) });
+    const again = await given('key revoke', key);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[key_already_revoked]')]);
+    await operator.json(`application delete --yes --tenant ${tenant} ${application}`);
+    expect(all.join()).not.toContain(key);
+  });
+
+  it.each([
+    ['the Application', 'application_deleted'],
+    ['the tenant', 'tenant_deleted'],
+  ])('is found also when %s is deleted', async (what, status) => {
+    const { tenant, application, key } = await made();
+    await operator.json(
+      what === 'the tenant'
+        ? `tenant delete --yes ${tenant}`
+        : `application delete --yes --tenant ${tenant} ${application}`,
+    );
+    expect(JSON.parse((await given('key find --json', key)).stdout)).toMatchObject({ status });
+  });
+
+  it('that is none is refused, and not repeated', async () => {
+    const { tenant = '', key } = await made();
+    const unknown = makeKey(tenant);
+    for (const [input, code] of [
+      [unknown, 'key_not_found'],
+      [key.slice(0, -1), 'key_malformed'],
+      [`${key}x`, 'key_malformed'],
+      [key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a')), 'key_malformed'],
+      ['', 'key_malformed'],
+      ['nonsense', 'key_malformed'],
+      ['x'.repeat(100_000), 'key_malformed'],
+    ] as const)
+      for (const line of ['key find', 'key revoke']) {
+        const refused = await given(line, input);
+        expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`[${code}]`) });
+        if (input.length > 10) expect(refused.stderr).not.toContain(input);
+      }
+  });
+
+  it('is not taken from the arguments', async () => {
+    const { key } = await made();
+    for (const line of [`key find ${key}`, `key revoke ${key}`]) {
+      const refused = await given(line, '');
+      expect(refused.code).toBe(2);
+      expect(refused.stderr).not.toContain(key);
+    }
+  });
+});

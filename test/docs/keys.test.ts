@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as zlib from 'node:zlib';
+import { makeKey } from '../../src/ledger/api-key';
+
+const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'keys.md'), 'utf8');
+const blockAfter = (start: string): string => {
+  const from = page.indexOf(start) + start.length;
+  return page.slice(from, page.indexOf('```', from)).trim();
+};
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** As the page says it, with the checksum of another library. */
+const isKey = (text: string): boolean => {
+  const checksum = Array.from(text.slice(-6)).reduce((value, digit) => value * 62 + DIGITS.indexOf(digit), 0);
+  return checksum === zlib.crc32(text.slice(0, -6));
+};
+
+describe('docs/keys.md, for secret scanners', () => {
+  const pattern = new RegExp(blockAfter('<!-- key-pattern -->\n\n```'), 'g');
+  const keys = Array.from({ length: 500 }, () => makeKey(randomUUID()));
+
+  it('finds every key in a text, and nothing else', () => {
+    const text = keys.map((key, n) => `KEY_${n}="${key}"; url=https://x/?key=${key}\n`).join('');
+    expect(text.match(pattern)).toEqual(keys.flatMap((key) => [key, key]));
+    for (const none of [`x${keys[0]}`, `${keys[0]}x`, 'key_', `key_${'a'.repeat(54)}`, randomUUID()])
+      expect(none.match(pattern)).toBeNull();
+  });
+
+  it('tells keys from look-alikes by their checksum', () => {
+    expect(keys.filter(isKey)).toEqual(keys);
+    const lookAlikes = keys.map((key) => key.replace(/.(?=.{10}$)/, (one) => (one === 'a' ? 'b' : 'a')));
+    expect(lookAlikes.filter(isKey)).toEqual([]);
+  });
+
+  it('has code in Python that does the same', () => {
+    const code = blockAfter('```python\n');
+    const looksLike = `key_${'a'.repeat(55)}`;
+    const run = `${code}\nimport sys\nprint([is_key(line.strip()) for line in sys.stdin])`;
+    let printed: string;
+    try {
+      printed = execFileSync('python3', ['-c', run], {
+        input: [keys[0], looksLike, 'x'].join('\n'),
+      }).toString();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      console.log('docs/keys.md: there is no python3 here, so its example was not run');
+      return;
+    }
+    expect(printed.trim()).toBe('[True, False, False]');
+  });
+});

@@ -1,0 +1,314 @@
+import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
+import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
+import type { TenantEvent } from '../../src/domain/events';
+import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
+import type { Bounds, Decide, Question } from '../../src/domain/tenant';
+import { BOUNDS, given, minute, tenantAfter as tenantOf } from '../support/given';
+import { created } from '../support/histories';
+
+const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+const digest = (n: number): string => n.toString(16).padStart(64, '0');
+const [SELF, OTHER, NEW] = [id(1), id(2), id(3)];
+const [OWN_KEY, OTHER_KEY, NEW_KEY] = [id(11), id(12), id(13)];
+
+const applicationCreated = (
+  applicationId: string,
+  held: readonly string[],
+  applicationType: ApplicationType = 'management',
+): TenantEvent => ({
+  type: 'ApplicationCreated',
+  data: { applicationId, name: 'A', applicationType, permissions: held },
+});
+const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: string): TenantEvent => ({
+  type: 'KeyAdded',
+  data: { keyId, applicationId, digest: digest(n), ...(expiresAt === undefined ? {} : { expiresAt }) },
+});
+
+/** Asked by the Application SELF, which holds this, with its key. */
+const by = (held: readonly string[], bounds: Bounds = BOUNDS): Question => ({
+  asker: {
+    kind: 'application',
+    application: { id: SELF, type: 'management', permissions: held },
+    keyId: OWN_KEY,
+  },
+  at: minute(30),
+  bounds,
+});
+
+/** SELF holds the first, OTHER the second permissions; each has one key. */
+const two = (own: readonly string[], others: readonly string[], type: ApplicationType = 'management') =>
+  [
+    created,
+    applicationCreated(SELF, own),
+    keyAdded(OWN_KEY, SELF, 1),
+    applicationCreated(OTHER, others, type),
+    keyAdded(OTHER_KEY, OTHER, 2),
+  ] as const;
+
+const all = permissionsOf('management').map(({ type }) => type);
+const key = { keyId: NEW_KEY, digest: digest(3), at: minute(30) };
+const creation = (held: readonly string[], type: ApplicationType = 'management'): Decide =>
+  createApplication({ applicationId: NEW, name: 'New', type, permissions: held, key });
+
+const SOME = ['application:read', 'application:create', 'application:update', 'log:read'];
+
+describe('an Application that grants', () => {
+  it.each(permissions.map(({ type, applicationTypes }) => [type, applicationTypes] as const))(
+    '%s must hold it, whether it creates or updates',
+    (permission, types) => {
+      const type = types[0] as ApplicationType;
+      const holds = SOME.includes(permission);
+      const creating = given(...two(SOME, [], type)).when(creation([permission], type), by(SOME));
+      const updating = given(...two(SOME, [], type)).when(
+        updateApplication(OTHER, { permissions: [permission] }),
+        by(SOME),
+      );
+      if (holds) {
+        creating.then(applicationCreated2([permission], type), keyAdded(NEW_KEY, NEW, 3));
+        updating.then(permissionsSet(OTHER, [permission]));
+        return;
+      }
+      expect(creating.thenRefuses('permission_not_held').more).toEqual({ missing_permissions: [permission] });
+      expect(updating.thenRefuses('permission_not_held').more).toEqual({ missing_permissions: [permission] });
+    },
+  );
+
+  it('may grant everything if it holds all that its type may hold', () => {
+    for (const { type: permission, applicationTypes } of permissions) {
+      const type = applicationTypes[0] as ApplicationType;
+      given(...two(all, [], type))
+        .when(creation([permission], type), by(all))
+        .then(applicationCreated2([permission], type), keyAdded(NEW_KEY, NEW, 3));
+    }
+  });
+
+  it.each(all)('may not if it holds all but %s', (missing) => {
+    const most = all.filter((permission) => permission !== missing);
+    given(...two(most, []))
+      .when(creation([missing]), by(most))
+      .thenRefuses('permission_not_held');
+    given(...two(most, [], 'private'))
+      .when(creation(['token:read'], 'private'), by(most))
+      .thenRefuses('permission_not_held');
+  });
+
+  it('need not hold what the other one holds already, nor what it takes away', () => {
+    given(...two(SOME, ['tenant:delete']))
+      .when(updateApplication(OTHER, { permissions: ['tenant:delete', 'log:read'] }), by(SOME))
+      .then(permissionsSet(OTHER, ['tenant:delete', 'log:read']));
+    given(...two(SOME, ['tenant:delete', 'log:read']))
+      .when(updateApplication(OTHER, { permissions: ['log:read'] }), by(SOME))
+      .then(permissionsSet(OTHER, ['log:read']));
+    given(...two(SOME, ['tenant:delete']))
+      .when(updateApplication(OTHER, { name: 'Renamed' }), by(SOME))
+      .then(renamed(OTHER, 'Renamed'));
+  });
+
+  it('cannot give itself more', () => {
+    given(...two(SOME, all))
+      .when(updateApplication(SELF, { permissions: [...SOME, 'tenant:delete'] }), by(SOME))
+      .thenRefuses('permission_not_held');
+  });
+
+  it('does not hold what its type may not hold, whatever its events say', () => {
+    const odd = [...SOME, 'token:read'];
+    given(...two(odd, [], 'private'))
+      .when(creation(['token:read'], 'private'), by(odd))
+      .thenRefuses('permission_not_held');
+  });
+});
+
+const applicationCreated2 = (held: readonly string[], type: ApplicationType): TenantEvent => ({
+  type: 'ApplicationCreated',
+  data: { applicationId: NEW, name: 'New', applicationType: type, permissions: held },
+});
+const permissionsSet = (applicationId: string, held: readonly string[]): TenantEvent => ({
+  type: 'ApplicationPermissionsSet',
+  data: { applicationId, permissions: held },
+});
+const renamed = (applicationId: string, name: string): TenantEvent => ({
+  type: 'ApplicationRenamed',
+  data: { applicationId, name },
+});
+const revoked = (keyId: string, applicationId: string): TenantEvent => ({
+  type: 'KeyRevoked',
+  data: { keyId, applicationId },
+});
+
+describe('a key of another Application', () => {
+  const waysToGetOne: readonly [string, Decide][] = [
+    ['a new one', addKey(OTHER, key)],
+    ['regenerated at once', regenerateKey(OTHER, key, 0)],
+    ['regenerated with grace', regenerateKey(OTHER, key, 60)],
+  ];
+
+  it.each(waysToGetOne)('%s is not given to one that holds less', (_, decide) => {
+    const refused = given(...two(SOME, ['log:read', 'tenant:delete']))
+      .when(decide, by(SOME))
+      .thenRefuses('permission_not_held');
+    expect(refused.more).toEqual({ missing_permissions: ['tenant:delete'] });
+    given(...two(SOME, ['token:read'], 'private'))
+      .when(decide, by(SOME))
+      .thenRefuses('permission_not_held');
+  });
+
+  it('is given to one that holds as much, or everything', () => {
+    given(...two(SOME, ['log:read']))
+      .when(addKey(OTHER, key), by(SOME))
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+    given(...two(all, ['token:read'], 'private'))
+      .when(addKey(OTHER, key), by(all))
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+  });
+});
+
+describe('what ends the access of whoever asks', () => {
+  const attempts: readonly [string, (force: boolean) => Decide][] = [
+    ['deleting itself', (force) => deleteApplication(SELF, { force })],
+    [
+      'taking a permission from itself',
+      (force) => updateApplication(SELF, { permissions: SOME.slice(0, 3), force }),
+    ],
+    ['revoking the very key', (force) => revokeKey(OWN_KEY, { applicationId: SELF, force })],
+  ];
+
+  it.each(attempts)('%s is refused unless it is forced', (_, decide) => {
+    const history = two(SOME, SOME);
+    const refused = given(...history)
+      .when(decide(false), by(SOME))
+      .thenRefuses('own_access_would_end');
+    expect(refused.message).toMatch(/\?force=true/);
+    const { asker, ...rest } = by(SOME);
+    expect(decide(true)(tenantOf(history), { asker, ...rest })).toHaveLength(1);
+    expect(decide(false)(tenantOf(history), { ...rest, asker: { kind: 'operator' } })).toHaveLength(1);
+  });
+
+  it('is not a new name, another key of its own, or new keys in the place of all', () => {
+    const history = [...two(SOME, []), keyAdded(NEW_KEY, SELF, 3)];
+    given(...history)
+      .when(updateApplication(SELF, { name: 'Me', permissions: SOME.toReversed() }), by(SOME))
+      .then(renamed(SELF, 'Me'));
+    given(...history)
+      .when(revokeKey(NEW_KEY, { applicationId: SELF }), by(SOME))
+      .then(revoked(NEW_KEY, SELF));
+    given(...two(SOME, []))
+      .when(regenerateKey(SELF, key, 0), by(SOME))
+      .then(revoked(OWN_KEY, SELF), keyAdded(NEW_KEY, SELF, 3));
+  });
+});
+
+describe('the last key that can manage Applications', () => {
+  const held = ['application:delete', 'application:read'];
+  const attempts: readonly [string, (force: boolean) => Decide][] = [
+    ['its Application', (force) => deleteApplication(OTHER, { force })],
+    ['its permission', (force) => updateApplication(OTHER, { permissions: [], force })],
+    ['the key', (force) => revokeKey(OTHER_KEY, { applicationId: OTHER, force })],
+  ];
+
+  it.each(attempts)('is not lost with %s unless it is forced', (_, decide) => {
+    const history = two(held, ['application:update']);
+    given(...history)
+      .when(decide(false), by(held))
+      .thenRefuses('last_managing_key');
+    expect(decide(true)(tenantOf(history), by(held))).toHaveLength(1);
+    const another = [
+      ...history,
+      keyAdded(NEW_KEY, OTHER, 3),
+      applicationCreated(NEW, ['application:update']),
+    ];
+    const live = [...another, keyAdded(id(14), NEW, 4)];
+    expect(decide(false)(tenantOf(live), by(held))).toHaveLength(1);
+    const expired = [
+      ...history,
+      applicationCreated(NEW, ['application:update']),
+      keyAdded(id(14), NEW, 4, minute(29)),
+    ];
+    given(...expired)
+      .when(decide(false), by(held))
+      .thenRefuses('last_managing_key');
+  });
+
+  it('is not missed where there was none', () => {
+    given(...two(held, ['log:read']))
+      .when(deleteApplication(OTHER), by(held))
+      .then({ type: 'ApplicationDeleted', data: { applicationId: OTHER } });
+  });
+});
+
+describe('bounds', () => {
+  const few: Bounds = { applications: 2, liveKeys: 2 };
+
+  it('hold for Applications, and one more is possible after a deletion', () => {
+    given(...two(all, []))
+      .when(creation([]), by(all, few))
+      .thenRefuses('too_many_applications');
+    given(...two(all, []), { type: 'ApplicationDeleted', data: { applicationId: OTHER } })
+      .when(creation([]), by(all, few))
+      .then(applicationCreated2([], 'management'), keyAdded(NEW_KEY, NEW, 3));
+  });
+
+  it('hold for keys that are neither revoked nor expired', () => {
+    const full = [...two(all, []), keyAdded(id(14), OTHER, 4, minute(31))];
+    given(...full)
+      .when(addKey(OTHER, key), by(all, few))
+      .thenRefuses('too_many_keys');
+    given(...full)
+      .when(regenerateKey(OTHER, key, 10), by(all, few))
+      .thenRefuses('too_many_keys');
+    given(...full, revoked(OTHER_KEY, OTHER))
+      .when(addKey(OTHER, key), by(all, few))
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+    given(...full)
+      .when(addKey(OTHER, key), { ...by(all, few), at: minute(31) })
+      .then(keyAdded(NEW_KEY, OTHER, 3));
+    given(...full)
+      .when(regenerateKey(OTHER, key, 0), by(all, few))
+      .then(revoked(OTHER_KEY, OTHER), revoked(id(14), OTHER), keyAdded(NEW_KEY, OTHER, 3));
+  });
+});
+
+describe('new keys with grace', () => {
+  it('let the others end then, but none later than it would have', () => {
+    const expirySet = (keyId: string, expiresAt: string): TenantEvent => ({
+      type: 'KeyExpirySet',
+      data: { keyId, applicationId: OTHER, expiresAt },
+    });
+    given(
+      ...two(all, []),
+      keyAdded(id(14), OTHER, 4, minute(31)),
+      keyAdded(id(15), OTHER, 5, minute(60)),
+      keyAdded(id(16), OTHER, 6, minute(29)),
+    )
+      .when(regenerateKey(OTHER, key, 120), by(all))
+      .then(expirySet(OTHER_KEY, minute(32)), expirySet(id(15), minute(32)), keyAdded(NEW_KEY, OTHER, 3));
+  });
+});
+
+describe('the type of an Application', () => {
+  it('may be named, but not changed', () => {
+    given(...two(all, []))
+      .when(updateApplication(OTHER, { name: 'A', type: 'management' }), by(all))
+      .then(renamed(OTHER, 'A'));
+    given(...two(all, []))
+      .when(updateApplication(OTHER, { name: 'A', type: 'private' }), by(all))
+      .thenRefuses('application_type_fixed');
+  });
+});
+
+describe('revoking a key of an Application', () => {
+  it.each([
+    ['of another Application', OWN_KEY],
+    ['that is revoked', id(14)],
+    ['that is expired', id(15)],
+    ['that nobody has', id(99)],
+  ])('is refused for one %s, like one that was never there', (_, keyId) => {
+    given(
+      ...two(all, []),
+      keyAdded(id(14), OTHER, 4),
+      revoked(id(14), OTHER),
+      keyAdded(id(15), OTHER, 5, minute(29)),
+    )
+      .when(revokeKey(keyId, { applicationId: OTHER }), by(all))
+      .thenRefuses('key_not_found');
+  });
+});

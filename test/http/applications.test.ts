@@ -1,0 +1,492 @@
+import { randomUUID } from 'node:crypto';
+import { permissionsOf } from '../../src/domain/permissions';
+import { beside, type Beside } from '../support/beside';
+import { ask, type Answered, type Asking } from '../support/http';
+import { startService, type Service } from '../support/service';
+
+const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
+/** The rest of a problem's body is held against the published description. */
+const problem = (status: number, code: string) =>
+  expect.objectContaining({ status, json: expect.objectContaining({ status, code }) });
+const all = permissionsOf('management').map(({ type }) => type);
+
+let service: Service;
+let by: Beside;
+let tenantId: string;
+/** Of an Application that holds everything that a management Application may hold. */
+let owner: { id: string; key: string; keyId: string };
+
+beforeAll(async () => {
+  service = await startService({ MAX_APPLICATIONS: '40', MAX_KEYS: '4' });
+  by = await beside(service);
+});
+beforeEach(async () => {
+  const made = await by.newTenant();
+  ({ tenantId } = made);
+  owner = await by.newApplication(tenantId, 'management', ...all);
+});
+
+const to = (path: string, asking: Asking = {}): Promise<Answered> =>
+  ask(`${service.url}${path}`, { key: owner.key, ...asking });
+const post = (path: string, body?: unknown, more: Asking = {}) =>
+  to(path, { method: 'POST', ...(body === undefined ? {} : { body }), ...more });
+const put = (path: string, body: unknown, more: Asking = {}) => to(path, { method: 'PUT', body, ...more });
+const remove = (path: string, more: Asking = {}) => to(path, { method: 'DELETE', ...more });
+
+const shop = { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] };
+const created = async (body: object = shop): Promise<Answered['json']> => {
+  const answer = await post('/applications', body);
+  expect(answer.status).toBe(201);
+  return answer.json;
+};
+
+describe('creating an Application', () => {
+  it('answers with the Application and its first key, once', async () => {
+    const answer = await post('/applications', { ...shop, permissions: [...shop.permissions, 'token:read'] });
+    expect(answer.status).toBe(201);
+    const { json } = answer;
+    expect(json).toEqual({
+      id: UUID,
+      tenant_id: tenantId,
+      ...shop,
+      key: KEY,
+      keys: [{ id: UUID, created_by: owner.id, created_at: TIME }],
+      created_by: owner.id,
+      created_at: TIME,
+    });
+    const { key, ...rest } = json;
+    const shown = await to(`/applications/${json.id}`);
+    expect(shown.json).toEqual(rest);
+    expect(shown.headers.get('etag')).toBe(answer.headers.get('etag'));
+    expect((await to('/permissions', { key })).status).toBe(200);
+    expect((await to('/applications/key', { key })).json).toMatchObject({ id: json.id });
+  });
+
+  it('makes no key if none is asked for, and lets one expire', async () => {
+    const bare = await created({ ...shop, create_key: false });
+    expect(bare.keys).toEqual([]);
+    expect(bare).not.toHaveProperty('key');
+    const brief = await created({ ...shop, expires_at: '2031-01-31' });
+    expect(brief.keys[0].expires_at).toBe('2031-01-31T00:00:00.000Z');
+  });
+
+  it('is recorded with the Application as its actor, and no key in any event', async () => {
+    const { id, key } = await created();
+    const events = (await by.events()).filter(({ stream }) => stream.endsWith(tenantId));
+    const [application, added] = events.slice(-2);
+    expect(application).toMatchObject({ type: 'ApplicationCreated', data: { applicationId: id } });
+    expect(application?.metadata).toMatchObject({ actor: { type: 'application', id: owner.id } });
+    expect(added?.type).toBe('KeyAdded');
+    expect(JSON.stringify(events)).not.toContain(key);
+    const logs = await to(`/logs?entity_id=${id}`);
+    expect(logs.json.data).toMatchObject([{ actor_id: owner.id, message: 'Application created' }]);
+  });
+
+  it.each<[string, object, string]>([
+    ['an unknown permission', { ...shop, permissions: ['token:fly'] }, 'permissions'],
+    ['a permission that its type may not hold', { ...shop, permissions: ['log:read'] }, 'permissions'],
+    ['a name of 201 characters', { ...shop, name: 'x'.repeat(201) }, 'name'],
+    ['a blank name', { ...shop, name: ' ' }, 'name'],
+    ['no name', { type: 'private' }, 'name'],
+    ['no type', { name: 'Shop' }, 'type'],
+    ['an unknown type', { ...shop, type: 'secret' }, 'type'],
+    ['permissions that are text', { ...shop, permissions: 'token:read' }, 'permissions'],
+    ['an expiry in the past', { ...shop, expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    ['an expiry that is none', { ...shop, expires_at: 'soon' }, 'expires_at'],
+  ])('is refused with %s, and nothing is changed', async (_, body, field) => {
+    const before = await by.count();
+    const answer = await post('/applications', body);
+    expect(answer).toEqual(problem(400, 'validation_failed'));
+    expect(Object.keys(answer.json.errors)).toEqual([field]);
+    expect(await by.count()).toBe(before);
+  });
+
+  it('ignores what it does not know', async () => {
+    expect(await created({ ...shop, rules: [], x: 1 })).toMatchObject(shop);
+  });
+
+  it('is refused beyond the bound', async () => {
+    for (let n = 2; n < 40; n += 1) await by.newApplication(tenantId, 'private');
+    expect(await post('/applications', shop)).toEqual(problem(409, 'too_many_applications'));
+  });
+});
+
+describe('a repeated POST', () => {
+  const once = { headers: { 'Idempotency-Key': 'k1' } };
+
+  it('gives the same Application without its key, whatever became of it', async () => {
+    const first = await post('/applications', shop, once);
+    const { key, ...rest } = first.json;
+    expect(key).toEqual(KEY);
+    const before = await by.count();
+    const second = await post('/applications', shop, once);
+    expect([second.status, second.json]).toEqual([201, rest]);
+    expect(second.headers.get('etag')).toBe(first.headers.get('etag'));
+    expect(await by.count()).toBe(before);
+    await put(`/applications/${rest.id}`, { name: 'Another' });
+    await remove(`/applications/${rest.id}`);
+    expect((await post('/applications', shop, once)).json).toEqual(rest);
+    expect(await post('/applications', { ...shop, name: 'B' }, once)).toEqual(
+      problem(422, 'idempotency_key_reused'),
+    );
+  });
+
+  it('adds a key once', async () => {
+    const { id } = await created();
+    const first = await post(`/applications/${id}/keys`, { name: 'Second' }, once);
+    const { key, ...rest } = first.json;
+    expect([first.status, key]).toEqual([201, KEY]);
+    const second = await post(`/applications/${id}/keys`, { name: 'Second' }, once);
+    expect([second.status, second.json]).toEqual([201, rest]);
+    expect((await to(`/applications/${id}/keys`)).json).toHaveLength(2);
+  });
+
+  it('regenerates once', async () => {
+    const { id } = await created();
+    const first = await post(`/applications/${id}/regenerate`, undefined, once);
+    const { key, ...rest } = first.json;
+    expect([first.status, key]).toEqual([200, KEY]);
+    const second = await post(`/applications/${id}/regenerate`, undefined, once);
+    expect([second.status, second.json]).toEqual([200, rest]);
+  });
+
+  it('has a PUT and a DELETE that do it once, too', async () => {
+    const { id } = await created();
+    const body = { name: 'Once', permissions: ['token:use'] };
+    const first = await put(`/applications/${id}`, body, once);
+    await put(`/applications/${id}`, { name: 'Later' });
+    const before = await by.count();
+    const second = await put(`/applications/${id}`, body, once);
+    expect(second.json).toEqual(first.json);
+    expect(second.headers.get('etag')).toBe(first.headers.get('etag'));
+    expect((await remove(`/applications/${id}`, once)).status).toBe(204);
+    expect((await remove(`/applications/${id}`, once)).status).toBe(204);
+    expect(await by.count()).toBe(before + 1);
+    expect(await remove(`/applications/${id}`)).toEqual(problem(404, 'application_not_found'));
+  });
+});
+
+describe('updating an Application', () => {
+  it('changes its name, its permissions or both, and each is an event', async () => {
+    const { id } = await created();
+    const before = await by.count();
+    const renamed = await put(`/applications/${id}`, { name: 'New' });
+    expect(renamed.json).toMatchObject({ name: 'New', permissions: shop.permissions, modified_by: owner.id });
+    const both = await put(`/applications/${id}`, { name: 'Both', permissions: [], type: 'private' });
+    expect(both.json).toMatchObject({ name: 'Both', permissions: [], modified_at: TIME });
+    expect((await put(`/applications/${id}`, { name: 'Both', permissions: null })).json).toMatchObject({
+      permissions: [],
+    });
+    expect(await by.count()).toBe(before + 4);
+    const shown = await to(`/applications/${id}`);
+    expect(shown.json).toMatchObject({ name: 'Both', permissions: [] });
+  });
+
+  it('happens only if the entity tag matches', async () => {
+    const { id } = await created();
+    const tag = (await to(`/applications/${id}`)).headers.get('etag') ?? '';
+    const first = await put(`/applications/${id}`, { name: 'A' }, { headers: { 'If-Match': tag } });
+    expect(first.status).toBe(200);
+    const late = await put(`/applications/${id}`, { name: 'B' }, { headers: { 'If-Match': tag } });
+    expect(late).toEqual(problem(412, 'precondition_failed'));
+    expect(late.headers.get('etag')).toBe(first.headers.get('etag'));
+    expect(await remove(`/applications/${id}`, { headers: { 'If-Match': tag } })).toEqual(
+      problem(412, 'precondition_failed'),
+    );
+    await post(`/applications/${id}/keys`);
+    const now = first.headers.get('etag') ?? '';
+    expect((await remove(`/applications/${id}`, { headers: { 'If-Match': now } })).status).toBe(204);
+  });
+
+  it('cannot change the type', async () => {
+    const { id } = await created();
+    expect(await put(`/applications/${id}`, { name: 'A', type: 'public' })).toEqual(
+      problem(409, 'application_type_fixed'),
+    );
+    const wrong = await put(`/applications/${id}`, { name: 'A', permissions: ['log:read'] });
+    expect(wrong).toEqual(problem(400, 'validation_failed'));
+  });
+});
+
+describe('an Application that is not there', () => {
+  const cases = async (): Promise<readonly string[]> => {
+    const deleted = await created();
+    await remove(`/applications/${deleted.id}`);
+    const other = await by.newTenant();
+    return [randomUUID(), other.id, deleted.id, 'nonsense', 'key_', '%00', '..%2f'];
+  };
+
+  it('gives the same answer for an unknown, a foreign, a deleted and a senseless id', async () => {
+    const before = { owner: owner.key };
+    for (const id of await cases())
+      for (const [method, path, body] of [
+        ['GET', `/applications/${id}`],
+        ['PUT', `/applications/${id}`, { name: 'A' }],
+        ['DELETE', `/applications/${id}`],
+        ['GET', `/applications/${id}/keys`],
+        ['POST', `/applications/${id}/keys`],
+        ['GET', `/applications/${id}/keys/${randomUUID()}`],
+        ['DELETE', `/applications/${id}/keys/${randomUUID()}`],
+        ['POST', `/applications/${id}/regenerate`],
+      ] as const)
+        expect(await to(path, { method, ...(body === undefined ? {} : { body }) })).toEqual(
+          problem(404, 'application_not_found'),
+        );
+    expect(before.owner).toBe(owner.key);
+  });
+});
+
+describe('keys', () => {
+  it('are added, listed, shown, used and revoked', async () => {
+    const { id, keys } = await created();
+    const answer = await post(`/applications/${id}/keys`, {
+      name: 'Second',
+      expires_at: '2031-01-31T12:00:00+01:00',
+    });
+    expect(answer.status).toBe(201);
+    const { key, ...second } = answer.json;
+    expect(second).toEqual({
+      id: UUID,
+      name: 'Second',
+      created_by: owner.id,
+      created_at: TIME,
+      expires_at: '2031-01-31T11:00:00.000Z',
+    });
+    expect((await to(`/applications/${id}/keys`)).json).toEqual([keys[0], second]);
+    expect((await to(`/applications/${id}/keys?id=${second.id}&id=${randomUUID()}`)).json).toEqual([second]);
+    expect((await to(`/applications/${id}/keys?type=public`)).json).toEqual([]);
+    expect((await to(`/applications/${id}/keys/${second.id}`)).json).toEqual(second);
+    expect((await to('/permissions', { key })).status).toBe(200);
+    expect((await remove(`/applications/${id}/keys/${second.id}`)).status).toBe(204);
+    expect(await to('/permissions', { key })).toEqual(problem(401, 'key_refused'));
+    for (const method of ['GET', 'DELETE'])
+      expect(await to(`/applications/${id}/keys/${second.id}`, { method })).toEqual(
+        problem(404, 'key_not_found'),
+      );
+    expect((await to(`/applications/${id}`)).json.keys).toEqual(keys);
+    const other = await created();
+    for (const keyId of [other.keys[0].id, 'nonsense'])
+      expect(await to(`/applications/${id}/keys/${keyId}`)).toEqual(problem(404, 'key_not_found'));
+  });
+
+  it('are shown with their last use', async () => {
+    const { id, key } = await created();
+    await to('/permissions', { key });
+    const end = Date.now() + 5_000;
+    let shown = await to(`/applications/${id}`);
+    while (shown.json.keys[0].last_used_at === undefined && Date.now() < end)
+      shown = await to(`/applications/${id}`);
+    expect(shown.json.keys[0].last_used_at).toEqual(TIME);
+    expect((await to('/applications')).json.data.at(-1).keys[0].last_used_at).toEqual(TIME);
+  });
+
+  it('expire, and are then not there any more', async () => {
+    const { id } = await created({ ...shop, create_key: false });
+    const expires_at = new Date(Date.now() + 1_500).toISOString();
+    const { key, ...brief } = (await post(`/applications/${id}/keys`, { expires_at })).json;
+    expect((await to(`/applications/${id}/keys`)).json).toEqual([brief]);
+    const end = Date.now() + 5_000;
+    while ((await to('/permissions', { key })).status === 200 && Date.now() < end);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires_at));
+    expect((await to(`/applications/${id}/keys`)).json).toEqual([]);
+    expect(await to(`/applications/${id}/keys/${brief.id}`)).toEqual(problem(404, 'key_not_found'));
+  });
+
+  it('are replaced, at once or after a grace', async () => {
+    const { id, key } = await created();
+    const slow = await post(`/applications/${id}/regenerate`, { grace_seconds: 60, name: 'Slow' });
+    expect(slow.json).toMatchObject({ id, key: KEY });
+    expect(slow.json.keys).toMatchObject([{ expires_at: TIME }, { name: 'Slow' }]);
+    expect(Date.parse(slow.json.keys[0].expires_at) - Date.now()).toBeGreaterThan(50_000);
+    for (const one of [key, slow.json.key]) expect((await to('/permissions', { key: one })).status).toBe(200);
+    const quick = await post(`/applications/${id}/regenerate`);
+    expect(quick.json.keys).toHaveLength(1);
+    for (const one of [key, slow.json.key])
+      expect(await to('/permissions', { key: one })).toEqual(problem(401, 'key_refused'));
+    expect((await to('/permissions', { key: quick.json.key })).status).toBe(200);
+  });
+
+  it('are no more than so many', async () => {
+    const { id } = await created();
+    for (let n = 1; n < 4; n += 1) expect((await post(`/applications/${id}/keys`)).status).toBe(201);
+    expect(await post(`/applications/${id}/keys`)).toEqual(problem(409, 'too_many_keys'));
+    expect(await post(`/applications/${id}/regenerate`, { grace_seconds: 1 })).toEqual(
+      problem(409, 'too_many_keys'),
+    );
+    expect((await post(`/applications/${id}/regenerate`, {})).status).toBe(200);
+  });
+
+  it.each<[string, string, object, string]>([
+    ['keys', 'a name of 201 characters', { name: 'x'.repeat(201) }, 'name'],
+    ['keys', 'an expiry now', { expires_at: '2020-01-01' }, 'expires_at'],
+    ['keys', 'an array', [], 'body'],
+    ['regenerate', 'a grace that is negative', { grace_seconds: -1 }, 'grace_seconds'],
+    ['regenerate', 'a grace of more than a year', { grace_seconds: 31_536_001 }, 'grace_seconds'],
+    ['regenerate', 'half a second of grace', { grace_seconds: 0.5 }, 'grace_seconds'],
+    ['regenerate', 'a grace in words', { grace_seconds: '60' }, 'grace_seconds'],
+  ])('are refused to %s with %s', async (what, _, body, field) => {
+    const { id, keys } = await created();
+    const answer = await post(`/applications/${id}/${what}`, body);
+    expect(answer).toEqual(problem(400, 'validation_failed'));
+    expect(Object.keys(answer.json.errors)).toEqual([field]);
+    expect((await to(`/applications/${id}/keys`)).json).toEqual(keys);
+  });
+});
+
+describe('the list', () => {
+  /** All ids in the order of their creation; two were there before. */
+  const seven = async (): Promise<readonly string[]> => {
+    const before = (await to('/applications')).json.data.map((one: { id: string }) => one.id);
+    const types = ['public', 'private', 'management', 'private', 'public', 'private'] as const;
+    const made: string[] = [];
+    for (const type of types) made.push((await by.newApplication(tenantId, type)).id);
+    expect((await remove(`/applications/${made[1]}`)).status).toBe(204);
+    return [...before, ...made.filter((_, n) => n !== 1)];
+  };
+  const idsOf = ({ json }: Answered): readonly string[] => json.data.map((one: { id: string }) => one.id);
+
+  it('comes in pages, in the order of creation, without what is deleted', async () => {
+    const ids = await seven();
+    const whole = await to('/applications?size=1000');
+    expect(idsOf(whole)).toEqual(ids);
+    expect(whole.json.pagination).toEqual({
+      total_items: 7,
+      page_number: 1,
+      page_size: 100,
+      total_pages: 1,
+    });
+    const pages = [1, 2, 3, 4, 5].map((page) => to(`/applications?size=2&page=${page}`).then(idsOf));
+    expect((await Promise.all(pages)).map((page) => page.length)).toEqual([2, 2, 2, 1, 0]);
+    expect((await Promise.all(pages)).flat()).toEqual(ids);
+  });
+
+  it('is walked by cursors while Applications come and go', async () => {
+    const ids = await seven();
+    const seen: string[] = [];
+    let start = '';
+    do {
+      const answer = await to(`/applications?size=2${start}`);
+      seen.push(...idsOf(answer));
+      const { after, next } = answer.json.pagination;
+      expect(next).toBe(after);
+      start = after === undefined ? '' : `&start=${encodeURIComponent(after)}`;
+      if (seen.length === 2) await remove(`/applications/${ids[2]}`);
+    } while (start !== '');
+    expect(seen).toEqual(ids.filter((_, n) => n !== 2));
+  });
+
+  it('is filtered by ids and types, which may be repeated', async () => {
+    const ids = await seven();
+    const some = [ids[6], ids[0]];
+    expect(
+      idsOf(await to(`/applications?id=${some[0]}&id=${some[1]?.toUpperCase()}&id=${randomUUID()}`)),
+    ).toEqual([ids[0], ids[6]]);
+    const byType = async (query: string) => (await to(`/applications?${query}`)).json.pagination.total_items;
+    expect(await byType('type=public')).toBe(2);
+    expect(await byType('type=public&type=private')).toBe(4);
+    expect(await byType(`type=public&id=${ids[0]}`)).toBe(0);
+    expect(await byType('type=')).toBe(7);
+    const { json } = await to('/applications?type=private&size=1');
+    const rest = await to(`/applications?type=private&start=${encodeURIComponent(json.pagination.after)}`);
+    expect(rest.json.data).toHaveLength(1);
+  });
+
+  it('shows nothing of another tenant', async () => {
+    const other = await by.newTenant();
+    expect(idsOf(await to(`/applications?id=${other.id}`))).toEqual([]);
+  });
+
+  it.each([
+    ['size=0', 'size'],
+    ['page=0', 'page'],
+    ['size=x', 'size'],
+    ['id=nonsense', 'id'],
+    ['id=11111111-2222-4333-8444-555555555555&id=x', 'id'],
+    ['type=secret', 'type'],
+    ['start=forged', 'start'],
+    ['entity_type=token', 'entity_type'],
+    ['page=1&page=2', 'page'],
+    ['id[]=x', 'id[]'],
+  ])('is refused with %s', async (query, field) => {
+    const answer = await to(`/applications?${query}`);
+    expect(answer).toEqual(problem(400, 'validation_failed'));
+    expect(Object.keys(answer.json.errors)).toEqual([field]);
+  });
+
+  it('takes no cursor of another tenant, of other filters or of another list', async () => {
+    await seven();
+    const { after } = (await to('/applications?size=1')).json.pagination;
+    const start = `start=${encodeURIComponent(after)}`;
+    const stranger = await by.newTenant();
+    const theirs = await by.newApplication(stranger.tenantId, 'management', ...all);
+    const log = (await to('/logs?size=1')).json.pagination.after;
+    for (const answer of [
+      await to(`/applications?${start}`, { key: theirs.key }),
+      await to(`/applications?${start}&type=private`),
+      await to(`/applications?start=${encodeURIComponent(log)}`),
+      await to(`/logs?${start}`),
+    ])
+      expect(answer).toEqual(problem(400, 'validation_failed'));
+  });
+});
+
+describe('escalation', () => {
+  it('is refused in every way, and goes on the record', async () => {
+    const held = ['application:read', 'application:create', 'application:update', 'application:delete'];
+    const weak = await by.newApplication(tenantId, 'management', ...held);
+    const strong = await by.newApplication(tenantId, 'management', 'tenant:delete');
+    const secret = await by.newApplication(tenantId, 'private', 'token:read');
+    const before = await by.count();
+    const { key } = weak;
+    const attempts = [
+      () => post('/applications', { name: 'A', type: 'management', permissions: ['tenant:delete'] }, { key }),
+      () => post('/applications', { name: 'A', type: 'private', permissions: ['token:read'] }, { key }),
+      () => put(`/applications/${weak.id}`, { name: 'A', permissions: [...held, 'log:read'] }, { key }),
+      () =>
+        put(`/applications/${secret.id}`, { name: 'A', permissions: ['token:use', 'token:read'] }, { key }),
+      () => post(`/applications/${strong.id}/keys`, {}, { key }),
+      () => post(`/applications/${secret.id}/keys`, {}, { key }),
+      () => post(`/applications/${strong.id}/regenerate`, {}, { key }),
+      () => post(`/applications/${strong.id}/regenerate`, { grace_seconds: 60 }, { key }),
+      () => post(`/applications/${owner.id}/keys`, undefined, { key }),
+    ];
+    for (const attempt of attempts) {
+      const answer = await attempt();
+      expect(answer).toEqual(problem(403, 'permission_not_held'));
+      expect(answer.json.missing_permissions.length).toBeGreaterThan(0);
+    }
+    expect(await by.count()).toBe(before);
+    const fine = await post('/applications', { name: 'A', type: 'management', permissions: held }, { key });
+    expect(fine.status).toBe(201);
+  });
+
+  it('of oneself to nothing is refused unless it is meant', async () => {
+    const without = all.filter((permission) => permission !== 'log:read');
+    const self = `/applications/${owner.id}`;
+    for (const answer of [
+      await remove(self),
+      await put(self, { name: 'A', permissions: without }),
+      await remove(`${self}/keys/${owner.keyId}`),
+    ])
+      expect(answer).toEqual(problem(409, 'own_access_would_end'));
+    expect((await put(`${self}?force=true`, { name: 'A', permissions: without })).status).toBe(200);
+    const second = (await post(`${self}/keys`)).json.key;
+    expect((await remove(`${self}/keys/${owner.keyId}?force=true`)).status).toBe(204);
+    expect((await to('/permissions')).status).toBe(401);
+    expect((await remove(self, { key: second })).json.detail).toContain('?force=true');
+    expect((await remove(`${self}?force=true`, { key: second })).status).toBe(204);
+    expect((await to('/permissions', { key: second })).status).toBe(401);
+  });
+
+  it('of the last manager to nothing, likewise', async () => {
+    const held = ['application:read', 'application:delete'];
+    const { key } = await by.newApplication(tenantId, 'management', ...held);
+    expect(await remove(`/applications/${owner.id}`, { key })).toEqual(problem(409, 'last_managing_key'));
+    expect((await remove(`/applications/${owner.id}?force=true`, { key })).status).toBe(204);
+    expect(await remove(`/applications/${owner.id}?force=perhaps`, { key })).toEqual(
+      problem(400, 'validation_failed'),
+    );
+  });
+});
