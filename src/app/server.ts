@@ -4,7 +4,7 @@ import { openStreams } from '../audit/open-streams';
 import { beforeDeadline, monotonicMs } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
-import type { Position } from '../event-log/event-log';
+import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import { headerNames } from '../http/answer/header-names';
 import { api } from '../http/api';
@@ -26,6 +26,7 @@ import { makeMetrics, type Metrics } from './metrics';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
 import { ledgerStatus, lookBriefly } from './status';
+import { openTraces, type Traces } from './tracing';
 
 /** How often a start says how far the read models are. */
 const CATCH_UP_SLICE_MS = 250;
@@ -40,6 +41,7 @@ interface Running {
   /** Ends what would otherwise go on for as long as its reader wants. */
   readonly stopping: AbortController;
   readonly metrics: Metrics;
+  readonly traces: Traces | undefined;
   app?: App;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
@@ -86,6 +88,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     access: app.access,
     keyUses: app.keyUses,
     metrics: server.metrics.requests,
+    tracing: server.traces?.requests,
     cursors: signedCursors(secret),
     events: eventSource(app, server.stopping.signal),
     reader: remembering(projecting.reader).reader,
@@ -150,9 +153,10 @@ const openAppOf = async (server: Running): Promise<App> => {
     report(what, error);
     void server.app?.watch.look();
   };
+  const observed = (log: EventLog): EventLog => server.metrics.observed(server.traces?.observed(log) ?? log);
   const compiling = compileTenantSchemas();
   const workers = projectingWorkers(configuration, onProjecting, notices.parked);
-  const app = await openApp(configuration, report, { workers, observed: server.metrics.observed });
+  const app = await openApp(configuration, report, { workers, observed });
   await compiling;
   server.app = app;
   notices.watch(app.ledger.unreadable);
@@ -229,6 +233,7 @@ export const makeServer = (configuration: Configuration, logger: Logger): Server
     notices: parkedNotices(logger),
     listeners: [],
     stopping: new AbortController(),
+    traces: openTraces(),
     metrics: makeMetrics({
       app: () => server.app,
       limits: () => server.limits,

@@ -8,6 +8,8 @@ import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HttpProblemCode } from '../problems';
 import type { HeaderNames } from './answer/header-names';
 import type { RequestMetrics } from './answer/request-metrics';
+import type { TraceParent } from './request/trace-parent';
+import type { Tracing } from './request/tracing';
 import type { RouteParts } from './routes/route';
 
 /** As it stands in a body. */
@@ -44,11 +46,15 @@ export interface ApiParts extends RouteParts {
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
   readonly metrics: RequestMetrics;
+  /** Undefined: nobody collects traces. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** What the steps of one request know of it. */
 export interface ApiState {
   traceId: string;
+  /** Its place in a trace of W3C Trace Context, if it has one. */
+  place?: TraceParent;
   /** When the request began to arrive, on the monotonic clock. */
   arrivedMs: number;
   /** When it was here, ISO 8601, and until when it is to be answered, on the monotonic clock. */

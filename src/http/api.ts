@@ -18,6 +18,7 @@ import {
   listApplications,
   changeApplication,
 } from './routes/applications';
+import { traced } from './request/tracing';
 import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
@@ -72,6 +73,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   };
 
   const app = new Koa<ApiState>();
+  if (parts.tracing !== undefined) app.use(traced(parts.tracing));
 
   app.use(async (ctx, next) => {
     arrive(ctx, parts);

@@ -68,6 +68,7 @@ const PLUMBING = new Set([
   'content-type',
   'date',
   'keep-alive',
+  'traceparent',
   'transfer-encoding',
   'vary',
   ...Object.keys(EVERYWHERE),

@@ -4,6 +4,7 @@ import { looksLikeKey } from '../../domain/key-like';
 import { fault } from '../../fault';
 import { securityHeaders } from '../answer/security-headers';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
+import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
 /** An answer is promised within 2 s of the request's arrival; the rest is for the way there and back. */
 const ANSWER_WITHIN_MS = 1_900;
@@ -29,11 +30,20 @@ const pathOf = (ctx: ApiContext): string | undefined => {
   }
 };
 
+/** Unless its span says where it stands already. */
+const continueTrace = (ctx: ApiContext): void => {
+  const parent = ctx.state.place === undefined ? readTraceParent(headerOf(ctx, 'traceparent')) : undefined;
+  if (parent === undefined) return;
+  ctx.state.place = childOf(parent);
+  ctx.set('traceparent', traceParentText(ctx.state.place));
+};
+
 /** First of all: when the request came, its trace id, and the headers that every answer has. */
 export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => {
   const { state } = ctx;
   const sent = headerOf(ctx, headers.traceId);
-  state.traceId = sent !== undefined && isTraceId(sent) ? sent : randomUUID();
+  continueTrace(ctx);
+  state.traceId = sent !== undefined && isTraceId(sent) ? sent : (state.place?.traceId ?? randomUUID());
   state.arrivedMs = monotonicMs();
   arrived(ctx);
   const path = pathOf(ctx);

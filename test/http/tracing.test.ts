@@ -1,0 +1,114 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  childOf,
+  readTraceParent,
+  traceParentText,
+  type TraceParent,
+} from '../../src/http/request/trace-parent';
+import { ask } from '../support/http';
+import { freshFolder } from '../support/folders';
+import { startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
+
+describe('traceparent', () => {
+  it.each<readonly [string | undefined, TraceParent | undefined]>([
+    [PARENT, { traceId: TRACE, spanId: '00f067aa0ba902b7', flags: '01' }],
+    [
+      `cc-${TRACE}-00f067aa0ba902b7-09-what-comes-later`,
+      { traceId: TRACE, spanId: '00f067aa0ba902b7', flags: '09' },
+    ],
+    ...[
+      undefined,
+      '',
+      'x',
+      `${PARENT}-more`,
+      `ff-${TRACE}-00f067aa0ba902b7-01`,
+      `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`,
+      `00-${TRACE}-${'0'.repeat(16)}-01`,
+      PARENT.toUpperCase(),
+    ].map((text) => [text, undefined] as const),
+  ])('%s is read as %j', (text, expected) => {
+    expect(readTraceParent(text)).toEqual(expected);
+  });
+
+  it('is continued with another span of the same trace', () => {
+    const parent = readTraceParent(PARENT);
+    if (parent === undefined) throw new Error('It is valid.');
+    expect(traceParentText(parent)).toBe(PARENT);
+    expect(traceParentText(childOf(parent))).toMatch(
+      new RegExp(`^00-${TRACE}-(?!00f067aa0ba902b7)[0-9a-f]{16}-01$`),
+    );
+  });
+});
+
+describe('a service in a trace', () => {
+  const get = (service: Service, headers: Record<string, string> = {}) =>
+    ask(`${service.url}/tenants/self`, { key: service.key, headers });
+
+  it('continues it on its answers, and takes its id where no other was given', async () => {
+    const service = await startService();
+    try {
+      const { headers } = await get(service, { traceparent: PARENT });
+      expect(headers.get('traceparent')).toMatch(
+        new RegExp(`^00-${TRACE}-(?!00f067aa0ba902b7)[0-9a-f]{16}-01$`),
+      );
+      expect(headers.get('svc-trace-id')).toBe(TRACE);
+      const both = await get(service, { traceparent: PARENT, 'SVC-TRACE-ID': 'mine' });
+      expect(both.headers.get('svc-trace-id')).toBe('mine');
+      for (const sent of [{}, { traceparent: 'nonsense' }])
+        expect((await get(service, sent)).headers.get('traceparent')).toBeNull();
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('makes spans of requests and appends where somebody collects them', async () => {
+    const file = join(freshFolder(), 'spans');
+    const service = await startService({
+      SPANS: file,
+      NODE_OPTIONS: `--require ${join(__dirname, '..', 'support', 'collected-spans.js')}`,
+    });
+    const spans = () =>
+      (existsSync(file) ? readFileSync(file, 'utf8') : '')
+        .trim()
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as Record<string, unknown> & { name: string });
+    try {
+      const put = await ask(`${service.url}/tenants/self`, {
+        method: 'PUT',
+        key: service.key,
+        headers: { traceparent: PARENT },
+        body: { name: 'Traced' },
+      });
+      const own = readTraceParent(put.headers.get('traceparent') ?? undefined);
+      expect(own?.traceId).toBe(TRACE);
+      await ask(`${service.url}/nowhere`, { key: service.key });
+      await until(() => spans().length >= 3 && spans().some(({ name }) => name === 'GET'));
+      expect(spans().find(({ name }) => name === 'PUT /tenants/self')).toMatchObject({
+        traceId: TRACE,
+        spanId: own?.spanId,
+        parentSpanId: '00f067aa0ba902b7',
+        status: 0,
+        attributes: {
+          'http.request.method': 'PUT',
+          'http.route': '/tenants/self',
+          'http.response.status_code': 200,
+        },
+      });
+      expect(spans().find(({ name, traceId }) => name === 'append' && traceId === TRACE)).toMatchObject({
+        parentSpanId: own?.spanId,
+      });
+      expect(spans().find(({ name }) => name === 'GET')).toMatchObject({
+        attributes: { 'http.response.status_code': 404, 'error.type': 'not_found' },
+      });
+      expect(JSON.stringify(spans())).not.toContain(service.key);
+    } finally {
+      await service.stop();
+    }
+  });
+});
