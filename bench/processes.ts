@@ -21,6 +21,7 @@ export const runToEnd = async (args: readonly string[], env: Environment): Promi
 };
 
 export interface Server {
+  readonly pid: number;
   readonly url: string;
   readonly operationsUrl: string;
   stop(): Promise<void>;
@@ -40,6 +41,7 @@ export const startServer = async (env: Environment, main = MAIN): Promise<Server
   });
   const { url, operations } = await ready;
   return {
+    pid: child.pid ?? 0,
     url,
     operationsUrl: operations,
     stop: async () => {

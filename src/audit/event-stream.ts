@@ -131,15 +131,20 @@ async function* matching(
   try {
     const upTo = follow ? undefined : (await side.log.head())?.position;
     const reached: Reached = { position: after, left: limit };
-    while (!gone.aborted) {
-      const seen = follower?.changes() ?? 0;
-      const range = { after: reached.position, upTo, signal: gone };
-      yield* upToLimit(
-        findEvents(side, filter, range, () => undefined),
-        reached,
-      );
+    const ending = AbortSignal.any([gone, stopping]);
+    for (let seen = -1; !gone.aborted;) {
+      const changes = follower?.changes() ?? 0;
+      // What is new is reported: without a report, a look at the log would find nothing.
+      if (changes !== seen) {
+        seen = changes;
+        const range = { after: reached.position, upTo, signal: gone };
+        yield* upToLimit(
+          findEvents(side, filter, range, () => undefined),
+          reached,
+        );
+      }
       if (follower === undefined || reached.left === 0) return;
-      await follower.wait(seen, CHECK_MS, AbortSignal.any([gone, stopping]));
+      await follower.wait(seen, CHECK_MS, ending);
       yield { events: [], position: reached.position };
     }
   } finally {

@@ -14,7 +14,7 @@ import { counted, notice } from './output';
 import { fileOutput, type Output } from './file-output';
 import { prettyLines } from './pretty-events';
 import { progressLine, stepText } from './progress';
-import { untilInterrupted, writeOut } from './streaming-output';
+import { isOutputLost, untilInterrupted, writeOut } from './streaming-output';
 
 interface Options {
   readonly tenant?: readonly string[];
@@ -137,7 +137,7 @@ const audit = (options: Options): Promise<void> =>
       const { position, trailer } = await run(side, options, request, output, signal);
       if (signal.aborted || options.follow === true) {
         await output.abandon();
-        return noticeEnd(position);
+        return isOutputLost(signal) ? undefined : noticeEnd(position);
       }
       await output.finish(isPretty(options) ? sentenceOf(trailer) : JSON.stringify({ trailer }));
     } catch (error) {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RawEvent } from '../../src/audit/raw-event';
 import { fillBusyLog } from '../support/busy-log';
@@ -172,18 +172,30 @@ describe('tenant-ledger audit', () => {
   });
 });
 
-describe('tenant-ledger audit | head', () => {
-  it('ends without an error when its reader does', async () => {
-    const folder = freshFolder();
+describe('the output of tenant-ledger audit', () => {
+  const folder = freshFolder();
+  beforeAll(async () => {
     const side = await openLogIn(folder);
     await fillBusyLog(side, 5_000);
     await side.log.close();
+  });
+
+  it('may lose its reader, as with | head: that is no error, and no position to go on from', async () => {
     const child = spawnProgram(['audit'], { DATA_DIR: folder });
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [code] = (await once(child, 'close')) as [number];
-    expect(code).toBe(0);
-    expect(stderr).toMatch(/^(To go on from here: --after [0-9]+|Nothing was read\.)?\n?$/);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('that cannot be written is one sentence', async () => {
+    const full = openSync('/dev/full', 'w');
+    const child = spawnProgram(['audit'], { DATA_DIR: folder }, undefined, full);
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^tenant-ledger: The output cannot be written: [^\n]*\. \[output_failed\]\n$/);
   });
 });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { newKey } from '../../src/ledger/new-key';
 import { deleteTenant } from '../../src/domain/tenant';
-import { revokeKey } from '../../src/domain/application-keys';
+import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
 import { MOST_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
 import { beside, type Beside } from '../support/beside';
@@ -273,6 +274,18 @@ describe('raw events over HTTP', () => {
       expect(linesOf(stream.text()).at(-1)).toEqual({ end: { reason, position: expect.any(String) } });
     });
 
+    it('and whose key expires end within a second, with the reason', async () => {
+      const expiresAt = new Date(Date.now() + 2_000).toISOString();
+      const { key, input } = newKey(owner.tenantId, { expiresAt });
+      await by.write(owner.tenantId, addKey(owner.id, input));
+      const stream = await following(`${service.url}/events?follow=true`, key);
+      await until(stream.isOver);
+      expect(Date.now() - Date.parse(expiresAt)).toBeLessThan(1_500);
+      expect(linesOf(stream.text()).at(-1)).toEqual({
+        end: { reason: 'key_refused', position: expect.any(String) },
+      });
+    });
+
     it('are bounded in number per tenant', async () => {
       const url = `${service.url}/events?follow=true&type=Nothing`;
       const open = await Promise.all(
@@ -309,6 +322,8 @@ describe('raw events over HTTP', () => {
     expect((await as('2099-01-01')).json).toEqual(
       (await ask(`${service.url}/tenants/self`, { key: owner.key })).json,
     );
+    const foreign = eventsIn((await get('', stranger.key)).text)[0]?.position ?? '';
+    expectProblem(await as(foreign), { status: 400, code: 'validation_failed', fields: ['as_of'] });
     expectProblem(await as('soon'), { status: 400, code: 'validation_failed', fields: ['as_of'] });
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
     const without = await ask(`${service.url}/tenants/self?as_of=2099-01-01`, { key });

@@ -34,9 +34,16 @@ const environmentOf = (env: Environment): Environment => ({
   ...env,
 });
 
-/** Another build of the program may be named. */
-export const spawnProgram = (args: readonly string[], env: Environment, main = MAIN): ChildProcess =>
-  keepTrackOf(spawn(process.execPath, [main, ...args], { env: environmentOf(env) }));
+/** Another build of the program may be named, and where its output goes. */
+export const spawnProgram = (
+  args: readonly string[],
+  env: Environment,
+  main = MAIN,
+  stdout: 'pipe' | number = 'pipe',
+): ChildProcess =>
+  keepTrackOf(
+    spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: ['pipe', stdout, 'pipe'] }),
+  );
 
 /** Runs one command to its end, in a process of its own. */
 export const commandProcess = async (

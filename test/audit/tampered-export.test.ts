@@ -1,0 +1,115 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Trailer } from '../../src/audit/export';
+import { fillBusyLog } from '../support/busy-log';
+import { freshFolder } from '../support/folders';
+import { openLogIn } from '../support/log-under-test';
+import { commandProcess } from '../support/service';
+
+/** Several chunks; `npm run campaign:audit` takes a million. */
+const EVENTS = Number(process.env['EVENTS'] ?? 1_500);
+const AT = Math.floor(EVENTS * 0.7);
+const MINUTES = 60_000;
+
+type Tamper = (line: string, index: number) => readonly string[];
+
+const idIn = (line: string): string => /"id":"([^"]+)"/.exec(line)?.[1] ?? '';
+
+/** Writes a changed copy whose trailer fits the changed lines: only the log can tell. */
+const tampered = async (file: string, tamper: Tamper): Promise<string> => {
+  const copy = `${file}-tampered`;
+  const out = createWriteStream(copy);
+  const hash = createHash('sha256');
+  let [index, events] = [0, 0];
+  const write = async (text: string): Promise<void> => {
+    if (!out.write(text)) await once(out, 'drain');
+  };
+  for await (const line of createInterface({ input: createReadStream(file) })) {
+    if (line.startsWith('{"trailer"')) {
+      const { trailer } = JSON.parse(line) as { trailer: Trailer };
+      await write(`${JSON.stringify({ trailer: { ...trailer, events, sha256: hash.digest('hex') } })}\n`);
+      continue;
+    }
+    for (const changed of tamper(line, index)) {
+      hash.update(`${changed}\n`);
+      events += 1;
+      await write(`${changed}\n`);
+    }
+    index += 1;
+  }
+  out.end();
+  await once(out, 'close');
+  return copy;
+};
+
+describe(`an export of ${EVENTS} events`, () => {
+  const env = { DATA_DIR: freshFolder() };
+  const file = join(env.DATA_DIR, 'export.ndjson');
+  const ids: string[] = [];
+  beforeAll(async () => {
+    const side = await openLogIn(env.DATA_DIR);
+    await fillBusyLog(side, EVENTS, 500);
+    await side.log.close();
+    const exported = await commandProcess(['audit', '--output', file], env);
+    expect(exported).toEqual({ code: 0, stdout: '', stderr: '' });
+    let index = 0;
+    for await (const line of createInterface({ input: createReadStream(file) })) {
+      if (index >= AT && index < AT + 2) ids.push(idIn(line));
+      index += 1;
+    }
+    expect(index).toBe(EVENTS + 1);
+  }, 10 * MINUTES);
+
+  const check = (what: string) => commandProcess(['audit', 'check', what], env);
+
+  it(
+    'is found complete and unaltered',
+    async () => {
+      const { code, stdout } = await check(file);
+      expect(code).toBe(0);
+      expect(stdout).toContain(`is complete and unaltered: ${EVENTS} events`);
+      expect(statSync(file).size).toBeGreaterThan(EVENTS * 100);
+    },
+    10 * MINUTES,
+  );
+
+  const stranger = randomUUID();
+  let held = '';
+  const cases: readonly (readonly [string, Tamper, () => string])[] = [
+    [
+      'altered',
+      (line, at) => [at === AT ? line.replace('"tok_', '"TOK_') : line],
+      () => `event ${ids[0]} was altered.`,
+    ],
+    [
+      'removed',
+      (line, at) => (at === AT ? [] : [line]),
+      () => `event ${ids[0]} is missing before event ${ids[1]}.`,
+    ],
+    [
+      'added',
+      (line, at) => (at === AT ? [line.replace(idIn(line), stranger), line] : [line]),
+      () => `event ${stranger} was added before event ${ids[0]}.`,
+    ],
+    [
+      'reordered',
+      (line, at) => {
+        if (at === AT) held = line;
+        return at === AT ? [] : at === AT + 1 ? [line, held] : [line];
+      },
+      () => `event ${ids[1]} stands where event ${ids[0]} should be: the order was changed.`,
+    ],
+  ];
+  it.each(cases)(
+    'is caught where a line was %s, although the trailer fits',
+    async (_, tamper, what) => {
+      const { code, stdout, stderr } = await check(await tampered(file, tamper));
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain(`differs from the log in line ${AT + 1}: ${what()}`);
+    },
+    10 * MINUTES,
+  );
+});
