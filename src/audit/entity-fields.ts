@@ -1,4 +1,4 @@
-import { allKeys } from '../domain/keys';
+import { allKeys, findKey } from '../domain/keys';
 import type { Application, Key, Tenant } from '../domain/tenant';
 
 /** A tenant, an Application or a key as a flat list of fields. Digests of keys are never among them. */
@@ -38,8 +38,8 @@ export const entityFields = (now: Tenant, type: string, id: string): Fields | un
     return application === undefined ? undefined : applicationFields(application);
   }
   if (type !== 'key') return undefined;
-  for (const [, key] of allKeys(now.keys)) if (key.id === id) return keyFields(key);
-  return undefined;
+  const key = findKey(now.keys, (one) => one.id === id);
+  return key === undefined ? undefined : keyFields(key);
 };
 
 /** Everything that a tenant consists of, by `tenant <id>`, `application <id>` and `key <id>`. */

@@ -1,7 +1,7 @@
 import { isExpired } from './authority';
 import type { TenantEvent } from './events';
 import { heldBy, liveKeysOf, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
-import { allKeys, keyBy } from './keys';
+import { findKey, keyBy } from './keys';
 import { mustBeName } from './names';
 import { refusal } from './refusal';
 import {
@@ -104,8 +104,9 @@ export interface Revocation {
 }
 
 const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
-  for (const [, key] of allKeys(tenant.keys)) if (key.id === keyId) return key;
-  throw keyNotFound(keyId, `Tenant ${tenant.id}`);
+  const key = findKey(tenant.keys, ({ id }) => id === keyId);
+  if (key === undefined) throw keyNotFound(keyId, `Tenant ${tenant.id}`);
+  return key;
 };
 
 export const revokeKey =

@@ -2,7 +2,7 @@ import { keyAdded, type NewKey } from './application-keys';
 import { holds } from './authority';
 import type { TenantEvent } from './events';
 import { heldBy, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
-import { allKeys } from './keys';
+import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
@@ -24,11 +24,9 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
 };
 
 /** An id is used once, also after a deletion, or the deleted one's keys would come back to life. Keys are never forgotten. */
-const wasThere = (tenant: ActiveTenant, applicationId: string): boolean => {
-  if (tenant.applications.has(applicationId)) return true;
-  for (const [, key] of allKeys(tenant.keys)) if (key.applicationId === applicationId) return true;
-  return false;
-};
+const wasThere = (tenant: ActiveTenant, id: string): boolean =>
+  tenant.applications.has(id) ||
+  findKey(tenant.keys, ({ applicationId }) => applicationId === id) !== undefined;
 
 export interface NewApplication {
   readonly applicationId: string;

@@ -23,6 +23,15 @@ export const allKeys = function* ({ buckets }: Keys): Generator<[digest: string,
   for (const bucket of buckets) if (bucket !== undefined) yield* bucket;
 };
 
+/** Looks through all of them without a generator, which takes several times as long. */
+export const findKey = ({ buckets }: Keys, isWanted: (key: Key) => boolean): Key | undefined => {
+  for (const bucket of buckets) {
+    if (bucket === undefined) continue;
+    for (const key of bucket.values()) if (isWanted(key)) return key;
+  }
+  return undefined;
+};
+
 /** Keys while they are changed: each bucket is copied at its first change, however many follow. */
 export interface ChangingKeys {
   get(digest: string): Key | undefined;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/new-key';
-import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { deleteApplication, updateApplication } from '../../src/domain/applications';
+import { permissionsOf } from '../../src/domain/permissions';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
 import { beside, type Beside } from '../support/beside';
 import { ask, type Asking } from '../support/http';
@@ -16,6 +17,8 @@ type Customer = Awaited<ReturnType<Beside['newTenant']>>;
 /** What ends a key, wherever it is done. */
 const endings: readonly [string, (customer: Customer) => Decide][] = [
   ['is revoked', ({ keyId }) => revokeKey(keyId)],
+  ['is replaced', ({ tenantId, id }) => regenerateKey(id, newKey(tenantId).input, 0)],
+  ['is replaced with a short grace', ({ tenantId, id }) => regenerateKey(id, newKey(tenantId).input, 0.1)],
   ['loses its Application', ({ id }) => deleteApplication(id)],
   ['loses its tenant', () => deleteTenant()],
 ];
@@ -94,6 +97,42 @@ describe('a key, read with at two servers on one folder', () => {
         const written = await get(two!, key, { method: 'PUT', body: { name: 'B' } });
         expect(written.status).toBe(200);
       });
+    });
+
+    it('and Applications are managed over HTTP: that is done at once, and reads trail', async () => {
+      const { tenantId } = await by.newTenant();
+      const all = permissionsOf('management').map(({ type }) => type);
+      const owner = await by.newApplication(tenantId, 'management', ...all);
+      const to = (server: Service, path: string, more: Asking = {}) =>
+        ask(`${server.url}/applications${path}`, { key: owner.key, ...more });
+      let id = '';
+      await stuckWhile(async () => {
+        const body = { name: 'New', type: 'private', permissions: ['token:use'] };
+        const made = await to(one!, '', { method: 'POST', body });
+        expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
+        ({ id } = made.json);
+        const { key } = made.json;
+        for (const server of servers()) {
+          expect((await ask(`${server.url}/permissions`, { key })).status).toBe(200);
+          expectProblem(await to(server, '/key', { key }), { status: 503, code: 'read_models_unavailable' });
+          expectProblem(await to(server, `/${id}`), { status: 404, code: 'application_not_found' });
+          expect((await to(server, '')).json.pagination.total_items).toBe(2);
+        }
+        const updated = await to(two!, `/${id}`, { method: 'PUT', body: { name: 'Renamed' } });
+        expect([updated.status, updated.json.name]).toEqual([200, 'Renamed']);
+        const revoked = await to(two!, `/${id}/keys/${made.json.keys[0].id}`, { method: 'DELETE' });
+        expect([revoked.status, revoked.headers.get('svc-read-pending')]).toEqual([204, 'true']);
+        expect((await ask(`${two!.url}/permissions`, { key })).status).toBe(401);
+        const end = performance.now() + 1_000;
+        const isRefused = async () => (await ask(`${one!.url}/permissions`, { key })).status === 401;
+        await until(isRefused, Math.max(0, end - performance.now()), 'a refusal');
+      });
+      for (const server of servers())
+        await until(
+          async () => (await to(server, `/${id}`)).json.name === 'Renamed',
+          5_000,
+          'the Application',
+        );
     });
 
     it('and is new: it reads and writes at once', async () => {

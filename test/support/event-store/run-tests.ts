@@ -15,6 +15,7 @@ const USUAL = [
   'audit',
   'cli/audit',
   'docs/investigations',
+  'http/applications',
   'http/client-libraries',
   'http/cross-cutting',
   'http/event-store',
