@@ -6,6 +6,7 @@ import { mongodbReadModels } from '../../src/read-models/mongodb/mongodb-read-mo
 import { countedFailure } from '../support/counted-failure';
 import { connectMongodb, mongodbUrl, openMongodb } from '../support/mongodb-under-test';
 import { startMongoServer } from '../support/mongodb/server';
+import { until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
 import { at, collections, id, LOG, note, ONE } from './contract/world';
 
@@ -107,6 +108,30 @@ describe('read models in MongoDB', () => {
     expect(await watching.leaseHolder('work')).toBe('holder one');
     // One that was seen once may be dead for long: nobody renews this one.
     expect(await (await openIn(place)).leaseHolder('work')).toBeUndefined();
+  });
+
+  it('finish no commit that no majority has: it may be undone', async () => {
+    const server = await startMongoServer();
+    opened.push(server);
+    const openAt = async (options: string) => {
+      const connection = await connectMongodb(`${server.url}${options}`);
+      opened.unshift(connection);
+      const readModels = await mongodbReadModels(connection, { patienceMs: 0 });
+      opened.unshift(readModels);
+      return readModels.open(id('notes'), collections, LOG);
+    };
+    const [one, other] = [await openAt('?retryWrites=false'), await openAt('')];
+    const write = (by: string) => [note(ONE, 'a', { by })];
+    server.replication.hold();
+    const undone = one.commit(0, at(1), write('one')).catch((error: unknown) => error);
+    await until(() => server.store.unconfirmed > 0);
+    expect(await other.control()).toMatchObject({ n: 0 });
+    expect(server.roundTrips.count({ command: 'update', collection: /notes$/ })).toBe(0);
+    server.rollBack();
+    server.replication.release();
+    expect(await undone).toMatchObject({ code: 'read_models_unavailable' });
+    expect(await other.commit(0, at(2), write('other'))).toBe(true);
+    expect(await other.load(write('other'))).toEqual([{ by: 'other' }]);
   });
 
   it('finish a commit that another one has begun to, also where a server stops at what is there already', async () => {

@@ -53,6 +53,9 @@ export interface MongoServerOptions {
   readonly version?: string;
 }
 
+/** A long command must not keep others waiting: drivers would think that the server is gone. */
+const LONGEST_HOLD_MS = 50;
+
 const NOT_PRIMARY = 10107;
 /** "Retryable writes" in the driver specifications: the server labels these for the driver. */
 const RETRYABLE = new Set([6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
@@ -101,6 +104,7 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
   let isPrimary = true;
   let election = 1;
   let isInterleaved = false;
+  let lastTurn = 0;
   let frozen: Promise<void> | undefined;
   let thaw = (): void => undefined;
   let port = options.port ?? 0;
@@ -139,7 +143,10 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
   const stepOf =
     (fault: FaultAction | undefined): Step =>
     async (write) => {
-      if (isInterleaved) await turn();
+      if (isInterleaved || performance.now() - lastTurn > LONGEST_HOLD_MS) {
+        await turn();
+        lastTurn = performance.now();
+      }
       if (fault?.type === 'drop' && fault.when === 'between' && write >= fault.writes)
         throw DROPPED as unknown;
       if (fault?.type === 'writeError' && write === fault.write)
