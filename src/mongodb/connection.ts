@@ -31,7 +31,8 @@ const OPTIONS = {
   writeConcern: { w: 'majority', journal: true },
   ignoreUndefined: true,
   serverSelectionTimeoutMS: 800,
-  connectTimeoutMS: 1_000,
+  // Also of the heartbeats: one that comes late, because this thread is busy, would end every command under way.
+  connectTimeoutMS: 3_000,
   // Whoever must answer soon has a deadline of its own.
   waitQueueTimeoutMS: 5_000,
   socketTimeoutMS: 10_000,

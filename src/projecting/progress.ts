@@ -1,5 +1,6 @@
 import { monotonicMs } from '../clock';
 import type { Position } from '../event-log/event-log';
+import { codeOf } from '../fault';
 import { generationName, type Generation } from '../read-models/read-models';
 import { signal, type Signal } from '../signal';
 
@@ -50,9 +51,20 @@ const learn = ({ known }: State, name: string, position: Position): void => {
 const isKnown = ({ known }: State, generations: readonly string[], position: Position): boolean =>
   generations.every((name) => (known.get(name) ?? '') >= position);
 
-const ask = async (state: State, generations: readonly Generation[]): Promise<void> => {
-  const shown = await Promise.all(generations.map(({ reader }) => reader.applied()));
+/** One that was removed meanwhile shows nothing, and the pointers are to be looked at: nobody waits for it any more. */
+const ask = async (state: State, generations: readonly Generation[]): Promise<'all' | 'some_removed'> => {
+  let asked: 'all' | 'some_removed' = 'all';
+  const shown = await Promise.all(
+    generations.map(({ reader }) =>
+      reader.applied().catch((error: unknown) => {
+        if (codeOf(error) !== 'generation_removed') throw error;
+        asked = 'some_removed';
+        return undefined;
+      }),
+    ),
+  );
   generations.forEach(({ id }, i) => learn(state, generationName(id), shown[i] ?? ''));
+  return asked;
 };
 
 const isShownNow = async (state: State, position: Position): Promise<boolean> => {
@@ -90,9 +102,9 @@ const watch = async (state: State): Promise<void> => {
       if (await answerReady(state)) continue;
       await state.movement.wait({ withinMs: POLL_MS });
       if (monotonicMs() - askedAt < POLL_MS) continue;
-      await ask(state, state.shown());
+      const asked = await ask(state, state.shown());
       askedAt = monotonicMs();
-      if (askedAt - lookedAt < LOOK_MS) continue;
+      if (asked === 'all' && askedAt - lookedAt < LOOK_MS) continue;
       await state.refresh();
       lookedAt = monotonicMs();
     }

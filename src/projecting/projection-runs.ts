@@ -1,3 +1,4 @@
+import { codeOf } from '../fault';
 import { pause } from '../clock';
 import { generationName } from '../read-models/read-models';
 import type { Consumer } from './consumer';
@@ -47,7 +48,9 @@ export const projectionRuns = (parts: {
         asked = undefined;
         await project(run, consumer.follow, signal);
       } catch (error) {
-        onError(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
+        // The pointers will say so, too: nobody needs it any more.
+        if (codeOf(error) !== 'generation_removed')
+          onError(`Projecting ${generationName(one.generation.id)} stopped and is tried again.`, error);
         await pause(RETRY_MS, signal);
       }
   };

@@ -52,7 +52,8 @@ export interface Registry extends Leases {
   nextNumber(projection: string, version: number): Promise<number>;
   /**
    * Decides in one step that a generation goes. False, and nothing changed, while it is live or anybody holds a certain
-   * lease. From then on it is neither previous nor pointed at again, and once it is dropped it is not made again.
+   * lease. From then on it is neither previous nor pointed at again, and once it is dropped it is not made again. If it was
+   * live lately it still was: whoever drops it waits for those who may still read it.
    */
   markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
   /** It is to go, or gone. Never true of one that is live. */

@@ -143,14 +143,20 @@ describe('a rebuild', () => {
     const { generation } = await world.catchUp();
     await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
     const [reached, goOn] = [signal(), signal()];
-    const slow = around(world.readModels, (one) => ({
-      ...one,
-      finish: async () => {
-        reached.give();
-        await goOn.given;
-        return one.finish();
-      },
-    }));
+    let isAsleep = false;
+    const slow: ReadModels = {
+      ...around(world.readModels, (one) => ({
+        ...one,
+        finish: async () => {
+          isAsleep = true;
+          reached.give();
+          await goOn.given;
+          return one.finish();
+        },
+      })),
+      // Who sleeps renews nothing.
+      lease: async (...parts) => !isAsleep && world.readModels.lease(...parts),
+    };
     const asleep = rebuild({ ...world, readModels: slow }, lines, { ...quiet, ifEqual: true });
     asleep.catch(() => undefined);
     await reached.given;

@@ -330,6 +330,8 @@ describe('verify', () => {
     let looks = 0;
     const moveOn = async (): Promise<void> => {
       looks += 1;
+      // A scan page by page would never come to the end of what grows with every page.
+      if (looks > 30) return;
       await world.record(busy, updated('moves on'));
       await projectInto(world, live);
     };

@@ -125,6 +125,7 @@ const plain = ({ live, previous }: Pointer): Pointer => ({
 
 /** Clocks of several machines are trusted to be within this of each other. */
 const CLOCKS_MS = 60_000;
+const FORGOTTEN_MS = 3_600_000;
 
 /**
  * How long ago a generation ceased to be live: as this process has seen it on its own clock. What it has not seen happen
@@ -141,6 +142,13 @@ const ageOfLeft = () => {
   };
 };
 
+/** What ceased to be live long ago by any clock, and need not be remembered. */
+const longLeft = ({ left }: StoredRegistry, line: string, except: string): readonly string[] =>
+  Object.entries(left?.[line] ?? {})
+    .filter(([, at]) => Math.abs(Date.now() - at) > FORGOTTEN_MS)
+    .map(([number]) => `left.${line}.${number}`)
+    .filter((path) => path !== except);
+
 type Held = (what: string, now: StoredRegistry) => Promise<boolean>;
 
 const deciding = (
@@ -156,11 +164,13 @@ const deciding = (
         const named = [to.live, ...(to.previous === undefined ? [] : [to.previous])];
         const isGone = named.some((generation) => isRemovedIn(now, { projection, version, generation }));
         if (isGone || !isSame(pointer, believed)) return { gives: false };
-        const left =
-          pointer === undefined || pointer.live === to.live
-            ? {}
-            : { [`left.${line}.${pointer.live}`]: Date.now() };
-        return { set: { [`pointers.${line}`]: plain(to), ...left }, gives: true };
+        const leaves = `left.${line}.${pointer?.live}`;
+        const isLeft = pointer !== undefined && pointer.live !== to.live;
+        return {
+          set: { [`pointers.${line}`]: plain(to), ...(isLeft ? { [leaves]: Date.now() } : {}) },
+          unset: longLeft(now, line, leaves),
+          gives: true,
+        };
       }),
     markRemoved: (id, unless) =>
       change(async (now) => {
@@ -171,10 +181,9 @@ const deciding = (
         if (pointer?.live === generation && unless.live) return { gives: false };
         const marks = isRemovedIn(now, id) ? [] : [generation];
         const set = { [`removed.${line}`]: [...(now.removed?.[line] ?? []), ...marks] };
-        const unset = [`left.${line}.${generation}`];
-        if (pointer?.live === generation) return { set, unset: [...unset, `pointers.${line}`], gives: true };
-        if (pointer?.previous !== generation) return { set, unset, gives: true };
-        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, unset, gives: true };
+        if (pointer?.live === generation) return { set, unset: [`pointers.${line}`], gives: true };
+        if (pointer?.previous !== generation) return { set, gives: true };
+        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, gives: true };
       }),
     nextNumber: (projection, version) =>
       change(async (now) => {

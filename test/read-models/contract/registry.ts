@@ -96,6 +96,15 @@ export const registryContract = (world: World): void => {
       expect(await other.liveLately('notes', 1, LONG)).toHaveLength(2);
     });
 
+    it('was so also when it is to be removed: others may still read it', async () => {
+      const { readModels } = world.store;
+      await readModels.point('notes', 1, { live: 1 }, undefined);
+      await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
+      expect(await readModels.markRemoved(id('notes'), { held: 'work', live: true })).toBe(true);
+      for (const one of [readModels, await again()])
+        expect(await one.liveLately('notes', 1, LONG)).toEqual([1]);
+    });
+
     it('is not among them while it is live again', async () => {
       const { readModels } = world.store;
       await readModels.point('notes', 1, { live: 1 }, undefined);
