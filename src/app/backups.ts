@@ -1,5 +1,10 @@
 import type { Configuration } from '../configuration';
-import * as sqlite from '../event-log/sqlite/backup';
+import {
+  createBackup as createSqliteBackup,
+  restoreBackup as restoreSqliteBackup,
+  type BackedUp,
+  type OnProgress,
+} from '../event-log/sqlite/backup';
 import { fault } from '../fault';
 import { mustBeUsable } from './data-folder';
 import { storeOf } from './log-address';
@@ -18,19 +23,19 @@ const embeddedFolder = (configuration: Configuration): string => {
 export const createBackup = (
   configuration: Configuration,
   folder: string,
-  onProgress: sqlite.OnProgress,
-): ReturnType<typeof sqlite.createBackup> => {
+  onProgress: OnProgress,
+): ReturnType<typeof createSqliteBackup> => {
   const source = embeddedFolder(configuration);
   mustBeUsable(folder, `The folder ${folder}`);
-  return sqlite.createBackup(source, folder, onProgress);
+  return createSqliteBackup(source, folder, onProgress);
 };
 
 export const restoreBackup = (
   configuration: Configuration,
   folder: string,
-  onProgress: sqlite.OnProgress,
-): Promise<sqlite.BackedUp> => {
+  onProgress: OnProgress,
+): Promise<BackedUp> => {
   const target = embeddedFolder(configuration);
   mustBeUsable(target);
-  return sqlite.restoreBackup(folder, target, onProgress);
+  return restoreSqliteBackup(folder, target, onProgress);
 };

@@ -57,7 +57,7 @@ const withExamples = ({ path, operation }: Call): string =>
     );
 
 /** Works as it stands once URL and KEY are set. */
-export const curlOf = (call: Call): string => {
+const curlOf = (call: Call): string => {
   const { method, operation, keyHeader } = call;
   const body = operation.requestBody?.content['application/json']?.example;
   return [
@@ -133,7 +133,7 @@ const callSection = (call: Call): Html => {
     </details>`;
 };
 
-export const callsOf = (document: Schema): readonly Call[] => {
+const callsOf = (document: Schema): readonly Call[] => {
   const { paths, components } = document as unknown as Document;
   const keyHeader = components.securitySchemes.apiKey.name;
   return Object.entries(paths).flatMap(([path, methods]) =>
