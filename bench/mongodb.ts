@@ -14,10 +14,10 @@ import { appendFacts, seconds } from './facts';
 /**
  * How fast are events projected live and rebuilt into all read models, on SQLite and on each MongoDB at hand: the stand-in
  * of the tests, FerretDB where Go is installed, and the server that MONGODB_URL names?
- * `npm run bench:mongodb [EVENTS] [EVENTS ON FERRETDB]`
+ * `npm run bench:mongodb [EVENTS] [EVENTS ON FERRETDB]`; both are rounded up to thousands
  */
-const EVENTS = Number(process.argv[2] ?? 20_000);
-const FERRETDB_EVENTS = Number(process.argv[3] ?? 2_000);
+const EVENTS = Number(process.argv[2] ?? 4_000);
+const FERRETDB_EVENTS = Number(process.argv[3] ?? 1_000);
 const PATIENCE_MS = 600_000;
 
 interface Place {
@@ -75,6 +75,7 @@ const main = async (): Promise<void> => {
   const rows = [];
   for (const place of await places()) {
     rows.push(await measure(place));
+    console.log(rows.at(-1));
     await place.close();
   }
   console.table(rows);
