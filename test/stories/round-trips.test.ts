@@ -55,16 +55,23 @@ describe('what a request asks of MongoDB', () => {
   const totalOf = ({ json }: Awaited<ReturnType<typeof get>>): number =>
     (json as { pagination: { total_items: number } }).pagination.total_items;
 
-  const asked = async (path: string): Promise<Trips> => {
+  const askedOnce = async (path: string): Promise<Trips> => {
     mongo.roundTrips.reset();
     expect((await get(path)).status).toBe(200);
     const { inTurn, count } = mongo.roundTrips;
     return { inTurn: inTurn({ collection: DOCUMENTS }), all: count({ collection: DOCUMENTS }) };
   };
+  /** On a busy machine what was sent at once may arrive one after the other: then it is asked again. */
+  const asked = async (path: string, expected: Trips): Promise<Trips> => {
+    let found = await askedOnce(path);
+    for (let again = 0; again < 5 && found.inTurn > expected.inTurn; again += 1)
+      found = await askedOnce(path);
+    return found;
+  };
   /** The most that any of these requests asks. */
-  const most = async (paths: readonly string[]): Promise<Trips> => {
+  const most = async (paths: readonly string[], expected: Trips): Promise<Trips> => {
     const found: Trips[] = [];
-    for (const path of paths) found.push(await asked(path));
+    for (const path of paths) found.push(await asked(path, expected));
     return {
       inTurn: Math.max(...found.map(({ inTurn }) => inTurn)),
       all: Math.max(...found.map(({ all }) => all)),
@@ -99,7 +106,7 @@ describe('what a request asks of MongoDB', () => {
     ['/logs/entity-types', { inTurn: 2, all: 2 }],
     ['/tenants/self/reports/usage', { inTurn: 2, all: 4 }],
   ])('is bounded: %s', async (path, trips) => {
-    expect(await asked(path)).toEqual(trips);
+    expect(await asked(path, trips)).toEqual(trips);
   });
 
   it.each([
@@ -111,13 +118,14 @@ describe('what a request asks of MongoDB', () => {
     ['actor_id=ACTOR', { inTurn: 4, all: 8 }],
     ['operation=use', { inTurn: 4, all: 8 }],
   ])('is bounded for any page of the log: %s', async (filter, trips) => {
-    expect(await most(await pages(filter.replace('ACTOR', actorId)))).toEqual(trips);
+    expect(await most(await pages(filter.replace('ACTOR', actorId)), trips)).toEqual(trips);
   });
 
   it.each([
     ['trace_id=t1', { inTurn: 4, all: 7 }],
     ['entity_type=token&operation=use', { inTurn: 4, all: 7 }],
   ])('is bounded where rows are looked through: %s', async (filter, trips) => {
-    expect(await most([`/logs?${filter}&size=5`, `/logs?${filter}&${DATES}&size=5`])).toEqual(trips);
+    const paths = [`/logs?${filter}&size=5`, `/logs?${filter}&${DATES}&size=5`];
+    expect(await most(paths, trips)).toEqual(trips);
   });
 });
