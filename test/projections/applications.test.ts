@@ -1,14 +1,15 @@
 import type { Recorded } from '../../src/domain/events';
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
-import { findLiveKeys } from '../../projections/application-pages';
+import { findApplications, findLiveKeys } from '../../projections/application-pages';
 import { applications, findApplication, findKeyRecord } from '../../projections/applications';
 import { findTenant, tenants } from '../../projections/tenants';
-import { addKey, revokeKey } from '../../src/domain/application-keys';
+import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import { changesAfter, noChanges, type AccessChanges } from '../../src/domain/access-changes';
 import { keyStanding, standingOf, type KeyStanding } from '../../src/domain/authority';
 import type { TenantEvent } from '../../src/domain/events';
+import { liveKeysOf } from '../../src/domain/grants';
 import { isRefusal } from '../../src/domain/refusal';
 import { absent, changePlan, createTenant, deleteTenant, updateTenant } from '../../src/domain/tenant';
 import { evolve } from '../../src/domain/tenant-folding';
@@ -145,7 +146,10 @@ type Wish = { readonly kind: string; readonly app: number; readonly key: number;
 const wishes: fc.Arbitrary<readonly Wish[]> = fc.array(
   fc.record({
     kind: fc.oneof(
-      { weight: 6, arbitrary: fc.constantFrom('create', 'key', 'rename', 'permit', 'update', 'plan') },
+      {
+        weight: 6,
+        arbitrary: fc.constantFrom('rotate', 'create', 'key', 'rename', 'permit', 'update', 'plan'),
+      },
       { weight: 3, arbitrary: fc.constantFrom('revoke', 'drop') },
     ),
     app: fc.nat(2),
@@ -171,6 +175,8 @@ const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
       return createApplication({ applicationId, name: 'App', type: 'private', permissions: [], key: newKey });
     case 'key':
       return addKey(applicationId, newKey);
+    case 'rotate':
+      return regenerateKey(applicationId, newKey, flag ? 0 : 60 * key);
     case 'rename':
       return updateApplication(applicationId, { name: `App ${n}` });
     case 'permit':
@@ -199,7 +205,10 @@ const historyOf = (all: readonly Wish[]): readonly Given[] => {
   const events: Given[] = [...born(absent, byOperator)];
   for (const wish of all)
     try {
-      const decided = decisionOf(wish, events.length)(evolved(events), byOperator);
+      const decided = decisionOf(wish, events.length)(evolved(events), {
+        ...byOperator,
+        at: time(events.length),
+      });
       const who = wish.key % 2 === 0 ? null : idOf('e', wish.app);
       for (const event of decided) events.push({ ...event, circumstance: { by: who } });
     } catch (error) {
@@ -231,6 +240,33 @@ describe('for random histories', () => {
           const found = await findKeyStanding(keys.reader, TENANT, digestOf(key), at);
           expect(shown(found)).toEqual(shown(keyStanding(now, digestOf(key), at)));
           seen.add(found.status);
+        }
+
+      const expected = now.status === 'absent' ? [] : [...now.applications.values()];
+      const question = { filter: {}, page: 1, size: 100 };
+      const listed = await findApplications(keys.reader, TENANT, question);
+      expect(listed.total).toBe(expected.length);
+      expect(listed.applications).toEqual(
+        expected.map(({ id, name, type, permissions, created, modified: last, changedAt }) => ({
+          id,
+          name,
+          type,
+          permissions,
+          created_at: created.at,
+          ...(created.by === undefined ? {} : { created_by: created.by }),
+          ...(last === undefined ? {} : { modified_at: last.at }),
+          ...(last?.by === undefined ? {} : { modified_by: last.by }),
+          revision: changedAt,
+        })),
+      );
+      for (const at of [time(0), time(events.length), time(500)])
+        for (const application of expected) {
+          const live = now.status === 'absent' ? [] : liveKeysOf(now, application, at);
+          const found = await findLiveKeys(keys.reader, TENANT, application.id, at);
+          expect(found.map(({ id, expires_at }) => `${id} ${expires_at}`).toSorted()).toEqual(
+            live.map(({ id, expiresAt }) => `${id} ${expiresAt}`).toSorted(),
+          );
+          seen.add(live.some(({ expiresAt }) => expiresAt !== undefined) ? 'expiring' : 'lasting');
         }
 
       // A read model that is behind, and the stream since, or since a little earlier.
@@ -270,8 +306,15 @@ describe('for random histories', () => {
       await closeAll();
     });
     await fc.assert(property, { seed: SEED, numRuns: 60 });
-    expect([...seen].toSorted()).toEqual(
-      ['application_deleted', 'expired', 'good', 'revoked', 'tenant_deleted', 'unknown'].toSorted(),
-    );
+    expect([...seen].toSorted()).toEqual([
+      'application_deleted',
+      'expired',
+      'expiring',
+      'good',
+      'lasting',
+      'revoked',
+      'tenant_deleted',
+      'unknown',
+    ]);
   });
 });

@@ -23,10 +23,10 @@ describe('refused access', () => {
   let by: Beside;
   let newTenant: () => Promise<IsolatedTenant>;
 
-  const many = (key: string, path: string, method = 'GET') =>
+  const many = (key: string, path: string, method = 'GET', body: object = { name: 'B' }) =>
     Promise.all(
       Array.from({ length: count }, () =>
-        ask(`${service.url}${path}`, { key, method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) }),
+        ask(`${service.url}${path}`, { key, method, ...(method.startsWith('P') ? { body } : {}) }),
       ),
     );
   const refusals = async () =>
@@ -55,6 +55,9 @@ describe('refused access', () => {
 
     await many(lacking.keys.valid.key, '/tenants/self');
     await many(lacking.keys.valid.key, '/tenants/self', 'PUT');
+    const greedy = holds('application:create');
+    const wanted = { name: 'B', type: 'management', permissions: ['tenant:delete'] };
+    await many(greedy.keys.valid.key, '/applications', 'POST', wanted);
     await many(revoked.key, '/permissions');
     await many(expired.key, '/tenants/self', 'PUT');
     await many(gone.keys.valid.key, '/tenants/self', 'DELETE');
@@ -65,7 +68,7 @@ describe('refused access', () => {
     expect(await service.stop()).toBe(0);
     const found = await refusals();
     const common = { stream: `activity-${tenantId}`, addressCount: 1, addresses: ['127.0.0.1'] };
-    expect(found).toHaveLength(4);
+    expect(found).toHaveLength(5);
     const of = (keyId: string) => found.find((fact) => (fact as { keyId?: string }).keyId === keyId);
     expect(of(lacking.keys.valid.id)).toMatchObject({
       ...common,
@@ -75,6 +78,12 @@ describe('refused access', () => {
       permissions: ['tenant:read', 'tenant:update'],
     });
     const { applicationId } = other;
+    expect(of(greedy.keys.valid.id)).toMatchObject({
+      ...common,
+      count,
+      faults: ['permission_missing'],
+      permissions: ['tenant:delete'],
+    });
     expect(of(revoked.id)).toMatchObject({ ...common, applicationId, count, faults: ['revoked'] });
     expect(of(expired.id)).toMatchObject({ ...common, applicationId, count, faults: ['expired'] });
     expect(of(gone.keys.valid.id)).toMatchObject({
@@ -87,7 +96,7 @@ describe('refused access', () => {
     const query = '/logs?entity_type=application&size=100';
     const { json } = await ask(`${service.url}${query}`, { key: lacking.keys.valid.key });
     const rows = (json.data as Row[]).filter(({ operation }) => operation === 'deny');
-    expect(rows).toHaveLength(4);
+    expect(rows).toHaveLength(5);
     expect(rows).toContainEqual(
       expect.objectContaining({
         entity_id: lacking.applicationId,

@@ -1,0 +1,54 @@
+import * as fc from 'fast-check';
+import { allKeys, changingKeys, findKey, keyBy, noKeys, type Keys } from '../../src/domain/keys';
+import type { Key } from '../../src/domain/tenant';
+import { seed, seeded } from '../support/property';
+
+const digestOf = (n: number): string =>
+  `${(n % 7).toString(16).padStart(2, '0')}${String(n).padStart(62, '0')}`;
+const keyOf = (n: number, revoked: boolean): Key => ({
+  id: `k${n}`,
+  applicationId: `a${n % 3}`,
+  revoked,
+  created: { at: '2026-01-01T00:00:00.000Z' },
+});
+const entries = (keys: Keys): ReadonlyMap<string, Key> => new Map(allKeys(keys));
+
+describe('the keys of a tenant', () => {
+  it(seeded('are what a plain map would hold, and nothing changes what was once given'), () => {
+    const change = fc.record({ n: fc.nat(30), revoked: fc.boolean(), look: fc.boolean() });
+    const property = fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
+      const changing = changingKeys(noKeys);
+      const plain = new Map<string, Key>();
+      const looks: { readonly keys: Keys; readonly expected: ReadonlyMap<string, Key> }[] = [];
+      for (const { n, revoked, look } of changes) {
+        changing.set(digestOf(n), keyOf(n, revoked));
+        plain.set(digestOf(n), keyOf(n, revoked));
+        expect(changing.get(digestOf(n))).toEqual(keyOf(n, revoked));
+        if (look) looks.push({ keys: changing.keys(), expected: new Map(plain) });
+      }
+      looks.push({ keys: changing.keys(), expected: plain });
+      for (const { keys, expected } of looks) {
+        expect(entries(keys)).toEqual(expected);
+        expect(keys.size).toBe(expected.size);
+        for (const [digest, key] of expected) {
+          expect(keyBy(keys, digest)).toEqual(key);
+          expect(findKey(keys, ({ id }) => id === key.id)).toEqual(key);
+        }
+      }
+      expect(keyBy(changing.keys(), 'f'.repeat(64))).toBeUndefined();
+    });
+    fc.assert(property, { seed, numRuns: 200 });
+  });
+
+  it('that two go on from do not see what the other one adds', () => {
+    const first = changingKeys(noKeys);
+    first.set(digestOf(1), keyOf(1, false));
+    const common = first.keys();
+    const [one, other] = [changingKeys(common), changingKeys(common)];
+    one.set(digestOf(8), keyOf(8, false));
+    other.set(digestOf(1), keyOf(1, true));
+    expect(entries(common)).toEqual(new Map([[digestOf(1), keyOf(1, false)]]));
+    expect(keyBy(one.keys(), digestOf(1))?.revoked).toBe(false);
+    expect(keyBy(other.keys(), digestOf(8))).toBeUndefined();
+  });
+});
