@@ -90,6 +90,21 @@ async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: 
   yield* log.readAll({ ...from, after });
 }
 
+/** Whether an event is one of ours that the filter asks for. */
+export const wantedBy = (
+  filter: EventFilter,
+  { streams }: Pick<Side, 'streams'>,
+  onUnreadable: () => void,
+): ((event: LoggedEvent) => boolean) => {
+  const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
+  const conditions = conditionsOf(filter, streams, onUnreadable);
+  return (event) => {
+    if (!streams.holds(event.stream)) return false;
+    if (tenants !== undefined && !tenants.has(streams.parse(event.stream)?.tenantId ?? '')) return false;
+    return conditions.every((holds) => holds(event));
+  };
+};
+
 /** Of our own streams, in the order of the log. One tenant's events are read at their own cost. */
 export async function* findEvents(
   { log, streams }: Side,
@@ -97,13 +112,7 @@ export async function* findEvents(
   range: EventRange,
   onUnreadable: () => void,
 ): AsyncIterable<ReadEvents> {
-  const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
-  const conditions = conditionsOf(filter, streams, onUnreadable);
-  const isWanted = (event: LoggedEvent): boolean => {
-    if (!streams.holds(event.stream)) return false;
-    if (tenants !== undefined && !tenants.has(streams.parse(event.stream)?.tenantId ?? '')) return false;
-    return conditions.every((holds) => holds(event));
-  };
+  const isWanted = wantedBy(filter, { streams }, onUnreadable);
   const { upTo } = range;
   for await (const batch of batchesOf(log, filter, range)) {
     const within = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);

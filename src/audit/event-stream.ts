@@ -3,8 +3,8 @@ import { threadMs } from '../clock';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { codeOf } from '../fault';
-import { findEvents, type EventFilter, type ReadEvents } from './event-filter';
-import type { LiveTail } from './live-tail';
+import { findEvents, wantedBy, type EventFilter, type ReadEvents } from './event-filter';
+import type { Follower, LiveTail } from './live-tail';
 
 /** Why a stream ends before its reader does. It can be resumed from the position that is named. */
 export type EndReason =
@@ -100,6 +100,9 @@ const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
   };
 };
 
+/** A stream shows what cannot be read as it is. */
+const ignore = (): void => undefined;
+
 /** How far a stream has come. */
 interface Reached {
   position: Position | undefined;
@@ -112,13 +115,30 @@ interface Step {
   readonly position: Position | undefined;
 }
 
-async function* upToLimit(found: AsyncIterable<ReadEvents>, reached: Reached): AsyncGenerator<Step> {
+async function* upToLimit(
+  found: AsyncIterable<Pick<ReadEvents, 'events' | 'position'>>,
+  reached: Reached,
+): AsyncGenerator<Step> {
   for await (const { events: all, position } of found) {
     const events = all.slice(0, reached.left);
     reached.left -= events.length;
     reached.position = reached.left > 0 ? position : events.at(-1)?.position;
     yield { events, position: reached.position };
     if (reached.left === 0) return;
+  }
+}
+
+/** What came since everybody last looked: the first to look reads it for all. */
+async function* newEvents(
+  follower: Follower,
+  isWanted: (event: LoggedEvent) => boolean,
+  reached: Reached,
+): AsyncGenerator<Step & { readonly position: Position }> {
+  for (;;) {
+    const batch = await follower.read(reached.position);
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    yield { events: batch.filter(isWanted), position: last.position };
   }
 }
 
@@ -132,16 +152,18 @@ async function* matching(
     const upTo = follow ? undefined : (await side.log.head())?.position;
     const reached: Reached = { position: after, left: limit };
     const ending = AbortSignal.any([gone, stopping]);
+    const isWanted = wantedBy(filter, side, ignore);
     for (let seen = -1; !gone.aborted;) {
       const changes = follower?.changes() ?? 0;
       // What is new is reported: without a report, a look at the log would find nothing.
       if (changes !== seen) {
-        seen = changes;
         const range = { after: reached.position, upTo, signal: gone };
-        yield* upToLimit(
-          findEvents(side, filter, range, () => undefined),
-          reached,
-        );
+        const found =
+          follower === undefined || seen < 0
+            ? findEvents(side, filter, range, ignore)
+            : newEvents(follower, isWanted, reached);
+        seen = changes;
+        yield* upToLimit(found, reached);
       }
       if (follower === undefined || reached.left === 0) return;
       await follower.wait(seen, CHECK_MS, ending);

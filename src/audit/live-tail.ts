@@ -1,5 +1,5 @@
 import { pause } from '../clock';
-import type { EventLog, LoggedEvent, ReadFrom } from '../event-log/event-log';
+import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { signal } from '../signal';
 
@@ -12,23 +12,36 @@ export interface LiveTail {
 export interface Follower {
   /** Another number whenever the tenant may have new events. */
   changes(): number;
+  /** The next events of the tenant after a position, if there are any; read once for all who ask from there. */
+  read(after: Position | undefined): Promise<readonly LoggedEvent[]>;
   /** Until the number is another one than this, the time is up, or the signal is aborted. */
   wait(since: number, withinMs: number, abort: AbortSignal): Promise<void>;
   stop(): void;
 }
 
 const AGAIN_MS = 500;
+/** All who follow a tenant ask at about the same time. */
+const SHARED_MS = 100;
+
+type Read = Promise<readonly LoggedEvent[]>;
 
 interface Followed {
   changes: number;
   followers: number;
+  /** What was read since the last change, by where it begins. */
+  readonly reads: Map<Position | undefined, Read>;
   readonly changed: ReturnType<typeof signal>;
 }
 
 const tenantsOf = (batch: readonly LoggedEvent[], streams: Streams): ReadonlySet<string> =>
   new Set(batch.map(({ stream }) => streams.parse(stream)?.tenantId ?? ''));
 
-type FollowedLog = Pick<EventLog, 'head' | 'readAll'>;
+type FollowedLog = Pick<EventLog, 'head' | 'readAll' | 'readTenant'>;
+
+const firstBatch = async (batches: AsyncIterable<readonly LoggedEvent[]>): Read => {
+  for await (const batch of batches) return batch;
+  return [];
+};
 
 /** Reports each tenant that has new events, until it is stopped; all of them when it cannot say which. */
 const followLog = async (
@@ -53,10 +66,23 @@ const followLog = async (
     }
 };
 
-const followerOf = (followed: Followed, leave: () => void): Follower => {
+const followerOf = (
+  followed: Followed,
+  readAfter: (after: Position | undefined) => Read,
+  leave: () => void,
+): Follower => {
   let isFollowing = true;
   return {
     changes: () => followed.changes,
+    read: (after) => {
+      const known = followed.reads.get(after);
+      if (known !== undefined) return known;
+      const read = readAfter(after);
+      followed.reads.set(after, read);
+      const forget = (): void => void (followed.reads.get(after) === read && followed.reads.delete(after));
+      read.then(() => setTimeout(forget, SHARED_MS).unref(), forget);
+      return read;
+    },
     wait: async (since, withinMs, abort) => {
       if (followed.changes === since) await followed.changed.wait({ withinMs, abort });
     },
@@ -76,6 +102,7 @@ export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
       const followed = tenants.get(tenantId);
       if (followed === undefined) continue;
       followed.changes += 1;
+      followed.reads.clear();
       followed.changed.notify();
     }
   };
@@ -98,10 +125,17 @@ export const liveTail = (log: FollowedLog, streams: Streams): LiveTail => {
 
   return {
     follow: async (tenantId) => {
-      const followed = tenants.get(tenantId) ?? { changes: 0, followers: 0, changed: signal() };
+      const followed = tenants.get(tenantId) ?? {
+        changes: 0,
+        followers: 0,
+        reads: new Map<Position | undefined, Read>(),
+        changed: signal(),
+      };
       followed.followers += 1;
       tenants.set(tenantId, followed);
-      const follower = followerOf(followed, () => leave(tenantId, followed));
+      const readAfter = (after: Position | undefined): Read =>
+        firstBatch(log.readTenant(tenantId, { after }));
+      const follower = followerOf(followed, readAfter, () => leave(tenantId, followed));
       running ??= start();
       const { started } = running;
       try {

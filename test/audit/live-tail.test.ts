@@ -14,6 +14,7 @@ const FOLLOWERS = 200;
 describe('the live tail of an instance', () => {
   let side: Side;
   let subscriptions = { begun: 0, open: 0 };
+  let reads = 0;
   beforeAll(async () => (side = await openLogIn(freshFolder())));
   beforeEach(() => (subscriptions = { begun: 0, open: 0 }));
   afterAll(() => side.log.close());
@@ -21,8 +22,12 @@ describe('the live tail of an instance', () => {
   /** The log, with its subscriptions counted; each may be made to fail. */
   const counted = (
     failure: () => Error | undefined = () => undefined,
-  ): Pick<EventLog, 'head' | 'readAll'> => ({
+  ): Pick<EventLog, 'head' | 'readAll' | 'readTenant'> => ({
     head: () => side.log.head(),
+    readTenant: (tenantId, from) => {
+      reads += 1;
+      return side.log.readTenant(tenantId, from);
+    },
     readAll: async function* (from: ReadFrom = {}) {
       subscriptions.begun += 1;
       subscriptions.open += 1;
@@ -63,6 +68,30 @@ describe('the live tail of an instance', () => {
     await until(() => subscriptions.open === 0);
   });
 
+  it('reads what is new once for all who follow the tenant, and again after the next change', async () => {
+    const tail = liveTail(counted(), side.streams);
+    const tenantId = randomUUID();
+    const followers = await Promise.all(Array.from({ length: 20 }, () => tail.follow(tenantId)));
+    const idsRead = async (after: string | undefined) => {
+      const read = await Promise.all(followers.map((follower) => follower.read(after)));
+      return new Set(read.map((events) => events.map(({ id }) => id).join()));
+    };
+    const woken = (seen: number) => until(() => followers.every((one) => one.changes() > seen));
+    const [one, two] = [anEvent(), anEvent()];
+    reads = 0;
+    const { position } = await side.log.append(side.streams.activity(tenantId), [one], 'no_stream');
+    await woken(0);
+    expect(await idsRead(undefined)).toEqual(new Set([one.id]));
+    expect(await idsRead(position)).toEqual(new Set(['']));
+    expect(reads).toBe(2);
+    await side.log.append(side.streams.activity(tenantId), [two], 0);
+    await woken(1);
+    expect(await idsRead(position)).toEqual(new Set([two.id]));
+    expect(reads).toBe(3);
+    for (const follower of followers) follower.stop();
+    await until(() => subscriptions.open === 0);
+  });
+
   it('wakes everybody when it cannot follow, and goes on once it can', async () => {
     let failures = 1;
     const failure = () => (failures-- > 0 ? new Error('The store is away.') : undefined);
@@ -81,18 +110,19 @@ describe('the live tail of an instance', () => {
   });
 
   it('does not spin when a read ends by itself, as it does when the log is closed', async () => {
-    let reads = 0;
+    let follows = 0;
     const ending = {
       head: async () => undefined,
+      readTenant: (tenantId: string) => side.log.readTenant(tenantId),
       readAll: async function* () {
         // Without a bound this test could not fail: the event loop would never turn again.
-        if ((reads += 1) > 1_000) await new Promise(() => undefined);
+        if ((follows += 1) > 1_000) await new Promise(() => undefined);
         yield [];
       },
     };
     const follower = await liveTail(ending, side.streams).follow(randomUUID());
     await pause(100);
     follower.stop();
-    expect(reads).toBe(1);
+    expect(follows).toBe(1);
   });
 });
