@@ -119,6 +119,18 @@ const schemasOf = (type: string): readonly object[] | undefined => {
  * An event ready to be appended, in the newest version of its schema. Data that does not fit is never written, since it
  * would park a tenant: it throws `event_invalid`, with what does not fit in `more.reason`.
  */
+/**
+ * The oldest version that says the same: then programs before the newest one can read it as well, and instances can be
+ * upgraded one after the other.
+ */
+const oldestVersion = (type: string, data: object, schemas: readonly object[]): number => {
+  const saysTheSame = (schema: object, at: number): boolean =>
+    faultBy(schema, data) === undefined &&
+    JSON.stringify(upcast(type as EventType, at + 1, { ...data })) === JSON.stringify(data);
+  const older = schemas.slice(0, -1).findIndex(saysTheSame);
+  return older < 0 ? schemas.length : older + 1;
+};
+
 export const encode = (
   { type, data }: LedgerEvent | OperatorEvent,
   metadata: Metadata,
@@ -128,7 +140,7 @@ export const encode = (
   const reason = faultBy(schemas.at(-1) ?? false, data);
   if (reason !== undefined)
     throw fault('event_invalid', `The data of a ${type} does not fit its schema: ${reason}.`, { reason });
-  return { id, type, data, metadata: { ...metadata, version: schemas.length } };
+  return { id, type, data, metadata: { ...metadata, version: oldestVersion(type, data, schemas) } };
 };
 
 /** UUIDs are compared without regard to case. */

@@ -45,7 +45,7 @@ describe('tenant-ledger audit', () => {
     expect(events[3]).toEqual({
       id: expect.any(String),
       type: 'KeyAdded',
-      version: 2,
+      version: 1,
       tenant_id: tenant,
       stream: expect.stringMatching(new RegExp(`tenant-${tenant}$`)),
       revision: 2,
@@ -53,7 +53,7 @@ describe('tenant-ledger audit', () => {
       recorded_at: expect.stringMatching(/Z$/),
       actor: expect.objectContaining({ type: 'user' }),
       data: { keyId: key, applicationId: application, digest: expect.stringMatching(/^[0-9a-f]{8}$/) },
-      metadata: expect.objectContaining({ version: 2 }),
+      metadata: expect.objectContaining({ version: 1 }),
     });
     expect(JSON.parse(stderr)).toMatchObject({ trailer: { events: 6, filter: {}, format: 'ndjson' } });
   });

@@ -200,7 +200,15 @@ describe('an event that is to be written', () => {
       });
   });
 
-  it('gets an id and the newest version, and decodes to what it was', () => {
+  it('gets the oldest version that says the same, for programs that know no newer one', () => {
+    const key = { keyId: tenantId, applicationId: tenantId, digest: 'd'.repeat(64) };
+    const versionOf = (data: typeof key & { readonly name?: string }) =>
+      encode({ type: 'KeyAdded', data }, { at }).metadata;
+    expect(versionOf(key)).toMatchObject({ version: 1 });
+    expect(versionOf({ ...key, name: 'Nightly import' })).toMatchObject({ version: 2 });
+  });
+
+  it('gets an id and a version, and decodes to what it was', () => {
     const event = { type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 7 } } as const;
     const metadata = { at, actor: { type: 'user', id: tenantId }, traceId: 't', keyId: undefined } as const;
     const encoded = encode(event, metadata);

@@ -35,7 +35,16 @@ describe('a server whose event log is in an event store', () => {
     expect(refused).toMatchObject({ status: 503, json: { code } });
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect(refused.ms).toBeLessThan(2_000);
+    const application = { name: 'Not now', type: 'private' };
+    const asked = { method: 'POST', key: service.key, body: application };
+    const begun = performance.now();
+    expect(await ask(`${service.url}/applications`, asked)).toMatchObject({ status: 503, json: { code } });
+    expect(performance.now() - begun).toBeLessThan(2_000);
     expect(await read()).toMatchObject({ status: 200, json: { name: 'Acme' } });
+    expect(await ask(`${service.url}/applications`, { key: service.key })).toMatchObject({
+      status: 200,
+      json: { pagination: { total_items: 1 } },
+    });
     expect(await ready()).toMatchObject({ status: 503, json: { status: 'unavailable' } });
   };
   const expectBack = async (name: string): Promise<void> => {
