@@ -73,11 +73,11 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 });
 
 /** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
-const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
+const world = async (options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
   const [here, elsewhere] = processes;
   let reads = { heads: 0, streams: 0 };
   let live: Reader | undefined;
-  const outer = wish.around?.(here.log) ?? here.log;
+  const outer = options.around?.(here.log) ?? here.log;
   const log: Pick<EventLog, 'head' | 'readStream'> = {
     head: () => {
       reads.heads += 1;
@@ -93,7 +93,7 @@ const world = async (wish: { around?: (log: EventLog) => EventLog; withoutLogMs?
       log,
       streams: here.streams,
       applications: () => live ?? here.projecting.reader('applications'),
-      withoutLogMs: wish.withoutLogMs ?? 60_000,
+      withoutLogMs: options.withoutLogMs ?? 60_000,
     }),
   );
   const snapshots = closing(sqliteSnapshots(folder, await here.log.identity()));

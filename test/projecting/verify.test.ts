@@ -14,7 +14,7 @@ import { closeAll, created, documentsOf, openProcess, openReadModels, streams, t
 
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 
-interface Wish {
+interface Options {
   readonly projector?: Projector;
   readonly tenantId?: string;
   readonly onProgress?: () => void;
@@ -22,7 +22,7 @@ interface Wish {
 
 const verified = async (
   world: Replaying,
-  { projector = lines, tenantId, onProgress = () => undefined }: Wish = {},
+  { projector = lines, tenantId, onProgress = () => undefined }: Options = {},
 ): Promise<Verified & { readonly found: readonly Difference[] }> => {
   const found: Difference[] = [];
   const scratch = await openReadModels(freshFolder());

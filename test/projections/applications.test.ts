@@ -140,10 +140,10 @@ describe('the applications projection', () => {
   });
 });
 
-/** One wish of a random history. What the domain refuses does not happen. */
-type Wish = { readonly kind: string; readonly app: number; readonly key: number; readonly flag: boolean };
+/** One step of a random history. What the domain refuses does not happen. */
+type Step = { readonly kind: string; readonly app: number; readonly key: number; readonly flag: boolean };
 
-const wishes: fc.Arbitrary<readonly Wish[]> = fc.array(
+const steps: fc.Arbitrary<readonly Step[]> = fc.array(
   fc.record({
     kind: fc.oneof(
       {
@@ -162,7 +162,7 @@ const wishes: fc.Arbitrary<readonly Wish[]> = fc.array(
 const idOf = (kind: string, n: number): string => `${kind.repeat(8)}-0000-4000-8000-00000000000${n}`;
 const digestOf = (n: number): string => String(n).repeat(64);
 
-const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
+const decisionOf = ({ kind, app, key, flag }: Step, n: number): Decide => {
   const applicationId = idOf('a', app);
   const newKey = {
     keyId: idOf('b', key),
@@ -199,17 +199,17 @@ const decisionOf = ({ kind, app, key, flag }: Wish, n: number): Decide => {
 const evolved = (events: readonly Given[]): Tenant =>
   (recorded(events) as readonly Recorded<TenantEvent>[]).reduce<Tenant>(evolve, absent);
 
-/** The history that follows from the wishes, each by somebody or by nobody. */
-const historyOf = (all: readonly Wish[]): readonly Given[] => {
+/** The history that follows from the steps, each by somebody or by nobody. */
+const historyOf = (all: readonly Step[]): readonly Given[] => {
   const born = createTenant({ name: 'Acme', ownerId: idOf('c', 0), includedMonthlyActiveTokens: 1 });
   const events: Given[] = [...born(absent, byOperator)];
-  for (const wish of all)
+  for (const step of all)
     try {
-      const decided = decisionOf(wish, events.length)(evolved(events), {
+      const decided = decisionOf(step, events.length)(evolved(events), {
         ...byOperator,
         at: time(events.length),
       });
-      const who = wish.key % 2 === 0 ? null : idOf('e', wish.app);
+      const who = step.key % 2 === 0 ? null : idOf('e', step.app);
       for (const event of decided) events.push({ ...event, circumstance: { by: who } });
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -229,7 +229,7 @@ describe('for random histories', () => {
   it('the read models say the same as the domain', async () => {
     console.log(`projections: SEED=${SEED}`);
     const seen = new Set<string>();
-    const property = fc.asyncProperty(wishes, fc.boolean(), fc.nat(), async (all, ended, cut) => {
+    const property = fc.asyncProperty(steps, fc.boolean(), fc.nat(), async (all, ended, cut) => {
       const end = { kind: 'end', app: 0, key: 0, flag: false };
       const events = historyOf(ended ? [...all, end] : all);
       const now = evolved(events);

@@ -223,7 +223,7 @@ describe('three projectors on one generation in MongoDB', () => {
           const onWrite = (): void => {
             if (random() < 0.02) throw new Error(KILLED);
           };
-          const readModels = await mongodbReadModels(await connect(i === 1), { onWrite, patienceMs: 0 });
+          const readModels = await mongodbReadModels(await connect(i === 1), { onWrite, finishAfterMs: 0 });
           return { readModels, random };
         }),
       );

@@ -116,7 +116,7 @@ describe('read models in MongoDB', () => {
     const openAt = async (options: string) => {
       const connection = await connectMongodb(`${server.url}${options}`);
       opened.unshift(connection);
-      const readModels = await mongodbReadModels(connection, { patienceMs: 0 });
+      const readModels = await mongodbReadModels(connection, { finishAfterMs: 0 });
       opened.unshift(readModels);
       return readModels.open(id('notes'), collections, LOG);
     };
@@ -160,7 +160,7 @@ describe('read models in MongoDB', () => {
     )!.name;
     const there: { _id: string } & Document = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
     await connection.db.collection<typeof there>(name).insertOne(there);
-    const other = await mongodbReadModels(connection, { patienceMs: 0 });
+    const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
     const finished = await other.open(id('notes'), collections, LOG);
     expect(await finished.control()).toMatchObject({ n: 1, applied: at(1).position });
     expect(await finished.load(notes)).toEqual(notes.map(({ document }) => document));

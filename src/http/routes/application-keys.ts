@@ -13,7 +13,7 @@ import {
   keyIdParameter,
   keyNotFound,
   keyProperties,
-  keyWishOf,
+  keyInputOf,
   orInvalid,
   type WireKey,
 } from './application-requests';
@@ -130,7 +130,7 @@ export const createKey = route({
   },
   handle: async (asked, { ledger }) => {
     const id = applicationIdOf(asked);
-    const { key, input } = newKey(asked.tenantId, keyWishOf(asked.body), asked.at);
+    const { key, input } = newKey(asked.tenantId, keyInputOf(asked.body), asked.at);
     const command = commandOf(asked, addKey(id, input), conditionOn(id));
     const { events, position } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as KeyAdded;
@@ -199,7 +199,7 @@ export const regenerateKeys = route({
   },
   handle: async (asked, { ledger }) => {
     const id = applicationIdOf(asked);
-    const { key, input } = newKey(asked.tenantId, keyWishOf(asked.body), asked.at);
+    const { key, input } = newKey(asked.tenantId, keyInputOf(asked.body), asked.at);
     const decide = regenerateKey(id, input, asked.body.grace_seconds ?? 0);
     const command = commandOf(asked, decide, conditionOn(id));
     const { tenant, events, position } = await orInvalid(ledger.execute(command));

@@ -59,7 +59,7 @@ export const keyProperties = {
   ),
 };
 
-export const keyWishOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => {
+export const keyInputOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => {
   const expiresAt = parseMoment(text?.replace(' ', '+') ?? '');
   return {
     ...(name === undefined || name === null ? {} : { name }),

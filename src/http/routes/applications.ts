@@ -25,7 +25,7 @@ import {
   conditionOn,
   idParameter,
   keyProperties,
-  keyWishOf,
+  keyInputOf,
   orInvalid,
   type WireKey,
 } from './application-requests';
@@ -269,7 +269,7 @@ export const createNewApplication = route({
   handle: async (asked, { ledger }) => {
     const { tenantId, at, body } = asked;
     const { name, type, permissions, create_key: createsKey } = body;
-    const { key, input } = newKey(tenantId, keyWishOf({ expires_at: body.expires_at ?? null }), at);
+    const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }), at);
     const decide = createApplication({
       applicationId: randomUUID(),
       name,

@@ -6,7 +6,7 @@ import { fault, type Fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
 import { batchFrom, operationsOf, type Batch, type BatchWrite } from './batch';
-import { documentsIn, type Life } from './generation-reader';
+import { documentsIn, type Incarnation } from './generation-reader';
 import { CONTROLS, idOf, type Stored } from './layout';
 
 /**
@@ -20,7 +20,7 @@ import { CONTROLS, idOf, type Stored } from './layout';
  */
 export interface StoredControl {
   readonly _id: string;
-  readonly life: string;
+  readonly incarnation: string;
   readonly log: string;
   readonly n: number;
   readonly applied_n: number;
@@ -56,14 +56,14 @@ export const insertControl = async (
   id: GenerationId,
   log: string,
 ): Promise<string> => {
-  const life = randomBytes(4).toString('hex');
-  const made: StoredControl = { _id: generationName(id), life, log, n: 0, applied_n: 0 };
+  const incarnation = randomBytes(4).toString('hex');
+  const made: StoredControl = { _id: generationName(id), incarnation, log, n: 0, applied_n: 0 };
   await controlsIn(connection)
     .insertOne(made)
     .catch((error: unknown) => {
       if (!isDuplicate(error)) throw error;
     });
-  return life;
+  return incarnation;
 };
 
 /** Called before every write of a commit; the tests make it fail. */
@@ -72,7 +72,7 @@ export type OnWrite = () => void;
 export interface ControlOptions {
   readonly onWrite: OnWrite;
   /** So long somebody else's commit may take before it is finished here. */
-  readonly patienceMs: number;
+  readonly finishAfterMs: number;
 }
 
 export interface ControlDocument {
@@ -121,12 +121,12 @@ const missingIn = async (
 };
 
 const applyTo = async (
-  life: Life,
+  incarnation: Incarnation,
   collection: Collection,
   n: number,
   writes: readonly BatchWrite[],
 ): Promise<void> => {
-  const documents = documentsIn(life, collection.name);
+  const documents = documentsIn(incarnation, collection.name);
   for (let left = writes; left.length > 0;)
     try {
       await documents.bulkWrite(operationsOf(collection, n, left), { ordered: false });
@@ -137,22 +137,25 @@ const applyTo = async (
     }
 };
 
-const apply = async (life: Life, n: number, batch: Batch, onWrite: OnWrite): Promise<void> => {
-  for (const collection of life.collections) {
+const apply = async (incarnation: Incarnation, n: number, batch: Batch, onWrite: OnWrite): Promise<void> => {
+  for (const collection of incarnation.collections) {
     const writes = batch.collections.get(collection.name);
     if (writes === undefined) continue;
     onWrite();
-    await applyTo(life, collection, n, writes);
+    await applyTo(incarnation, collection, n, writes);
   }
 };
 
-export const controlDocument = (life: Life, { onWrite, patienceMs }: ControlOptions): ControlDocument => {
-  const controls = controlsIn(life.connection);
-  const self = { _id: generationName(life.id), life: life.life };
+export const controlDocument = (
+  incarnation: Incarnation,
+  { onWrite, finishAfterMs }: ControlOptions,
+): ControlDocument => {
+  const controls = controlsIn(incarnation.connection);
+  const self = { _id: generationName(incarnation.id), incarnation: incarnation.incarnation };
 
   const find = async (options: FindOptions): Promise<StoredControl> => {
     const found = await controls.findOne(self, options);
-    if (found === null) throw removed(life.id);
+    if (found === null) throw removed(incarnation.id);
     return found;
   };
   const look = () => find(withoutWrites);
@@ -166,12 +169,12 @@ export const controlDocument = (life: Life, { onWrite, patienceMs }: ControlOpti
   const finish = async (): Promise<void> => {
     const { n, applied_n, to, writes } = await find({});
     if (applied_n === n || writes === undefined) return;
-    await apply(life, n, batchFrom(writes), onWrite);
+    await apply(incarnation, n, batchFrom(writes), onWrite);
     await moveApplied(n, to?.position);
   };
 
   const settled = async (): Promise<StoredControl> => {
-    const end = monotonicMs() + patienceMs;
+    const end = monotonicMs() + finishAfterMs;
     for (;;) {
       const now = await look();
       if (now.applied_n === now.n) return now;
@@ -196,7 +199,7 @@ export const controlDocument = (life: Life, { onWrite, patienceMs }: ControlOpti
     settled,
     commit: async (n, to, batch) => {
       while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
-      await apply(life, n + 1, batch, onWrite);
+      await apply(incarnation, n + 1, batch, onWrite);
       await moveApplied(n + 1, to?.position);
       return true;
     },

@@ -15,40 +15,40 @@ const QUESTION_MS = 900;
 /** A command has at most 16 MB. */
 const MOST_IDS = 10_000;
 
-/** One life of a generation, and where it is kept. */
-export interface Life {
+/** One incarnation of a generation, and where it is kept. */
+export interface Incarnation {
   readonly connection: MongoConnection;
   readonly id: GenerationId;
-  readonly life: string;
+  readonly incarnation: string;
   /** In declared order. */
   readonly collections: readonly Collection[];
 }
 
-export const documentsIn = ({ connection, id, life }: Life, collection: string) =>
-  connection.db.collection<Stored>(collectionName(id, life, collection));
+export const documentsIn = ({ connection, id, incarnation }: Incarnation, collection: string) =>
+  connection.db.collection<Stored>(collectionName(id, incarnation, collection));
 
-const declaredIn = ({ collections }: Life, name: string): Collection => {
+const declaredIn = ({ collections }: Incarnation, name: string): Collection => {
   const found = collections.find((collection) => collection.name === name);
   if (found === undefined) throw new Error(`There is no collection ${name}.`);
   return found;
 };
 
 /** Everything that fits, in as few round trips as the server allows. */
-const fetch = (life: Life, collection: string, filter: Filter<Stored>, options: FindOptions) =>
-  documentsIn(life, collection).find(filter, options).toArray();
+const fetch = (incarnation: Incarnation, collection: string, filter: Filter<Stored>, options: FindOptions) =>
+  documentsIn(incarnation, collection).find(filter, options).toArray();
 
-const fetchAsked = (life: Life, collection: string, { filter, options }: Asked) =>
-  fetch(life, collection, filter, options);
+const fetchAsked = (incarnation: Incarnation, collection: string, { filter, options }: Asked) =>
+  fetch(incarnation, collection, filter, options);
 
 /** The stored documents of some keys, with what was removed. */
 export const loadStored = async (
-  life: Life,
+  incarnation: Incarnation,
   keys: readonly DocumentKey[],
 ): Promise<readonly (Stored | undefined)[]> => {
   const wanted = new Map<string, Set<string>>();
   const ids = keys.map(({ tenantId, collection, key }) => {
     const id = idOf(tenantId, key);
-    const some = wanted.get(declaredIn(life, collection).name) ?? new Set<string>();
+    const some = wanted.get(declaredIn(incarnation, collection).name) ?? new Set<string>();
     wanted.set(collection, some.add(id));
     return id;
   });
@@ -59,7 +59,7 @@ export const loadStored = async (
     for (let at = 0; at < all.length; at += MOST_IDS) {
       const some = all.slice(at, at + MOST_IDS);
       const filter = { _id: { $in: some } };
-      for (const row of await fetch(life, collection, filter, { batchSize: some.length + 1 }))
+      for (const row of await fetch(incarnation, collection, filter, { batchSize: some.length + 1 }))
         rows.set(row._id, row);
     }
   };
@@ -68,7 +68,7 @@ export const loadStored = async (
 };
 
 const scan = async (
-  life: Life,
+  incarnation: Incarnation,
   collection: string,
   limit: number,
   after?: { tenantId: string; key?: string },
@@ -81,8 +81,8 @@ const scan = async (
         : { $gt: idOf(after.tenantId, after.key) };
   const ids = after === undefined ? {} : { _id: from };
   const rows = await fetch(
-    life,
-    declaredIn(life, collection).name,
+    incarnation,
+    declaredIn(incarnation, collection).name,
     { ...ids, doc: { $exists: true } },
     { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection: { doc: 1, text: 1 } },
   );
@@ -90,16 +90,16 @@ const scan = async (
 };
 
 const countBefore = async (
-  life: Life,
+  incarnation: Incarnation,
   tenantId: string,
   collection: string,
   part: Parameters<Reader['countBefore']>[2],
   value: string,
 ): Promise<number> => {
-  const { before, from, numberOf } = borderIn(declaredIn(life, collection), tenantId, part, value);
+  const { before, from, numberOf } = borderIn(declaredIn(incarnation, collection), tenantId, part, value);
   const [[last], [next]] = await Promise.all([
-    fetchAsked(life, collection, before),
-    fetchAsked(life, collection, from),
+    fetchAsked(incarnation, collection, before),
+    fetchAsked(incarnation, collection, from),
   ]);
   const none = (part.first ?? 1) - 1;
   const count = numberOf(last) ?? none;
@@ -116,9 +116,9 @@ export interface Applied {
   readonly n: number;
 }
 
-/** Answers questions about one life of a generation. `applied` is asked elsewhere: many ask it together. */
-export const generationReader = (life: Life, applied: () => Promise<Applied>): Reader => {
-  const { unavailable, place } = life.connection;
+/** Answers questions about one incarnation of a generation. `applied` is asked elsewhere: many ask it together. */
+export const generationReader = (incarnation: Incarnation, applied: () => Promise<Applied>): Reader => {
+  const { unavailable, place } = incarnation.connection;
   let lastSeen = -1;
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${place} has not answered within ${QUESTION_MS} ms.`);
@@ -133,20 +133,20 @@ export const generationReader = (life: Life, applied: () => Promise<Applied>): R
 
   return {
     get: async (tenantId, collection, key) => {
-      declaredIn(life, collection);
+      declaredIn(incarnation, collection);
       const options = { projection: { _id: 0, doc: 1, text: 1 } };
-      const found = documentsIn(life, collection).findOne({ _id: idOf(tenantId, key) }, options);
+      const found = documentsIn(incarnation, collection).findOne({ _id: idOf(tenantId, key) }, options);
       return documentOf((await within(found)) ?? undefined);
     },
     find: async (tenantId, collection, query) => {
-      const asked = findIn(declaredIn(life, collection), tenantId, query);
-      const rows = await within(fetchAsked(life, collection, asked));
+      const asked = findIn(declaredIn(incarnation, collection), tenantId, query);
+      const rows = await within(fetchAsked(incarnation, collection, asked));
       return rows.map((row) => documentOf(row) as Document);
     },
     countBefore: (tenantId, collection, part, value) =>
-      within(countBefore(life, tenantId, collection, part, value)),
+      within(countBefore(incarnation, tenantId, collection, part, value)),
     scan: (collection, limit, after) =>
-      scan(life, collection, limit, after).catch((error: unknown) => {
+      scan(incarnation, collection, limit, after).catch((error: unknown) => {
         throw unavailable(error);
       }),
     applied: async () => {

@@ -4,16 +4,16 @@ import { isPlainText, storedText, textOf } from '../stored-text';
 
 /**
  * How generations become collections. Each has a control document in `read_models.generations`, and its collections are named
- * `<generation>.<life>.<collection>`: a generation that is made again after it was dropped begins another life, and shares
+ * `<generation>.<incarnation>.<collection>`: a generation that is made again after it was dropped begins another incarnation, and shares
  * nothing with what is left of the one before.
  */
 export const CONTROLS = 'read_models.generations';
 export const REGISTRY = 'read_models.registry';
 
-export const collectionName = (id: GenerationId, life: string, collection: string): string =>
-  `${generationName(id)}.${life}.${collection}`;
+export const collectionName = (id: GenerationId, incarnation: string, collection: string): string =>
+  `${generationName(id)}.${incarnation}.${collection}`;
 
-/** The life that a collection belongs to. Undefined: it is not a generation's. */
+/** The incarnation that a collection belongs to. Undefined: it is not a generation's. */
 export const lifeOf = (name: string): string | undefined =>
   /^[a-z_]+_v[0-9]+_[0-9]+\.([0-9a-f]+)\.[a-z_]+$/.exec(name)?.[1];
 

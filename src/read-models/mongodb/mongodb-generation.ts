@@ -3,14 +3,20 @@ import type { Document } from '../../../projections/projector';
 import type { Build, DocumentKey, Generation, Reader, Snapshot, Target } from '../read-models';
 import { batchOf } from './batch';
 import { controlDocument, controlOf, type ControlOptions } from './control-document';
-import { documentsIn, generationReader, loadStored, type Applied, type Life } from './generation-reader';
+import {
+  documentsIn,
+  generationReader,
+  loadStored,
+  type Applied,
+  type Incarnation,
+} from './generation-reader';
 import { documentOf, type Stored } from './layout';
 import { indexesToMake } from './questions';
 
 export interface GenerationOptions extends ControlOptions {
   readonly mostCommitBytes: number;
   /** What a generation shows: many ask it together. */
-  readonly applied: (life: Life) => Promise<Applied>;
+  readonly applied: (incarnation: Incarnation) => Promise<Applied>;
 }
 
 /** Indexes of a large collection take longer than a command may: to ask for them again is to wait on. */
@@ -46,21 +52,21 @@ const makeMissing = async (documents: Collection<Stored>, wanted: IndexDescripti
 };
 
 /** Those that are there already stay. */
-export const makeIndexes = async (life: Life): Promise<void> => {
-  for (const collection of life.collections) {
+export const makeIndexes = async (incarnation: Incarnation): Promise<void> => {
+  for (const collection of incarnation.collections) {
     const wanted = indexesToMake(collection);
-    if (wanted.length > 0) await makeMissing(documentsIn(life, collection.name), wanted);
+    if (wanted.length > 0) await makeMissing(documentsIn(incarnation, collection.name), wanted);
   }
 };
 
-const targetOf = (life: Life, reader: Reader, options: GenerationOptions) => {
+const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationOptions) => {
   const { mostCommitBytes } = options;
-  const control = controlDocument(life, options);
+  const control = controlDocument(incarnation, options);
   const orUnavailable = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
     } catch (error) {
-      throw life.connection.unavailable(error);
+      throw incarnation.connection.unavailable(error);
     }
   };
 
@@ -68,39 +74,39 @@ const targetOf = (life: Life, reader: Reader, options: GenerationOptions) => {
   const snapshot = async (keys: readonly DocumentKey[]): Promise<Snapshot> => {
     for (;;) {
       const now = await control.settled();
-      const found = await loadStored(life, keys);
+      const found = await loadStored(incarnation, keys);
       if (found.every((one) => one === undefined || one.n <= now.n))
         return { control: controlOf(now), documents: found.map(documentOf) };
     }
   };
 
   const target: Target = {
-    id: life.id,
+    id: incarnation.id,
     mostCommitBytes,
     control: async () => controlOf(await orUnavailable(control.settled())),
     scan: reader.scan,
     load: async (keys): Promise<readonly (Document | undefined)[]> =>
-      (await orUnavailable(loadStored(life, keys))).map(documentOf),
+      (await orUnavailable(loadStored(incarnation, keys))).map(documentOf),
     commit: async (n, to, writes) =>
-      orUnavailable(control.commit(n, to, batchOf(writes, life.collections, mostCommitBytes))),
+      orUnavailable(control.commit(n, to, batchOf(writes, incarnation.collections, mostCommitBytes))),
   };
   return { target, orUnavailable, snapshot: (keys: readonly DocumentKey[]) => orUnavailable(snapshot(keys)) };
 };
 
-export const mongodbGeneration = (life: Life, options: GenerationOptions): Generation => {
-  const reader = generationReader(life, () => options.applied(life));
-  const { target, snapshot } = targetOf(life, reader, options);
+export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
+  const reader = generationReader(incarnation, () => options.applied(incarnation));
+  const { target, snapshot } = targetOf(incarnation, reader, options);
   return { ...target, reader, snapshot };
 };
 
 /** The same without indexes, which are made at the end: all at once they cost a fraction. */
-export const mongodbBuild = (life: Life, options: GenerationOptions): Build => {
-  const generation = mongodbGeneration(life, options);
-  const { target, orUnavailable } = targetOf(life, generation.reader, options);
+export const mongodbBuild = (incarnation: Incarnation, options: GenerationOptions): Build => {
+  const generation = mongodbGeneration(incarnation, options);
+  const { target, orUnavailable } = targetOf(incarnation, generation.reader, options);
   return {
     ...target,
     finish: async () => {
-      await orUnavailable(makeIndexes(life));
+      await orUnavailable(makeIndexes(incarnation));
       return generation;
     },
   };

@@ -18,7 +18,7 @@ import {
   removed,
   type OnWrite,
 } from './control-document';
-import { generationReader, type Applied, type Life } from './generation-reader';
+import { generationReader, type Applied, type Incarnation } from './generation-reader';
 import { mongodbLeases } from './leases';
 import { makeIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
 import {
@@ -35,14 +35,14 @@ import { sweeping } from './sweep';
 const MOST_COMMIT_BYTES = 4_194_304;
 
 /** As long as most commits take. */
-const PATIENCE_MS = 100;
+const FINISH_AFTER_MS = 100;
 
 export interface MongoReadModelsOptions {
   /** The identity of the log: a database holds the read models of one. */
   readonly log?: string;
   readonly mostCommitBytes?: number;
   readonly onWrite?: OnWrite;
-  readonly patienceMs?: number;
+  readonly finishAfterMs?: number;
 }
 
 /** Every generation has these besides its projector's own. They come last: they say how much of a stream is in. */
@@ -78,7 +78,7 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
     );
 };
 
-const APPLIED = { applied: 1, applied_n: 1, life: 1 } as const;
+const APPLIED = { applied: 1, applied_n: 1, incarnation: 1 } as const;
 
 /** What several generations show, asked for at the same moment, is one question. */
 const appliedTogether = (connection: MongoConnection) => {
@@ -91,21 +91,21 @@ const appliedTogether = (connection: MongoConnection) => {
       .find({ _id: { $in: asked } }, { projection: APPLIED, batchSize: asked.length + 1 })
       .toArray();
     return new Map(
-      found.map(({ _id, life, applied, applied_n }) => [
-        `${_id} ${life}`,
+      found.map(({ _id, incarnation, applied, applied_n }) => [
+        `${_id} ${incarnation}`,
         { position: applied, n: applied_n },
       ]),
     );
   };
-  return async ({ id, life }: Life): Promise<Applied> => {
+  return async ({ id, incarnation }: Incarnation): Promise<Applied> => {
     names.push(generationName(id));
-    const shown = (await (next ??= Promise.resolve().then(ask))).get(`${generationName(id)} ${life}`);
+    const shown = (await (next ??= Promise.resolve().then(ask))).get(`${generationName(id)} ${incarnation}`);
     if (shown === undefined) throw removed(id);
     return shown;
   };
 };
 
-/** Its control document and with it its life, made if it does not exist and is not removed. */
+/** Its control document and with it its incarnation, made if it does not exist and is not removed. */
 const lifeOf = async (
   connection: MongoConnection,
   registry: RegistryDocument,
@@ -113,24 +113,24 @@ const lifeOf = async (
   log: string,
 ): Promise<string> => {
   const known = await findControl(connection, id);
-  if (known !== null) return known.life;
+  if (known !== null) return known.incarnation;
   if (isRemovedIn(await registry.read(), id)) throw removed(id);
-  const life = await insertControl(connection, id, log);
+  const incarnation = await insertControl(connection, id, log);
   // It may have been removed and dropped just before this: then it must not come back.
   if (!isRemovedIn(await registry.read(), id)) return lifeOf(connection, registry, id, log);
-  await controlsIn(connection).deleteOne({ _id: generationName(id), life });
+  await controlsIn(connection).deleteOne({ _id: generationName(id), incarnation });
   throw removed(id);
 };
 
-const peekAt = (connection: MongoConnection, id: GenerationId, life: string): Peek => {
-  const at: Life = { connection, id, life, collections: COMMON };
+const peekAt = (connection: MongoConnection, id: GenerationId, incarnation: string): Peek => {
+  const at: Incarnation = { connection, id, incarnation, collections: COMMON };
   return {
     id,
     control: async () => {
       const now = await findControl(connection, id).catch((error: unknown) => {
         throw connection.unavailable(error);
       });
-      if (now?.life !== life) throw removed(id);
+      if (now?.incarnation !== incarnation) throw removed(id);
       return controlOf(now);
     },
     scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
@@ -152,23 +152,28 @@ const opening = (
   registry: RegistryDocument,
   options: GenerationOptions,
 ): Opening => {
-  const lifeIn = async (id: GenerationId, own: readonly Collection[], log: string): Promise<Life> => ({
+  const incarnationIn = async (
+    id: GenerationId,
+    own: readonly Collection[],
+    log: string,
+  ): Promise<Incarnation> => ({
     connection,
     id,
-    life: await lifeOf(connection, registry, id, log),
+    incarnation: await lifeOf(connection, registry, id, log),
     collections: [...own, ...COMMON],
   });
   const open: Opening['open'] = async (id, own, log) => {
-    const life = await lifeIn(id, own, log);
-    await makeIndexes(life);
-    const generation = mongodbGeneration(life, options);
+    const incarnation = await incarnationIn(id, own, log);
+    await makeIndexes(incarnation);
+    const generation = mongodbGeneration(incarnation, options);
     await generation.control();
     return generation;
   };
-  const build: Opening['build'] = async (id, own, log) => mongodbBuild(await lifeIn(id, own, log), options);
+  const build: Opening['build'] = async (id, own, log) =>
+    mongodbBuild(await incarnationIn(id, own, log), options);
   const peek: Opening['peek'] = async (id) => {
     const found = await findControl(connection, id);
-    return found === null ? undefined : peekAt(connection, id, found.life);
+    return found === null ? undefined : peekAt(connection, id, found.incarnation);
   };
   const drop: Opening['drop'] = async (id) => {
     await controlsIn(connection).deleteOne({ _id: generationName(id) });
@@ -186,7 +191,7 @@ export const mongodbReadModels = async (
   connection: MongoConnection,
   options: MongoReadModelsOptions = {},
 ): Promise<ReadModels> => {
-  const { log = '', mostCommitBytes = MOST_COMMIT_BYTES, patienceMs = PATIENCE_MS } = options;
+  const { log = '', mostCommitBytes = MOST_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
   await orUnavailable(connection, claim(connection, log));
   const registry = registryDocument(connection);
   const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
@@ -196,7 +201,7 @@ export const mongodbReadModels = async (
   return {
     ...registryOf(connection, registry, isHeld),
     ...leases,
-    ...opening(connection, registry, { mostCommitBytes, onWrite, patienceMs, applied }),
+    ...opening(connection, registry, { mostCommitBytes, onWrite, finishAfterMs, applied }),
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     lookMs: LOOK_MS,
     close: async () => {

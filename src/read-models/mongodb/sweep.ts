@@ -19,14 +19,14 @@ export const sweepOnce = async (
   const { db } = connection;
   const listed = await db.listCollections({}, { nameOnly: true }).toArray();
   const controls = await controlsIn(connection)
-    .find({}, { projection: { life: 1 } })
+    .find({}, { projection: { incarnation: 1 } })
     .toArray();
-  const lives = new Set(controls.map(({ life }) => life));
+  const lives = new Set(controls.map(({ incarnation }) => incarnation));
   const orphans = listed
     .map(({ name }) => name)
     .filter((name) => {
-      const life = lifeOf(name);
-      return life !== undefined && !lives.has(life);
+      const incarnation = lifeOf(name);
+      return incarnation !== undefined && !lives.has(incarnation);
     });
   for (const name of seen.keys()) if (!orphans.includes(name)) seen.delete(name);
   for (const name of orphans) {
