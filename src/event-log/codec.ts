@@ -116,10 +116,6 @@ const schemasOf = (type: string): readonly object[] | undefined => {
 };
 
 /**
- * An event ready to be appended, in the newest version of its schema. Data that does not fit is never written, since it
- * would park a tenant: it throws `event_invalid`, with what does not fit in `more.reason`.
- */
-/**
  * The oldest version that says the same: then programs before the newest one can read it as well, and instances can be
  * upgraded one after the other.
  */
@@ -131,6 +127,10 @@ const oldestVersion = (type: string, data: object, schemas: readonly object[]): 
   return older < 0 ? schemas.length : older + 1;
 };
 
+/**
+ * An event ready to be appended. Data that does not fit the newest version of its schema is never written, since it would
+ * park a tenant: it throws `event_invalid`, with what does not fit in `more.reason`.
+ */
 export const encode = (
   { type, data }: LedgerEvent | OperatorEvent,
   metadata: Metadata,
