@@ -181,7 +181,6 @@ describe('bad HTTP', () => {
 
   describe('404', () => {
     it.each([
-      '/',
       '//',
       '//permissions',
       '/permissions//',

@@ -24,7 +24,8 @@ export const arrived = (ctx: ApiContext): void => {
 const pathOf = (ctx: ApiContext): string | undefined => {
   try {
     const { path } = ctx;
-    return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+    // `//` is no path with a slash too many at its end.
+    return path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
   } catch {
     return undefined;
   }
