@@ -121,7 +121,7 @@ const describedWith = (prefix: string): ReturnType<typeof described> => {
 };
 
 const operationAt = (document: Document, method: string, path: string): Operation | undefined => {
-  const plain = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+  const plain = path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
   const code = /^\/problems\/([a-z_]+)$/.exec(plain)?.[1] ?? '';
   const template = isProblemCode(code)
     ? '/problems/{code}'
