@@ -202,28 +202,6 @@ describe('a key that the read model shows', () => {
     },
   );
 
-  it('is asked for once per proof where the store cannot tell whether it has changed', async () => {
-    const { customer, project, reading, here, switchTo, write, elsewhere } = await world();
-    const { changeToken: _, ...plain } = here.projecting.reader('applications');
-    let asked = 0;
-    const get: Reader['get'] = (...key) => {
-      asked += 1;
-      return plain.get(...key);
-    };
-    switchTo({ ...plain, get });
-    const key = await customer();
-    await project();
-    await reading(key);
-    const before = asked;
-    expect(before).toBeGreaterThan(0);
-    for (let i = 0; i < 20; i += 1) expect((await reading(key)).status).toBe('good');
-    expect(asked - before).toBeLessThanOrEqual(before);
-    await write(elsewhere, key.tenantId, revokeKey(key.keyId));
-    await project();
-    await until(async () => (await reading(key)).status === 'revoked', 1_000);
-    expect((await reading(other(key))).status).toBe('unknown');
-  });
-
   it.each<[string, string, (key: KnownKey) => Decide]>([
     ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],

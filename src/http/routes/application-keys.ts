@@ -1,20 +1,21 @@
 import { findLiveApplication } from '../../../projections/application-pages';
 import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
-import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { newKey } from '../../ledger/new-key';
-import { bodyCheck, listParameter, queryCheck } from '../request/validation';
+import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
   applicationNotFound,
   conditionOn,
   idParameter,
+  idsParameter,
   keyIdOf,
   keyIdParameter,
   keyNotFound,
   keyProperties,
   keyInputOf,
   orInvalid,
+  typesParameter,
   type WireKey,
 } from './application-requests';
 import {
@@ -29,7 +30,7 @@ import {
 import { forceQuery, liveKeyViews } from './applications';
 import { commandOf } from './command';
 import { ok, route, type Asked, type RouteParts } from './route';
-import { listOf, meaning, uuid } from './schema';
+import { listOf, meaning } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
@@ -45,20 +46,8 @@ const keysIn = async (asked: Asked<unknown>, parts: RouteParts) => {
 
 const listQuery = queryCheck(
   {
-    id: listParameter<string>({
-      description: 'Only these keys; may be repeated.',
-      schema: uuid,
-      rule: 'must be a UUID',
-      example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
-      read: (text) => text.toLowerCase(),
-    }),
-    type: listParameter<ApplicationType>({
-      description: 'Only if the Application has one of these types; may be repeated.',
-      schema: { type: 'string', enum: applicationTypes },
-      rule: `must be one of ${applicationTypes.join(', ')}`,
-      example: 'private',
-      read: (text) => text as ApplicationType,
-    }),
+    id: idsParameter('Only these keys; may be repeated.', 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff'),
+    type: typesParameter('Only if the Application has one of these types; may be repeated.'),
   },
   'refused',
 );

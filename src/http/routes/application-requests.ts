@@ -1,11 +1,12 @@
 import { parseMoment } from '../../domain/moment';
+import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { mustHave, type ActiveTenant } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { NewKey } from '../../domain/application-keys';
 import type { Precondition } from '../../ledger/ledger';
 import { isUuid } from '../../uuid';
-import { invalid } from '../request/validation';
+import { invalid, listParameter } from '../request/validation';
 import type { Asked } from './route';
 import { meaning, uuid, type Schema } from './schema';
 
@@ -84,3 +85,22 @@ export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
     throw invalid({ [field]: [`is refused: ${(error as Error).message.replace(/\.$/, '')}`] });
   }
 };
+
+/** Filters of lists, each of which may be repeated. */
+export const idsParameter = (description: string, example: string) =>
+  listParameter<string>({
+    description,
+    schema: uuid,
+    rule: 'must be a UUID',
+    example,
+    read: (text) => text.toLowerCase(),
+  });
+
+export const typesParameter = (description: string) =>
+  listParameter<ApplicationType>({
+    description,
+    schema: { type: 'string', enum: applicationTypes },
+    rule: `must be one of ${applicationTypes.join(', ')}`,
+    example: 'private',
+    read: (text) => text as ApplicationType,
+  });

@@ -18,15 +18,17 @@ import { applicationTypes, type ApplicationType } from '../../domain/permissions
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault, messageOf } from '../../fault';
 import { newKey } from '../../ledger/new-key';
-import { bodyCheck, flagParameter, invalid, listParameter, queryCheck } from '../request/validation';
+import { bodyCheck, flagParameter, invalid, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
   applicationNotFound,
   conditionOn,
   idParameter,
+  idsParameter,
   keyProperties,
   keyInputOf,
   orInvalid,
+  typesParameter,
   type WireKey,
 } from './application-requests';
 import {
@@ -44,7 +46,7 @@ import {
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema } from './pagination';
 import { ok, route, type Answer, type Asked, type RouteParts } from './route';
-import { listOf, meaning, record, uuid, type Schema } from './schema';
+import { listOf, meaning, record, type Schema } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
@@ -100,20 +102,8 @@ const viewsOf = async (
 
 const listQuery = queryCheck(
   {
-    id: listParameter<string>({
-      description: 'Only these Applications; may be repeated.',
-      schema: uuid,
-      rule: 'must be a UUID',
-      example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
-      read: (text) => text.toLowerCase(),
-    }),
-    type: listParameter<ApplicationType>({
-      description: 'Only Applications of these types; may be repeated.',
-      schema: { type: 'string', enum: applicationTypes },
-      rule: `must be one of ${applicationTypes.join(', ')}`,
-      example: 'private',
-      read: (text) => text as ApplicationType,
-    }),
+    id: idsParameter('Only these Applications; may be repeated.', 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee'),
+    type: typesParameter('Only Applications of these types; may be repeated.'),
     ...pageParameters('Applications'),
   },
   'refused',
