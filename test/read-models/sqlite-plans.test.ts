@@ -1,7 +1,7 @@
 import { findLogs, walkLogs, type LogFilter } from '../../projections/log-pages';
 import { listEntityTypes, logs } from '../../projections/logs';
 import type { Collection, Query, Reader } from '../../projections/projector';
-import { borderIn, findIn, rangeIn } from '../../src/read-models/sqlite/tables';
+import { borderIn, findIn, parkedIn, rangeIn } from '../../src/read-models/sqlite/tables';
 import { openForReading, type Database } from '../../src/sqlite/database';
 import { filledLog, TENANT } from '../support/log-rows';
 
@@ -116,6 +116,18 @@ describe('the questions about logs', () => {
     expect(steps.map((step) => (step as { detail: string }).detail)).toEqual([
       plan,
       'SEARCH t USING INTEGER PRIMARY KEY (rowid=?)',
+    ]);
+  });
+
+  it.each(['>', '>='] as const)('who is parked (%s) is not looked for among all tenants', (comparison) => {
+    const plan = db
+      .prepare(`EXPLAIN QUERY PLAN ${parkedIn(comparison)}`)
+      .all('', '', 1)
+      .map((row) => (row as { detail: string }).detail);
+    expect(plan).toEqual([
+      'SCAN d',
+      expect.stringMatching(/^SEARCH t USING INTEGER PRIMARY KEY/),
+      expect.any(String),
     ]);
   });
 });

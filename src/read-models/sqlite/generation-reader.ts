@@ -3,7 +3,7 @@ import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
 import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-models';
 import { stored, storedText, textOf } from '../stored-text';
-import { borderIn, findIn, tableOf } from './tables';
+import { borderIn, findIn, parkedIn, tableOf } from './tables';
 
 const MOST_NUMBERS = 100_000;
 
@@ -144,15 +144,16 @@ interface After {
   readonly key?: string;
 }
 
-/** Few of many tenants are parked: they are not looked for one by one. */
 const scanParked = (
   { prepared }: Connection,
   limit: number,
   { tenantId, key }: After,
 ): readonly Scanned[] => {
-  const sql = `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d JOIN tenants t ON t.number = d.tenant
-    WHERE (t.tenant, d.key) ${key === undefined ? '>=' : '>'} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
-  const rows = prepared(sql).all(tenantId, storedText(key ?? ''), limit) as { tenant: string; key: string }[];
+  const rows = prepared(parkedIn(key === undefined ? '>=' : '>')).all(
+    tenantId,
+    storedText(key ?? ''),
+    limit,
+  ) as { tenant: string; key: string }[];
   return rows.map((row) => scannedFrom(row.tenant, row));
 };
 

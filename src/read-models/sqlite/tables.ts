@@ -5,6 +5,7 @@ import {
   type Query,
   type Value,
 } from '../../../projections/projector';
+import { PARKED } from '../read-models';
 
 /**
  * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
@@ -85,6 +86,14 @@ export const createIndexes = (collection: Collection): readonly string[] =>
 
 export const createTenants =
   'CREATE TABLE tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE) STRICT;';
+
+/**
+ * Few of many tenants are parked. Without CROSS JOIN, SQLite would go through all tenants in their order, to save the
+ * sorting.
+ */
+export const parkedIn = (comparison: '>' | '>='): string =>
+  `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d CROSS JOIN tenants t ON t.number = d.tenant
+   WHERE (t.tenant, d.key) ${comparison} (?, ?) ORDER BY t.tenant, d.key LIMIT ?`;
 
 const insertInto = (table: string, collection: Collection): string =>
   `INSERT INTO ${table} VALUES (?, ?, ?${', ?'.repeat(fieldsOf(collection).length)})`;
