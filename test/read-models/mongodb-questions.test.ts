@@ -8,6 +8,8 @@ import type { Collection, Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { reportUsage } from '../../projections/usage';
 import { borderIn, findIn, indexesToMake, type Asked } from '../../src/read-models/mongodb/questions';
+import type { Stored } from '../../src/read-models/mongodb/layout';
+import { connectMongodb, REAL_MONGODB } from '../support/mongodb-under-test';
 
 /** Every question that the program asks, with everything that it may be asked with. */
 const TENANT = randomUUID();
@@ -79,6 +81,18 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
   return asked;
 };
 
+/** As MongoDB words it. */
+interface Plan {
+  readonly stage: string;
+  readonly keyPattern?: Readonly<Record<string, number>>;
+  readonly inputStage?: Plan;
+}
+
+const stagesOf = (plan: Plan): readonly Plan[] => [
+  plan,
+  ...(plan.inputStage === undefined ? [] : stagesOf(plan.inputStage)),
+];
+
 const isRange = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 describe('what is asked of MongoDB', () => {
@@ -108,5 +122,33 @@ describe('what is asked of MongoDB', () => {
       expect([...hints].filter((hint) => hint.includes(`doc.${line}`)).length).toBeGreaterThanOrEqual(2);
     expect(hints).toContain('t doc.digest _id');
     expect(hints).toContain('t doc.live_in doc.ends_at _id');
+  });
+
+  it('is planned by the server itself as a walk along that index, where it says how it plans', async () => {
+    const { db } = await connectMongodb();
+    const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
+    for (const collection of new Set(asked.map((one) => one.collection))) {
+      await db.createCollection(collection.name);
+      const indexes = [...indexesToMake(collection)];
+      if (indexes.length > 0) await db.collection(collection.name).createIndexes(indexes);
+    }
+    let planned = 0;
+    for (const { filter, options, collection } of asked) {
+      const documents = db.collection<Stored>(collection.name);
+      const found = await documents.find(filter, options).explain('queryPlanner');
+      const plan = (found as { queryPlanner?: { winningPlan?: Plan } }).queryPlanner?.winningPlan;
+      if (plan?.stage === undefined) continue;
+      planned += 1;
+      const stages = stagesOf(plan);
+      const named = stages.map(({ stage }) => stage);
+      expect({ filter, isBad: named.includes('COLLSCAN') || named.includes('SORT') }).toEqual({
+        filter,
+        isBad: false,
+      });
+      const keys = stages.flatMap(({ keyPattern }) => (keyPattern === undefined ? [] : [keyPattern]));
+      expect(keys).toEqual(stages.some(({ stage }) => stage === 'IDHACK') ? [] : [options.hint]);
+    }
+    console.log(`${planned} of ${asked.length} questions were planned by the server`);
+    if (REAL_MONGODB === '') expect(planned).toBe(asked.length);
   });
 });
