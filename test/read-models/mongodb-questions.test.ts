@@ -140,8 +140,8 @@ describe('what is asked of MongoDB', () => {
       if (plan?.stage === undefined) continue;
       planned += 1;
       const stages = stagesOf(plan);
-      const named = stages.map(({ stage }) => stage);
-      expect({ filter, isBad: named.includes('COLLSCAN') || named.includes('SORT') }).toEqual({
+      const named = new Set(stages.map(({ stage }) => stage));
+      expect({ filter, isBad: named.has('COLLSCAN') || named.has('SORT') }).toEqual({
         filter,
         isBad: false,
       });
