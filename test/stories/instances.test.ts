@@ -211,6 +211,32 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     });
   }, 120_000);
 
+  it('know a new Application and its keys at once, and refuse its former key: no write from then on, no read a second later', async () => {
+    const [here, there, elsewhere] = instances.running as [Service, Service, Service];
+    const owner = await instances.newTenant();
+    const body = { name: 'Shop', type: 'management', permissions: ['tenant:read', 'tenant:update'] };
+    const made = await ask(`${here.url}/applications`, { method: 'POST', key: owner.key, body });
+    expect(made.status).toBe(201);
+    const { id, key } = made.json as { id: string; key: string };
+    for (const { url } of instances.running) {
+      expect((await ask(`${url}/applications/${id}`, owner)).json).toMatchObject({ id, name: 'Shop' });
+      expect((await ask(`${url}/tenants/self`, { key })).status).toBe(200);
+    }
+    expect((await put(elsewhere, { ...owner, key }, 'By the shop')).status).toBe(200);
+    const regenerate = `${there.url}/applications/${id}/regenerate`;
+    const regenerated = await ask(regenerate, { method: 'POST', key: owner.key });
+    const began = performance.now();
+    expect(regenerated.status).toBe(200);
+    for (const service of instances.running) {
+      expect((await put(service, { ...owner, key }, 'Too late')).status).toBe(401);
+      expect((await ask(self(service), { key: regenerated.json.key })).status).toBe(200);
+    }
+    for (const service of instances.running) {
+      const isRefused = async () => (await ask(self(service), { key })).status === 401;
+      await until(isRefused, Math.max(0, began + 1_000 - performance.now()), 'a refusal');
+    }
+  }, 60_000);
+
   it('count requests together, exactly', async () => {
     const { key } = await instances.newTenant();
     const countedAlone = async (): Promise<number> => {
@@ -316,10 +342,20 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       expect((await limited(service)).headers.get('ratelimit')).toContain('tokens-search');
       expect((await limitsAt(service)).trouble).toContain('counts requests on its own');
       expect(service.stderr()).toContain('this instance counts requests on its own');
+      expect((await ask(`${service.url}/applications`, customer)).status).toBe(503);
     }
+    const body = { name: 'While it was away', type: 'management', permissions: ['tenant:update'] };
+    const made = await ask(`${running[0]!.url}/applications`, { method: 'POST', key: customer.key, body });
+    expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
+    expect((await put(running[1]!, { ...customer, key: made.json.key }, 'By its key')).status).toBe(200);
+    expect((await put(running[2]!, customer, 'The last while it was away')).status).toBe(200);
     await mongo.tell({ do: 'comeBack', withData: true });
     for (const service of running)
-      await until(async () => (await nameAt(service, customer)) === 'While it was away 2', 30_000);
+      await until(async () => (await nameAt(service, customer)) === 'The last while it was away', 30_000);
+    for (const { url } of running) {
+      const shown = await ask(`${url}/applications/${made.json.id}`, customer);
+      expect(shown.json).toMatchObject({ name: 'While it was away' });
+    }
     for (const service of running)
       await until(
         async () => !(await put(service, customer, 'Back')).headers.has('svc-read-pending'),

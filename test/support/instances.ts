@@ -9,6 +9,7 @@ import { newKey } from '../../src/ledger/new-key';
 import { monotonicMs } from '../../src/clock';
 import { readConfiguration } from '../../src/configuration';
 import { createApplication } from '../../src/domain/applications';
+import { permissionsOf } from '../../src/domain/permissions';
 import { createTenant, type Decide } from '../../src/domain/tenant';
 import type { Position } from '../../src/event-log/event-log';
 import { projectingLease } from '../../src/projecting/lease';
@@ -48,7 +49,7 @@ export type LogKind = 'SQLite' | 'EventStoreDB';
 type Environment = Readonly<Record<string, string>>;
 
 const NIL = '00000000-0000-0000-0000-000000000000';
-const PERMISSIONS = ['tenant:read', 'tenant:update', 'tenant:delete', 'log:read'];
+const PERMISSIONS = permissionsOf('management').map(({ type }) => type);
 
 const eventStoreProcess = async () => {
   const child = fork(join(__dirname, 'event-store', 'stand-in-process.js'), { execArgv: [] });
