@@ -9,7 +9,10 @@ export const homePage = (version: string, { apiKey }: HeaderNames): string =>
         This is the API of Tenant Ledger, version ${version}: tenants, permissions, audit logs and usage, kept
         as an append-only log of events.
       </p>
-      <p>Send the key of an Application in the header <code>${apiKey}</code>:</p>
+      <p>
+        Send the key of an Application in the header <code>${apiKey}</code>. With the address of this page in
+        <code>URL</code> and the key in <code>KEY</code>:
+      </p>
       <pre class="copy"><code>curl -s "$URL/tenants/self" -H "${apiKey}: $KEY"</code></pre>
       <p>
         The <a href="/docs">API reference</a> lists every call with a line to copy. Programs read the
