@@ -19,6 +19,13 @@ const getThing = route({
   operationId: 'getPart',
   handle: async ({ params }) => ok(params),
 });
+const getOwnThing = route({
+  ...common,
+  method: 'get',
+  path: '/things/own',
+  operationId: 'getOwnThing',
+  handle: async () => ok('own'),
+});
 const deleteThing = route({
   ...common,
   method: 'delete',
@@ -42,7 +49,7 @@ describe('a route with names in its path', () => {
       await next().catch((error: unknown) => answerProblem(ctx, error, parts));
       seen.push(ctx.state.route);
     });
-    app.use(routing([getThing, deleteThing], parts));
+    app.use(routing([getThing, getOwnThing, deleteThing], parts));
     app.use(unrouted);
     const handle = app.callback();
     server = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');
@@ -74,6 +81,8 @@ describe('a route with names in its path', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
     const options = await ask('/things/1', 'OPTIONS');
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'DELETE, OPTIONS']);
+    const own = await ask('/things/own', 'OPTIONS');
+    expect([own.status, own.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
     const head = await ask('/things/1/parts/2', 'HEAD');
     expect([head.status, head.headers.get('content-length')]).toEqual([200, '21']);
   });
