@@ -110,6 +110,26 @@ describe('a backup of a log in a folder', () => {
     expect((await verified(whole)).digest).toBe((await verified(source)).digest);
   });
 
+  it('that has lost its events is not continued', async () => {
+    const [source, backup] = [await withLog(20), freshFolder()];
+    await createBackup(source, backup, silent);
+    edit(backup, 'DELETE FROM events WHERE position < 5');
+    await expect(createBackup(source, backup, silent)).rejects.toEqual(refusal('backup_unusable'));
+  });
+
+  it('and another one into the same folder at the same time: one of them is refused in words, or both are whole', async () => {
+    const [source, backup] = [await withLog(5_000), freshFolder()];
+    let second: Promise<unknown> | undefined;
+    const first = createBackup(source, backup, (done) => {
+      if (done > 2_000) second ??= createBackup(source, backup, silent).catch((error: unknown) => error);
+    }).catch((error: unknown) => error);
+    for (const ended of [await first, await second])
+      if (ended instanceof Error) expect(ended).toEqual(refusal('backup_unusable'));
+      else expect(ended).toMatchObject({ events: 5_000 });
+    await createBackup(source, backup, silent);
+    expect(await verifyBackup(backup, silent)).toMatchObject({ events: 5_000 });
+  });
+
   it.each([
     ['an altered event', `UPDATE events SET data = '{}' WHERE position = 7`],
     ['an altered time', 'UPDATE events SET recorded_at = recorded_at + 1 WHERE position = 7'],

@@ -97,10 +97,16 @@ const writerOf = (db: Database) => {
     `INSERT INTO events (position, revision, recorded_at, stored_at, ${TEXTS.join()})
      VALUES (?, ?, ?, ?, ${TEXTS.map(() => 'CAST(? AS TEXT)').join()})`,
   );
-  return (rows: readonly Row[]): void =>
-    inTransaction(db, () => {
-      for (const row of rows) insert.run(...row);
-    });
+  return (rows: readonly Row[]): void => {
+    try {
+      inTransaction(db, () => {
+        for (const row of rows) insert.run(...row);
+      });
+    } catch (error) {
+      if (!messageOf(error).includes('UNIQUE')) throw error;
+      throw unusable('Another backup into this folder is under way. Wait until it ends, and try again.');
+    }
+  };
 };
 
 /** Reads a range page by page, yielding to the event loop in between; gives its digest. */
@@ -215,21 +221,28 @@ const mustContinue = async (source: Database, manifest: Manifest, folder: string
     );
 };
 
+/** What the log knows of itself. */
+const copyMeta = (source: Database, copy: Database): void => {
+  const put = copy.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)');
+  const rows = source.prepare('SELECT name, value FROM meta').all() as { name: string; value: string }[];
+  for (const { name, value } of rows) put.run(name, value);
+};
+
 /** What was begun by a backup that was killed is copied again. */
 const openCopy = (folder: string, source: Database, manifest: Manifest): Database => {
   const path = join(folder, EVENTS);
   const copy = openForWriting(path, 'FULL');
   createTables(copy, path);
   inTransaction(copy, () => {
-    const put = copy.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)');
-    for (const { name, value } of source.prepare('SELECT name, value FROM meta').all() as {
-      name: string;
-      value: string;
-    }[])
-      put.run(name, value);
+    copyMeta(source, copy);
     copy.prepare('DELETE FROM events WHERE position > ?').run(rowIdAfter(manifest));
   });
-  return copy;
+  const [held, due] = [countAfter(copy, 0), eventsIn(manifest)];
+  if (held === due) return copy;
+  copy.close();
+  throw unusable(
+    `The backup in ${folder} holds ${held} of its ${due} events: something was removed or added. Name another folder for a new one.`,
+  );
 };
 
 /** Copies one segment, and reads it again from the copy. */
@@ -287,6 +300,7 @@ export const createBackup = async (
     await mustContinue(source, manifest, folder);
     copy = openCopy(folder, source, manifest);
     const added = await copyNew(source, copy, { folder, manifest, onProgress });
+    copyMeta(source, copy); // again: it is never older than the events
     return { ...reachOf(copy, manifest), added };
   } finally {
     if (copy !== undefined) closeTidily(copy);
