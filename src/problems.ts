@@ -108,6 +108,12 @@ const http = {
     title: 'The Application has as many keys as it may have.',
     meaning: 'Revoke one that is not needed, or ask the operator to raise `MAX_KEYS`.',
   },
+  upgrade_unfinished: {
+    status: 409,
+    title: 'An upgrade of the service is not finished.',
+    meaning:
+      'The request needs an event that older programs cannot read, and they may still be running. Nothing was changed. Repeat the request when the operator has finished the upgrade with `tenant-ledger log upgrade`; the detail names the event.',
+  },
   precondition_failed: {
     status: 412,
     title: 'The Tenant or the Application has changed.',
@@ -285,6 +291,11 @@ const eventLog = {
     meaning:
       'The folder holds traces of an event log, but not the whole of it: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To begin with an empty log instead, move what is left of it and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
   },
+  log_of_newer_program: {
+    title: 'The event log may hold events that this program cannot read.',
+    meaning: 'Start the program that upgraded it (`tenant-ledger log upgrade`), or a newer one.',
+  },
+  older_program_runs: { title: 'An older program is running.', meaning: 'Stop it; the message names it.' },
   log_not_found: {
     title: 'There is no event log at this address.',
     meaning:

@@ -172,6 +172,7 @@ export const accessRecord = ({
     try {
       await append(first.tenantId, own.map(eventOf));
     } catch (error) {
+      if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${first.tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
       for (const tally of own) putBack(refusals, tally, mostKeys);

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration';
+import { NEWEST_FORMAT } from '../domain/formats';
 import type { EventLog } from '../event-log/event-log';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
@@ -71,11 +72,11 @@ const eventStoreLog = (
   streams: Streams,
   waitSeconds: number,
   report: Report,
-  unlessThere?: Fault,
+  made: { readonly unlessThere?: Fault | undefined; readonly format?: number },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, unlessThere });
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, ...made });
 };
 
 /**
@@ -104,10 +105,10 @@ const openLogOf = (
 ): Promise<EventLog> => {
   const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
   if (EVENTSTORE_URL !== '')
-    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, unlessThere);
+    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { unlessThere });
   if (unlessThere !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
     throw unlessThere;
-  return sqliteEventLog(DATA_DIR, streams, openingOf(use, unlessThere !== undefined));
+  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, unlessThere !== undefined) });
 };
 
 export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
@@ -176,12 +177,16 @@ export const probeLog = async (
 /** Somebody is waiting at a terminal: a server that is not there is soon said to be not there. */
 const WAIT_SECONDS = 5;
 
-/** An event log by its address, without the rest of the app. A source must be there already; a target may be made. */
+/**
+ * An event log by its address, without the rest of the app. A source must be there already; a target may be made, in the
+ * newest format unless another one is named.
+ */
 export const openLog = async (
   address: string,
   streams: Streams,
   role: 'source' | 'target',
   report: Report,
+  format = NEWEST_FORMAT,
 ): Promise<EventLog> => {
   if (/^esdb(\+discover)?:/.test(address)) {
     const notThere = fault(
@@ -190,7 +195,7 @@ export const openLog = async (
       { isFinal: true },
     );
     const unlessThere = role === 'source' ? notThere : undefined;
-    return eventStoreLog(address, streams, WAIT_SECONDS, report, unlessThere);
+    return eventStoreLog(address, streams, WAIT_SECONDS, report, { unlessThere, format });
   }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')
@@ -201,7 +206,7 @@ export const openLog = async (
   if (role === 'source' && !existsSync(join(folder, 'events.db')))
     throw fault('log_not_found', `There is no event log in the folder ${folder}.`);
   mustBeUsable(folder, `The folder ${folder}`);
-  return sqliteEventLog(folder, streams, role === 'source' ? 'reads' : 'makes');
+  return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'reads' : 'makes', format });
 };
 
 /** Read models that are thrown away after a replay. */

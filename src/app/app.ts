@@ -2,10 +2,13 @@ import { projections } from '../../projections/projections';
 import { accessRecord, type AccessRecord } from '../access/access-record';
 import { keyCheck } from '../access/key-check';
 import type { Configuration } from '../configuration';
+import { NEWEST_FORMAT } from '../domain/formats';
 import { appendToEnd } from '../event-log/append-to-end';
 import type { EventLog, NewEvent } from '../event-log/event-log';
+import { holdingBack } from '../event-log/holding-back';
 import { logWatch, type LogWatch } from '../event-log/log-watch';
 import type { Streams } from '../event-log/streams';
+import { fault } from '../fault';
 import type { KeyUses } from '../key-uses/key-uses';
 import { cachedFolds } from '../ledger/folds';
 import { ledger, type Ledger } from '../ledger/ledger';
@@ -43,6 +46,15 @@ export interface App {
 /** Nobody waits for the record of what was refused. */
 const RECORD_MS = 10_000;
 
+/** Before anything is read or projected: tenants would be parked at what this program does not know. */
+const mustKnow = (format: number): void => {
+  if (format > NEWEST_FORMAT)
+    throw fault(
+      'log_of_newer_program',
+      `The event log has format ${format}, and this program knows formats up to ${NEWEST_FORMAT}. Start the program that upgraded the log, or a newer one.`,
+    );
+};
+
 const openParts = (
   configuration: Configuration,
   report: Report,
@@ -54,6 +66,7 @@ const openParts = (
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
     const stores = closing(await openStores(configuration, { use, report, unlessThere }));
     const { log, streams, readModels, mongo } = stores;
+    mustKnow(await log.format());
     const parts = { log, streams, readModels, program: programVersion(), onError: report };
     const projecting = await openProjecting({ ...parts, projectors: projections, workers });
     closing({ close: projecting.stop });
@@ -69,7 +82,7 @@ const openParts = (
       probe: () => probeLog(configuration, stores),
     });
     closing({ close: async () => watch.stop() });
-    const appending = observed(watch.log);
+    const appending = holdingBack(observed(watch.log));
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
     const access = closing(accessRecord({ append, warn: report }));

@@ -3,6 +3,7 @@ import { readFileSync, statfsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { readConfiguration, type Configuration } from '../configuration';
+import { formats } from '../domain/formats';
 import { messageOf } from '../fault';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
@@ -98,6 +99,18 @@ const clockCheck = async ({ log }: App): Promise<Finding> => {
         'Set the clock of this machine, or of the one that wrote them: docs/operations.md, "Clock jumps".',
       )
     : ok('clock', 'No event is known to be ahead of the clock of this machine.');
+};
+
+const formatCheck = async ({ log }: App): Promise<Finding> => {
+  const format = await log.format();
+  const held = formats.filter((one) => one.format > format).map(({ allows }) => allows);
+  return held.length === 0
+    ? ok('format', `The event log has format ${format}, the newest that this program knows.`)
+    : problem(
+        'format',
+        `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${held.join('; ')}.`,
+        'When no older program runs any more: tenant-ledger log upgrade',
+      );
 };
 
 const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
@@ -196,6 +209,7 @@ const certificateChecks = async (configuration: Configuration): Promise<readonly
 const appChecks = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => [
   ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
   ...(await logChecks(app)),
+  await formatCheck(app),
   await writeCheck(app),
   await clockCheck(app),
   ...projectionChecks(await ledgerStatus(app)),

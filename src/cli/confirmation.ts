@@ -20,10 +20,11 @@ export const confirmed = async (question: string, otherwise: string): Promise<bo
   return false;
 };
 
-/** For what cannot be undone and deletes more than it names: without a terminal only `--yes` will do. */
-export const confirmedDeletion = async (
+/** For what cannot be undone: without a terminal only `--yes` will do. */
+export const confirmedForGood = async (
   what: string,
   { yes }: { readonly yes?: boolean },
+  otherwise: string,
 ): Promise<boolean> => {
   if (yes === true) return true;
   if (!process.stdin.isTTY)
@@ -31,5 +32,9 @@ export const confirmedDeletion = async (
       'not_confirmed',
       `There is no terminal to confirm on that you want to ${what}. Give --yes to do it without confirmation.`,
     );
-  return confirmed(`Really ${what}? This cannot be undone.`, 'Nothing was deleted.');
+  return confirmed(`Really ${what}? This cannot be undone.`, otherwise);
 };
+
+/** It may delete more than it names. */
+export const confirmedDeletion = (what: string, options: { readonly yes?: boolean }): Promise<boolean> =>
+  confirmedForGood(what, options, 'Nothing was deleted.');

@@ -42,6 +42,8 @@ export interface LogArgument {
   readonly prefix: string | undefined;
   /** The option by which the prefix is given. */
   readonly option: string;
+  /** Of a target that is made. */
+  readonly format?: number;
 }
 
 export interface ArgumentLog extends Side {
@@ -54,7 +56,7 @@ export const openArgument = async (
 ): Promise<ArgumentLog> => {
   const streams = streamNames(argument.prefix ?? configuration.STREAM_PREFIX);
   const address = addressIn(configuration, argument.address);
-  const log = await openLog(address, streams, argument.role, warn).catch(
+  const log = await openLog(address, streams, argument.role, warn, argument.format).catch(
     namingOption(argument.option, streams.prefix),
   );
   return { address, streams, log };

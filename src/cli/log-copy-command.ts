@@ -43,6 +43,7 @@ const withBoth = async (
       address: options.to,
       prefix: options.toPrefix,
       option: '--to-prefix',
+      format: await from.log.format(),
     });
     try {
       await work(from, to);

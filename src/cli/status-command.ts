@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { NEWEST_FORMAT } from '../domain/formats';
 import { ledgerStatus, type LedgerStatus } from '../app/status';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printRecord, printTable } from './output';
@@ -23,9 +24,14 @@ const parkedRows = ({ decisions, projections }: LedgerStatus) => [
   ),
 ];
 
-const print = (status: LedgerStatus): void => {
+const formatText = (format: number): string =>
+  format < NEWEST_FORMAT
+    ? `${format}; ${NEWEST_FORMAT} after: tenant-ledger log upgrade (docs/upgrades.md)`
+    : String(format);
+
+const print = (status: LedgerStatus, format: number): void => {
   const { store, identity, head } = status.log;
-  printRecord({ store, log: identity, head, projector: status.projector });
+  printRecord({ store, log: identity, format: formatText(format), head, projector: status.projector });
   process.stdout.write('\n');
   printTable(
     status.projections.map(({ parked, lag_seconds, ...row }) => ({
@@ -44,8 +50,10 @@ const run = async (session: OperatorSession, options: { json?: boolean }): Promi
   const status = await ledgerStatus(session.app);
   await reportMissingEvents(session);
   if (parkedRows(status).length > 0) process.exitCode = 1;
-  if (options.json === true) printJson(status);
-  else print(status);
+  const format = await session.app.log.format();
+  if (options.json === true)
+    printJson({ ...status, log: { ...status.log, format, newest_format: NEWEST_FORMAT } });
+  else print(status, format);
 };
 
 export const statusCommand = (): Command =>

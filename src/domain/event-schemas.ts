@@ -3,8 +3,16 @@ import type { EventType, OperatorEvent, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
 
-/** JSON Schemas of event data, per type and version. The last version of each type is the one written today. */
+/** JSON Schemas of event data, per type and version. The last version of each type is the newest one. */
 type Schema = Readonly<Record<string, unknown>>;
+
+interface EventVersion {
+  /** The format that a log must have for it to be written (`formats.ts`). */
+  readonly since: number;
+  readonly schema: Schema;
+}
+
+const since = (format: number, schema: Schema): EventVersion => ({ since: format, schema });
 
 const moment: Schema = { type: 'string', format: 'date-time' };
 const uuid: Schema = { type: 'string', format: 'uuid' };
@@ -42,10 +50,10 @@ const fact = (properties: Record<string, Schema> = {}): Schema => ({
 const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' };
 
 /** One and the same for all of them: it is compiled once. */
-const entityFact = [fact()];
+const entityFact = [since(1, fact())];
 const entityFacts = Object.fromEntries(
   factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
-) as unknown as Readonly<Record<EntityFactType, readonly Schema[]>>;
+) as unknown as Readonly<Record<EntityFactType, readonly EventVersion[]>>;
 
 const key = {
   keyId: uuid,
@@ -54,54 +62,62 @@ const key = {
   expiresAt: moment,
 };
 
-export const eventSchemas: Readonly<Record<EventType, readonly Schema[]>> = {
-  TenantCreated: [data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })],
-  TenantUpdated: [data({ name, settings })],
-  TenantPlanChanged: [data({ includedMonthlyActiveTokens: wholeNumber })],
-  TenantDeleted: [data({})],
-  ApplicationCreated: [
-    data({ applicationId: uuid, name, applicationType: { enum: applicationTypes }, permissions }),
+export const eventSchemas: Readonly<Record<EventType, readonly EventVersion[]>> = {
+  TenantCreated: [
+    since(1, data({ name, ownerId: uuid, settings, includedMonthlyActiveTokens: wholeNumber })),
   ],
-  ApplicationRenamed: [data({ applicationId: uuid, name })],
-  ApplicationPermissionsSet: [data({ applicationId: uuid, permissions })],
-  ApplicationDeleted: [data({ applicationId: uuid })],
-  KeyAdded: [data(key, ['expiresAt']), data({ ...key, name }, ['expiresAt', 'name'])],
-  KeyExpirySet: [data({ keyId: uuid, applicationId: uuid, expiresAt: moment })],
-  KeyRevoked: [data({ keyId: uuid, applicationId: uuid })],
+  TenantUpdated: [since(1, data({ name, settings }))],
+  TenantPlanChanged: [since(1, data({ includedMonthlyActiveTokens: wholeNumber }))],
+  TenantDeleted: [since(1, data({}))],
+  ApplicationCreated: [
+    since(1, data({ applicationId: uuid, name, applicationType: { enum: applicationTypes }, permissions })),
+  ],
+  ApplicationRenamed: [since(1, data({ applicationId: uuid, name }))],
+  ApplicationPermissionsSet: [since(1, data({ applicationId: uuid, permissions }))],
+  ApplicationDeleted: [since(1, data({ applicationId: uuid }))],
+  KeyAdded: [since(1, data(key, ['expiresAt'])), since(2, data({ ...key, name }, ['expiresAt', 'name']))],
+  KeyExpirySet: [since(2, data({ keyId: uuid, applicationId: uuid, expiresAt: moment }))],
+  KeyRevoked: [since(1, data({ keyId: uuid, applicationId: uuid }))],
   ...entityFacts,
-  ActivityReported: [fact({ entityType: word, operation: word })],
+  ActivityReported: [since(1, fact({ entityType: word, operation: word }))],
   AccessRefused: [
-    data(
-      {
-        applicationId: uuid,
-        keyId: uuid,
-        faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
-        permissions,
-        count: { type: 'integer', minimum: 1 },
-        addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
-        addresses: {
-          type: 'array',
-          items: { type: 'string', maxLength: 64 },
-          minItems: 1,
-          maxItems: NAMED_ADDRESSES,
+    since(
+      1,
+      data(
+        {
+          applicationId: uuid,
+          keyId: uuid,
+          faults: { type: 'array', items: { enum: accessFaults }, minItems: 1, uniqueItems: true },
+          permissions,
+          count: { type: 'integer', minimum: 1 },
+          addressCount: { type: 'integer', minimum: 1, maximum: COUNTED_ADDRESSES },
+          addresses: {
+            type: 'array',
+            items: { type: 'string', maxLength: 64 },
+            minItems: 1,
+            maxItems: NAMED_ADDRESSES,
+          },
+          firstAt: moment,
+          lastAt: moment,
         },
-        firstAt: moment,
-        lastAt: moment,
-      },
-      ['permissions'],
+        ['permissions'],
+      ),
     ),
   ],
 };
 
-const parkedEvent = data({
-  eventId: uuid,
-  eventTenantId: uuid,
-  projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
-  reason: { type: 'string' },
-});
+const parkedEvent = since(
+  1,
+  data({
+    eventId: uuid,
+    eventTenantId: uuid,
+    projections: { type: 'array', items: { type: 'string' }, minItems: 1 },
+    reason: { type: 'string' },
+  }),
+);
 
 /** The operator's own events. */
-export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly Schema[]>> = {
+export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly EventVersion[]>> = {
   EventSetAside: [parkedEvent],
   GapAccepted: [parkedEvent],
 };

@@ -24,7 +24,8 @@ export type RefusalCode =
   | 'key_already_revoked'
   | 'too_many_keys'
   | 'name_invalid'
-  | 'expiry_invalid';
+  | 'expiry_invalid'
+  | 'upgrade_unfinished';
 
 export interface Refusal extends Error {
   readonly name: 'Refusal';

@@ -15,6 +15,7 @@ import type {
   StreamKind,
   TenantEvent,
 } from '../domain/events';
+import { FIRST_FORMAT } from '../domain/formats';
 import { keptForm } from '../domain/moment';
 import { upcast } from '../domain/upcast';
 import { fault, messageOf } from '../fault';
@@ -100,7 +101,7 @@ export const compileTenantSchemas = async (): Promise<void> => {
   const types = Object.keys(eventSchemas) as EventType[];
   const schemas = types
     .filter((type) => streamKindOf(type) === 'tenant')
-    .flatMap((type) => eventSchemas[type]);
+    .flatMap((type) => eventSchemas[type].map(({ schema }) => schema));
   for (const schema of [metadataSchema, ...schemas]) {
     faultBy(schema, {});
     await yieldToEventLoop();
@@ -108,12 +109,14 @@ export const compileTenantSchemas = async (): Promise<void> => {
 };
 
 /** All versions of a type, oldest first. */
-const schemasOf = (type: string): readonly object[] | undefined => {
+const versionsOf = (type: string): (typeof eventSchemas)[EventType] => {
   if (isEventType(type)) return eventSchemas[type];
-  return Object.hasOwn(operatorEventSchemas, type)
-    ? operatorEventSchemas[type as OperatorEvent['type']]
-    : undefined;
+  return Object.hasOwn(operatorEventSchemas, type) ? operatorEventSchemas[type as OperatorEvent['type']] : [];
 };
+
+/** The format that a log must have for this event to be written. */
+export const formatOf = ({ type, metadata }: Pick<NewEvent, 'type' | 'metadata'>): number =>
+  versionsOf(type)[((metadata as StoredMetadata).version ?? 1) - 1]?.since ?? FIRST_FORMAT;
 
 /**
  * The oldest version that says the same: then programs before the newest one can read it as well, and instances can be
@@ -136,7 +139,7 @@ export const encode = (
   metadata: Metadata,
   id: string = randomUUID(),
 ): NewEvent => {
-  const schemas = schemasOf(type) ?? [];
+  const schemas = versionsOf(type).map(({ schema }) => schema);
   const reason = faultBy(schemas.at(-1) ?? false, data);
   if (reason !== undefined)
     throw fault('event_invalid', `The data of a ${type} does not fit its schema: ${reason}.`, { reason });
@@ -158,7 +161,7 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
     : faultBy(metadataSchema, metadataOf(event));
   if (metadataFault !== undefined) return `The metadata is wrong: ${metadataFault}.`;
   const { version = 1 } = metadataOf(event) as StoredMetadata;
-  const schema = eventSchemas[event.type][version - 1];
+  const { schema } = eventSchemas[event.type][version - 1] ?? {};
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
   const misfit = faultBy(schema, event.data);
@@ -218,7 +221,7 @@ export const decode = (
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
   if (isEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;
-  const schema = schemasOf(type)?.[version - 1];
+  const { schema } = versionsOf(type)[version - 1] ?? {};
   if (schema === undefined || faultBy(schema, data) !== undefined) return undefined;
   return { type, data } as OperatorEvent;
 };

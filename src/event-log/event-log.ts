@@ -11,6 +11,15 @@ export interface EventLog {
   identity(): Promise<string>;
 
   /**
+   * The format of the log (`src/domain/formats.ts`), as the store has it now. A log that was made by a program without
+   * formats has the first one.
+   */
+  format(): Promise<number>;
+
+  /** Raises the format, durably. One that is as high already stays: it never falls, also if several raise it at once. */
+  raiseFormat(to: number): Promise<void>;
+
+  /**
    * Appends all the events or none, if the stream is exactly at `expected`, and answers only when they are durable.
    * The same event ids with the same `expected` again give the same answer and no second copy.
    * It always answers within `withinMs`. Faults:

@@ -226,9 +226,14 @@ const planAtHead = async (
 
 const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
   const { plan, known } = await planAtHead(parts, command, isFresh);
-  return plan.kind === 'repeat'
-    ? repeat(parts, command, known.fold, plan.reply)
-    : append(parts, command, known, plan);
+  if (plan.kind === 'repeat') return repeat(parts, command, known.fold, plan.reply);
+  try {
+    return await append(parts, command, known, plan);
+  } catch (error) {
+    // What the log holds back is a refusal, too.
+    if (isFresh || !isRefusal(error)) throw error;
+    return tryOnce(parts, command, true);
+  }
 };
 
 export const ledger = (parts: LedgerParts): Ledger => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { accessRecord, type AccessRecordParts, type Refused } from '../../src/access/access-record';
 import type { AccessEvent } from '../../src/domain/access';
 import { yieldToEventLoop } from '../../src/clock';
+import { refusal } from '../../src/domain/refusal';
 import { encode } from '../../src/event-log/codec';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { fault } from '../../src/fault';
@@ -35,6 +36,18 @@ const given = (more: Partial<AccessRecordParts> = {}) => {
 };
 
 describe('the record of refused access', () => {
+  it('leaves out without a word what the log holds back during an upgrade', async () => {
+    let appends = 0;
+    const append = async (): Promise<never> => {
+      appends += 1;
+      throw refusal('upgrade_unfinished', 'It is held back.');
+    };
+    const { record, warnings } = given({ append });
+    record.refused(refused());
+    await record.close();
+    expect([appends, warnings]).toEqual([1, []]);
+  });
+
   it('is one fact for any number of refusals to a key', async () => {
     const { record, facts, appended } = given();
     const one = refused({ fault: 'permission_missing' });

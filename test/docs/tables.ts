@@ -45,13 +45,13 @@ interface Shape {
 
 const events = (): string =>
   table(
-    ['Event', 'Version', 'Data'],
+    ['Event', 'Version', 'Since format', 'Data'],
     Object.entries(eventSchemas).flatMap(([type, versions]) =>
-      versions.map((schema, i) => {
+      versions.map(({ since, schema }, i) => {
         const { properties, required } = schema as unknown as Shape;
         const own = Object.keys(properties).filter((name) => name !== 'tenantId');
         const data = own.map((name) => code(required.includes(name) ? name : `${name}?`));
-        return [code(type), String(i + 1), data.length === 0 ? 'none' : data.join(', ')];
+        return [code(type), String(i + 1), String(since), data.length === 0 ? 'none' : data.join(', ')];
       }),
     ),
   );

@@ -2,6 +2,7 @@ import Ajv from 'ajv';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
+import { formats, NEWEST_FORMAT } from '../../src/domain/formats';
 import type { EventType, TenantEvent } from '../../src/domain/events';
 import { missingLifts, upcast } from '../../src/domain/upcast';
 import { decode, operatorEventOf } from '../../src/event-log/codec';
@@ -74,14 +75,29 @@ describe('the frozen samples', () => {
 
   it.each(types)('%s has schemas that are schemas', (type) => {
     const ajv = new Ajv({ strict: true });
-    for (const schema of eventSchemas[type])
+    for (const { schema } of eventSchemas[type])
       expect([ajv.validateSchema(schema), ajv.errors]).toEqual([true, null]);
+  });
+
+  /** What was released once keeps its format: add to this list, and never change it. */
+  it('of other formats than the first are these', () => {
+    const later = versions
+      .map(([type, version]) => [type, version, eventSchemas[type][version - 1]!.since] as const)
+      .filter(([, , since]) => since !== 1);
+    expect(later).toEqual([
+      ['KeyAdded', 2, 2],
+      ['KeyExpirySet', 1, 2],
+    ]);
+    expect(formats.map(({ format }) => format)).toEqual(
+      Array.from({ length: NEWEST_FORMAT }, (_, i) => i + 1),
+    );
+    for (const [, , since] of later) expect(since).toBeLessThanOrEqual(NEWEST_FORMAT);
   });
 
   it.each(types)('%s holds every field that it may hold', (type) => {
     const version = currentVersion(type);
-    const schema = eventSchemas[type][version - 1] as { properties: Record<string, unknown> };
-    const fields = Object.keys(schema.properties).filter((field) => field !== 'tenantId');
+    const { schema } = eventSchemas[type][version - 1]!;
+    const fields = Object.keys(schema['properties'] as object).filter((field) => field !== 'tenantId');
     expect(Object.keys(sampleOf(type, version).data).toSorted()).toEqual(fields.toSorted());
   });
 

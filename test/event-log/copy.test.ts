@@ -92,6 +92,28 @@ const withAppend = (place: Place, append: EventLog['append']): Place => ({
 });
 
 describe('a copy of an event log', () => {
+  it('gets the format of the source before it gets events, also if that was raised since the last copy', async () => {
+    const [from, to] = [await open(), await open()];
+    const calls: string[] = [];
+    const target: Place = {
+      ...to,
+      log: {
+        ...to.log,
+        append: async (...append) => {
+          calls.push('append');
+          return to.log.append(...append);
+        },
+        raiseFormat: async (format) => void calls.push(`format ${format}`),
+      },
+    };
+    const source = (format: number): Place => ({ ...from, log: { ...from.log, format: async () => format } });
+    await fill(from, 1);
+    await copy(source(1), target);
+    await fill(from, 1);
+    await copy(source(2), target);
+    expect(calls).toEqual(['format 1', 'append', 'format 2', 'append']);
+  });
+
   it(seeded('holds the same events in the same order, whatever they are'), async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 12 });
     const value = fc.jsonValue({ maxDepth: 2 });

@@ -16,8 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => standIn?.stop());
 
-const openAs = async (streams: Streams): Promise<OpenedLog> => {
-  const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
+const openAs = async (streams: Streams, made = {}): Promise<OpenedLog> => {
+  const open = () => eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, { ...around, ...made });
+  const log = await open();
   return {
     log,
     streams,
@@ -26,10 +27,11 @@ const openAs = async (streams: Streams): Promise<OpenedLog> => {
       await log.close();
       return openAs(streams);
     },
+    beside: open,
   };
 };
 
 eventLogContract(
   REAL === undefined ? 'the EventStoreDB stand-in' : `the event store ${serversOf(REAL)}`,
-  () => openAs(streamNames(`test-${randomUUID()}.`)),
+  (format) => openAs(streamNames(`test-${randomUUID()}.`), format === undefined ? {} : { format }),
 );

@@ -18,9 +18,9 @@ afterEach(async () => {
 const openFailing = async (how: FailingAppenderData['how']) => {
   const left = new Int32Array(new SharedArrayBuffer(4));
   const file = join(__dirname, '..', 'support', 'failing-appender-thread.js');
-  const log = await sqliteEventLog(freshFolder(), streamNames(), 'makes', (data) =>
-    startThread(file, { ...data, how, left } satisfies FailingAppenderData),
-  );
+  const log = await sqliteEventLog(freshFolder(), streamNames(), {
+    startAppender: (data) => startThread(file, { ...data, how, left } satisfies FailingAppenderData),
+  });
   logs.push(log);
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 const open = async (folder: string, prefix = '', opening: Opening = 'makes') => {
-  const log = await sqliteEventLog(folder, streamNames(prefix), opening);
+  const log = await sqliteEventLog(folder, streamNames(prefix), { opening });
   closing.push(() => log.close());
   return log;
 };

@@ -18,8 +18,8 @@ import { refusedWith, until } from '../support/waiting';
 import { eventLogContract } from './contract/contract';
 import type { OpenedLog } from './contract/given-log';
 
-const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
-  const log = await sqliteEventLog(folder, streams);
+const openIn = async (folder: string, streams: Streams, made = {}): Promise<OpenedLog> => {
+  const log = await sqliteEventLog(folder, streams, made);
   return {
     log,
     streams,
@@ -27,10 +27,13 @@ const openIn = async (folder: string, streams: Streams): Promise<OpenedLog> => {
       await log.close();
       return openIn(folder, streams);
     },
+    beside: () => sqliteEventLog(folder, streams),
   };
 };
 
-eventLogContract('sqlite', () => openIn(freshFolder(), streamNames()));
+eventLogContract('sqlite', (format) =>
+  openIn(freshFolder(), streamNames(), format === undefined ? {} : { format }),
+);
 
 describe('the SQLite event log', () => {
   const closing: (() => unknown)[] = [];

@@ -69,7 +69,7 @@ const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
 };
 
 export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
-  const log = await sqliteEventLog(folder, streams, 'makes', inPlaceAppender);
+  const log = await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender });
   closeAfterwards(() => log.close());
   const known = new Map<string, number>();
   const next = async (stream: string) => known.get(stream) ?? (await lastRevision(log, stream));

@@ -1,35 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { pause } from '../../src/clock';
 import { created, newEvent, updated } from '../projecting/world';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
+import { releaseWith } from '../support/release';
 import { commandProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-const DIST = join(__dirname, '..', '..');
-const ROOT = join(DIST, '..');
-
-const replaced = (text: string, before: string, after: string): string => {
-  expect(text).toContain(before);
-  return text.replaceAll(before, after);
-};
-
-/** A later release of the program: the same, but its tenants are projected in another way under another version. */
-const release = (version: number): string => {
-  const folder = freshFolder();
-  for (const part of ['src', 'projections'])
-    cpSync(join(DIST, part), join(folder, 'dist', part), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ version: `0.${version}.0` }));
-  const path = join(folder, 'dist', 'projections', 'tenants.js');
-  const changed = replaced(readFileSync(path, 'utf8'), 'version: 2,', `version: ${version},`);
-  writeFileSync(path, replaced(changed, 'name: event.data.name', `name: event.data.name + ' in ${version}'`));
-  return join(folder, 'dist', 'src', 'cli', 'main.js');
-};
+/** A later release of the program: its tenants are projected in another way under another version. */
+const release = (version: number): string =>
+  releaseWith(`0.${version}.0`, [
+    {
+      file: 'projections/tenants.js',
+      replaced: [
+        ['version: 2,', `version: ${version},`],
+        ['name: event.data.name', `name: event.data.name + ' in ${version}'`],
+      ],
+    },
+  ]);
 
 describe('an upgrade with a changed projection', () => {
   let env: Record<string, string>;

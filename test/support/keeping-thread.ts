@@ -4,7 +4,7 @@ import { streamNames } from '../../src/event-log/streams';
 
 /** Reads the whole log and keeps the names of one event of every batch, as those do who remember documents by them. */
 const run = async (): Promise<void> => {
-  const log = await sqliteEventLog(workerData as string, streamNames(), 'reads');
+  const log = await sqliteEventLog(workerData as string, streamNames(), { opening: 'reads' });
   const kept: string[] = [];
   for await (const [first] of log.readAll())
     if (first !== undefined) kept.push(first.stream, first.id, first.type);

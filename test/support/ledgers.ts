@@ -63,7 +63,7 @@ export const openLedger = async (
   mostBytes?: number,
 ): Promise<OpenLedger> => {
   const { log, eventsRead } = counting(
-    around(await sqliteEventLog(folder, streams, 'makes', inPlaceAppender)),
+    around(await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender })),
   );
   const snapshots = sqliteSnapshots(folder, await log.identity());
   const folds = cachedFolds(log, snapshots, streams, mostBytes);

@@ -1,4 +1,5 @@
 import { monotonicMs, pause } from '../../clock';
+import { NEWEST_FORMAT } from '../../domain/formats';
 import { messageOf, type Fault } from '../../fault';
 import {
   APPEND_MS,
@@ -16,6 +17,7 @@ import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
 import { distanceIn } from './distance';
 import { follow, type ReadUpTo } from './follow';
+import { formatOf } from './format';
 import { continuityOf, identityOf } from './identity';
 import { serialised } from './record';
 import type { Batch } from './source';
@@ -30,6 +32,8 @@ interface EventStoreOptions {
   readonly onError: (what: string, error: unknown) => void;
   /** If there is no log, it is not created: this is thrown instead. */
   readonly unlessThere?: Fault | undefined;
+  /** Of a log that is created. */
+  readonly format?: number;
 }
 
 const AGAIN_MS = 250;
@@ -126,7 +130,8 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const findOrMake = () => identityOf(reader, append, streams.log(), options.unlessThere);
+  const { unlessThere, format = NEWEST_FORMAT } = options;
+  const findOrMake = () => identityOf(reader, append, streams.log(), { unlessThere, format });
   const { identity, position } = await whenThere(findOrMake, servers, options).catch(
     async (error: unknown) => {
       await close();
@@ -141,6 +146,7 @@ export const eventStoreDbEventLog = async (
 
   return {
     identity: async () => identity,
+    ...formatOf(reader, append, streams.log()),
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
     readTenant: (tenantId, { after = '', follow: stays = false, signal } = {}) => {

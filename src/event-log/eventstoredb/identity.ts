@@ -17,7 +17,7 @@ import type { WholeLog } from './whole-log';
 /** The first event of the log's own stream holds its identity. It is written once, by whoever comes first. */
 const TYPE = 'LogMade';
 
-type Append = (
+export type Append = (
   stream: string,
   events: readonly NewEvent[],
   expected: Expected,
@@ -57,16 +57,22 @@ const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Id
   return undefined;
 };
 
+interface NewLog {
+  /** It is not made: this is thrown instead. */
+  readonly unlessThere?: Fault | undefined;
+  readonly format: number;
+}
+
 export const identityOf = async (
   reader: StreamReader,
   append: Append,
   stream: string,
-  unlessThere?: Fault,
+  { unlessThere, format }: NewLog,
 ): Promise<Identity> => {
   const known = await writtenIdentity(reader, stream);
   if (known !== undefined) return known;
   if (unlessThere !== undefined) throw unlessThere;
-  const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID() }, metadata: {} };
+  const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID(), format }, metadata: {} };
   await append(stream, [event], 'no_stream', APPEND_MS).catch((error: unknown) => {
     if (codeOf(error) !== 'stream_changed') throw error;
   });

@@ -266,13 +266,13 @@ const copySegment = async (
   );
 };
 
-/** Up to the head that is there at the beginning, however much is written meanwhile. */
+/** Up to a head, however much is written meanwhile. */
 const copyNew = async (
   source: Database,
   copy: Database,
+  head: number,
   { folder, manifest, onProgress }: { folder: string; manifest: Manifest; onProgress: OnProgress },
 ): Promise<number> => {
-  const head = headOf(source);
   const total = countAfter(source, rowIdAfter(manifest));
   let done = 0;
   const onPage = (events: number): void => onProgress((done += events), total);
@@ -298,9 +298,10 @@ export const createBackup = async (
   try {
     const manifest = manifestFor(folder, identityOf(source));
     await mustContinue(source, manifest, folder);
+    // Before the format is copied, which may be raised at any time: it allows all events up to here.
+    const head = headOf(source);
     copy = openCopy(folder, source, manifest);
-    const added = await copyNew(source, copy, { folder, manifest, onProgress });
-    copyMeta(source, copy); // again: it is never older than the events
+    const added = await copyNew(source, copy, head, { folder, manifest, onProgress });
     return { ...reachOf(copy, manifest), added };
   } finally {
     if (copy !== undefined) closeTidily(copy);

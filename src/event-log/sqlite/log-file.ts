@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { FIRST_FORMAT, NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, type Fault } from '../../fault';
 import { inTransaction, migrate, openForReading, openForWriting, type Database } from '../../sqlite/database';
 import { prefixOf } from '../streams';
@@ -111,14 +112,26 @@ export const mustBeOurLog = (path: string, prefix: string): void => {
   }
 };
 
-/** Writes the identity and the prefix of a new log into it. */
-const writeIdentity = (db: Database, path: string, prefix: string): void => {
+/** Nothing about it in the log: it was made by a program without formats. */
+export const formatIn = (db: Database): number =>
+  Number(
+    (db.prepare(`SELECT value FROM meta WHERE name = 'format'`).get() as { value: string } | undefined)
+      ?.value ?? FIRST_FORMAT,
+  );
+
+export const raiseFormatIn = (db: Database, to: number): void =>
+  inTransaction(db, () => {
+    if (formatIn(db) < to) db.prepare(`INSERT OR REPLACE INTO meta VALUES ('format', ?)`).run(String(to));
+  });
+
+/** Writes the identity, the prefix and the format of a new log into it. */
+const writeIdentity = (db: Database, path: string, prefix: string, format: number): void => {
   const known = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
   if ((known.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
   inTransaction(db, () => {
     mustHavePrefix(db, path, prefix);
     const put = db.prepare('INSERT OR IGNORE INTO meta VALUES (?, ?)');
-    put.run('identity', randomUUID());
+    if (put.run('identity', randomUUID()).changes > 0) put.run('format', String(format));
     put.run('prefix', prefix);
   });
 };
@@ -130,11 +143,11 @@ export const createTables = (db: Database, path: string): void => {
 };
 
 /** A writing connection to a log, which is created in the file if there is none. */
-export const openForAppending = (path: string, prefix: string): Database => {
+export const openForAppending = (path: string, prefix: string, format = NEWEST_FORMAT): Database => {
   const db = openForWriting(path, 'FULL');
   try {
     createTables(db, path);
-    writeIdentity(db, path, prefix);
+    writeIdentity(db, path, prefix, format);
     return db;
   } catch (error) {
     db.close();
@@ -156,8 +169,8 @@ export const syncFile = (path: string): void => {
  * Created in memory. SQLite knows files by their inode: a file that a connection of this process has open under another
  * name would share that name's `-shm` file, and other processes would not.
  */
-const writeEmptyLog = (path: string, prefix: string): void => {
-  const db = openForAppending(':memory:', prefix);
+const writeEmptyLog = (path: string, prefix: string, format: number): void => {
+  const db = openForAppending(':memory:', prefix, format);
   try {
     db.prepare('VACUUM INTO ?').run(path);
   } finally {
@@ -169,10 +182,10 @@ const writeEmptyLog = (path: string, prefix: string): void => {
  * Creates a log where there is none. It gets its name when it is complete, so a file of that name without tables is never
  * one that is just being created. If several processes create it at once, one wins.
  */
-export const makeLog = (path: string, prefix: string): void => {
+export const makeLog = (path: string, prefix: string, format: number): void => {
   const mine = `${path}.${randomUUID()}`;
   try {
-    writeEmptyLog(mine, prefix);
+    writeEmptyLog(mine, prefix, format);
     syncFile(mine);
     linkSync(mine, path);
     syncFile(dirname(path));

@@ -1,7 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, type Database } from '../../sqlite/database';
+import { dataVersion, openForReading, openForWriting, type Database } from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
   APPEND_MS,
@@ -15,7 +16,7 @@ import {
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import { appendChannel, type AppenderData, type AppendRequest } from './appender';
-import { findLog, logMissing, makeLog, mustBeOurLog, stillThere } from './log-file';
+import { findLog, formatIn, logMissing, makeLog, mustBeOurLog, raiseFormatIn, stillThere } from './log-file';
 import { eventReader, positionOf, rowIdOf } from './reader';
 import { tail } from './tail';
 
@@ -38,6 +39,13 @@ const serialised = (event: NewEvent) => ({
 /** `reads`: only reads a log that is there. `writes`: the log must be there. `makes`: it is created where there is none. */
 export type Opening = 'reads' | 'writes' | 'makes';
 
+interface SqliteOptions {
+  readonly opening?: Opening;
+  /** Of a log that is created. */
+  readonly format?: number;
+  readonly startAppender?: (data: AppenderData) => Thread;
+}
+
 const ownCodes: ReadonlySet<string | undefined> = new Set(['log_incomplete', 'log_of_another_prefix']);
 
 const notOpened = (path: string, error: unknown): unknown =>
@@ -46,11 +54,11 @@ const notOpened = (path: string, error: unknown): unknown =>
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 
 /** Checks what is there before anything is written. */
-const mustBeThere = (path: string, prefix: string, opening: Opening): void => {
+const mustBeThere = (path: string, prefix: string, { opening, format }: Required<SqliteOptions>): void => {
   if (findLog(path) === 'absent') {
     if (opening !== 'makes') throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
-    makeLog(path, prefix);
+    makeLog(path, prefix, format);
   }
   mustBeOurLog(path, prefix);
 };
@@ -69,6 +77,18 @@ const appending =
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
       throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
     });
+
+/** A rare step of the operator: it needs no thread of its own. */
+const raiseFormat = (path: string, to: number): void => {
+  const db = openForWriting(path, 'FULL');
+  try {
+    raiseFormatIn(db, to);
+  } catch (error) {
+    throw logFault('log_unavailable', `The event log ${path} was not written: ${messageOf(error)}`);
+  } finally {
+    db.close();
+  }
+};
 
 /** All questions about the log but those for its events. */
 const questions = (db: Database, path: string) => {
@@ -93,6 +113,8 @@ const questions = (db: Database, path: string) => {
 
   return {
     identity: async () => identity() ?? '',
+    format: async () => formatIn(db),
+    raiseFormat: async (to) => raiseFormat(path, to),
     head: async () => head(),
     incompleteStreams: async () => incomplete.all(),
     positionBefore: async (time) => {
@@ -119,14 +141,13 @@ const questions = (db: Database, path: string) => {
 export const sqliteEventLog = async (
   folder: string,
   streams: Streams,
-  opening: Opening = 'makes',
-  startAppender = appendingThread,
+  { opening = 'makes', format = NEWEST_FORMAT, startAppender = appendingThread }: SqliteOptions = {},
 ): Promise<EventLog> => {
   const path = join(folder, 'events.db');
   const { prefix } = streams;
   const thread = startAppender({ path, prefix });
   try {
-    mustBeThere(path, prefix, opening);
+    mustBeThere(path, prefix, { opening, format, startAppender });
     if (opening !== 'reads') await thread.call('ready', OPEN_MS);
   } catch (error) {
     await thread.close();

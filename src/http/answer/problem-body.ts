@@ -56,6 +56,7 @@ const FINAL: ReadonlySet<HttpProblemCode> = new Set([
   'application_type_fixed',
   'too_many_applications',
   'too_many_keys',
+  'upgrade_unfinished',
 ]);
 
 const mayGoAway = (code: HttpProblemCode): boolean => {

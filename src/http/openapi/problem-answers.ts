@@ -29,6 +29,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   application_type_fixed: ({ method, path }) => method === 'put' && isOfApplications(path),
   too_many_applications: ({ method, path }) => method === 'post' && path === '/applications',
   too_many_keys: ({ method, path }) => method === 'post' && path.startsWith('/applications/'),
+  upgrade_unfinished: writes,
   event_not_found: ({ path }) => path.startsWith('/events/'),
   too_many_streams: ({ path }) => path.startsWith('/events'),
 };

@@ -2,7 +2,8 @@ import { appendContract } from './append';
 import { closingContract } from './closing';
 import { contentContract } from './content';
 import { continuityContract } from './continuity';
-import { givenLog, type OpenedLog } from './given-log';
+import { formatContract } from './format';
+import { givenLog, type Open } from './given-log';
 import { headContract } from './head';
 import { readAllContract } from './read-all';
 import { readStreamContract } from './read-stream';
@@ -10,7 +11,7 @@ import { readTenantContract } from './read-tenant';
 import { repeatedAppendContract } from './repeated-append';
 
 /** The promises of `src/event-log/event-log.ts`. Every adapter runs this suite and nothing in it knows which one it is. */
-export const eventLogContract = (name: string, open: () => Promise<OpenedLog>): void => {
+export const eventLogContract = (name: string, open: Open): void => {
   describe(`the event log on ${name}`, () => {
     const given = givenLog(open);
     appendContract(given);
@@ -21,6 +22,7 @@ export const eventLogContract = (name: string, open: () => Promise<OpenedLog>): 
     readAllContract(given);
     headContract(given);
     continuityContract(given);
+    formatContract(given);
     closingContract(given);
   });
 };

@@ -12,7 +12,12 @@ export interface OpenedLog {
   readonly openReads?: () => number;
   /** Closes it and opens the same log again, as a restarted program would. */
   reopen(): Promise<OpenedLog>;
+  /** The same log, as another process has it open at the same time. */
+  beside(): Promise<EventLog>;
 }
+
+/** A fresh log, made in a format. */
+export type Open = (format?: number) => Promise<OpenedLog>;
 
 /** A fresh log for each test. */
 export interface GivenLog {
@@ -24,12 +29,12 @@ export interface GivenLog {
   /** The same log, opened again. */
   reopen(): Promise<void>;
   /** Another log. */
-  openOne(): Promise<OpenedLog>;
+  openOne: Open;
   close(log: EventLog): Promise<void>;
 }
 
 /** Opens a log before each test of the surrounding block, and closes all that were opened after it. */
-export const givenLog = (open: () => Promise<OpenedLog>): GivenLog => {
+export const givenLog = (open: Open): GivenLog => {
   const opened = new Set<EventLog>();
   let current: OpenedLog;
 
@@ -62,7 +67,7 @@ export const givenLog = (open: () => Promise<OpenedLog>): GivenLog => {
       opened.delete(current.log);
       current = keep(await current.reopen());
     },
-    openOne: async () => keep(await open()),
+    openOne: async (format) => keep(await open(format)),
     close,
   };
 };

@@ -1,0 +1,54 @@
+import type { Command } from 'commander';
+import { projections } from '../../projections/projections';
+import { formats, NEWEST_FORMAT } from '../domain/formats';
+import { fault } from '../fault';
+import { olderPrograms } from '../projecting/older-programs';
+import { yesOption } from './arguments';
+import { confirmedForGood } from './confirmation';
+import { sessionCommand, type OperatorSession } from './operator-session';
+import { notice, printOne } from './output';
+
+interface Options {
+  readonly json?: boolean;
+  readonly yes?: boolean;
+}
+
+const mustBeAlone = async ({ app }: OperatorSession): Promise<void> => {
+  const older = await olderPrograms(app.replay.readModels, projections);
+  if (older.length > 0)
+    throw fault(
+      'older_program_runs',
+      `An older program is still running: ${older.join(', ')} projects read models of an earlier version. Stop it, and run this command again.`,
+    );
+};
+
+const run = async (session: OperatorSession, options: Options): Promise<void> => {
+  const { log, store } = session.app;
+  const before = await log.format();
+  const allowed = formats.filter(({ format }) => format > before).map(({ allows }) => allows);
+  if (allowed.length > 0) {
+    await mustBeAlone(session);
+    notice(`The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.`);
+    notice('Programs that know only an earlier format cannot read what is written then.');
+    const question = `raise the format of ${store} to ${NEWEST_FORMAT}: no older program runs any more, or will be started again`;
+    if (!(await confirmedForGood(question, options, 'Nothing was changed.'))) return;
+    await log.raiseFormat(NEWEST_FORMAT);
+  }
+  printOne({ log: store, format_before: before, format: await log.format(), allowed }, options);
+};
+
+export const upgradeCommand = (): Command =>
+  sessionCommand(
+    'upgrade',
+    'finish an upgrade: allow events that older programs cannot read, after confirmation',
+    run,
+  )
+    .addOption(yesOption())
+    .addHelpText(
+      'after',
+      `
+Until then a new program beside older ones, or alone, writes only what older ones can read, and answers 409
+upgrade_unfinished to requests that need more; going back to the older program is possible. Run it when every instance
+runs the new program and none will go back. All of them notice at once. It cannot be undone, and is refused while an
+older program is seen to be running; one that does not project cannot be seen.`,
+    );

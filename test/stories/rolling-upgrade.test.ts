@@ -1,0 +1,131 @@
+import { freshFolder } from '../support/folders';
+import { ask, type Asking } from '../support/http';
+import { releaseWith } from '../support/release';
+import { allProjected, commandProcess, startService, type Service } from '../support/service';
+import { until } from '../support/waiting';
+
+/**
+ * A program that knows only the first format, as a process of its own. Its tenants are projected under an earlier
+ * version, as happens between releases.
+ */
+const olderRelease = (): string =>
+  releaseWith('0.0.9', [
+    {
+      file: 'src/domain/event-schemas.js',
+      added: `for (const [type, versions] of Object.entries(exports.eventSchemas)) {
+        const known = versions.filter(({ since }) => since === 1);
+        if (known.length === 0) delete exports.eventSchemas[type];
+        else exports.eventSchemas[type] = known;
+      }`,
+    },
+    { file: 'src/domain/formats.js', added: 'exports.formats.length = 1; exports.NEWEST_FORMAT = 1;' },
+    { file: 'projections/tenants.js', replaced: [['version: 2,', 'version: 1,']] },
+  ]);
+
+const CLIENTS = 3;
+
+describe('an upgrade of one instance after the other', () => {
+  let older: string;
+  let env: Record<string, string>;
+  let [old, young]: Service[] = [];
+  let key: string;
+  let applicationId: string;
+  let rows = 0;
+
+  const to = ({ url }: Service, path: string, asking: Asking = {}) =>
+    ask(`${url}${path}`, { key, ...asking });
+  const post = (service: Service, path: string, body: object) => to(service, path, { method: 'POST', body });
+  const keysPath = () => `/applications/${applicationId}/keys`;
+  const operator = (line: string, main?: string) => commandProcess(line.split(' '), env, main);
+
+  /** Clients that rename the tenant and add and revoke keys at each of these in turn; every one of their requests succeeds. */
+  const writesTo = async (services: readonly Service[], rounds: number): Promise<void> => {
+    const client = async (number: number): Promise<void> => {
+      for (let round = 0; round < rounds; round += 1) {
+        const service = services[(number + round) % services.length]!;
+        const body = { name: `Client ${number}, round ${round}` };
+        expect((await to(service, '/tenants/self', { method: 'PUT', body })).status).toBe(200);
+        const added = await post(service, keysPath(), {});
+        expect(added.status).toBe(201);
+        const other = services[(number + round + 1) % services.length]!;
+        const removed = await to(other, `${keysPath()}/${added.json.id}`, { method: 'DELETE' });
+        expect(removed.status).toBe(204);
+        rows += 3;
+      }
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)));
+  };
+
+  const rowsAt = async (service: Service): Promise<number> =>
+    (await to(service, '/logs?size=1')).json.pagination.total_items as number;
+
+  /** Everything that was written, whoever wrote it, and nobody is parked. */
+  const expectAllAt = async (service: Service): Promise<void> => {
+    await allProjected(service);
+    expect(await rowsAt(service)).toBe(rows);
+    const { json } = await ask(`${service.operationsUrl}/readyz`);
+    for (const { parked } of json.projections) expect(parked).toEqual([]);
+    expect(json.decisions).toEqual({ parked: [] });
+  };
+
+  beforeAll(async () => {
+    older = olderRelease();
+    env = { DATA_DIR: freshFolder() };
+    old = await startService(env, older);
+    ({ key } = old);
+    applicationId = (await to(old, '/applications/key')).json.id;
+    await allProjected(old);
+    rows = await rowsAt(old);
+  });
+
+  it('runs old and new beside each other: both take writes and show everything', async () => {
+    young = await startService(env);
+    await writesTo([old!, young], 6);
+    await expectAllAt(old!);
+    await expectAllAt(young);
+  }, 60_000);
+
+  it('holds back what the old program could not read: 409, which names the command', async () => {
+    const named = await post(young!, keysPath(), { name: 'Nightly import' });
+    expect([named.status, named.json.code]).toEqual([409, 'upgrade_unfinished']);
+    expect(named.json.detail).toContain('`tenant-ledger log upgrade`');
+    expect(named.headers.has('retry-after')).toBe(false);
+    const graceful = await post(young!, `/applications/${applicationId}/regenerate`, { grace_seconds: 60 });
+    expect([graceful.status, graceful.json.code]).toEqual([409, 'upgrade_unfinished']);
+    await expectAllAt(young!);
+  });
+
+  it('is not finished by the operator while the old program runs', async () => {
+    const { code, stderr } = await operator('log upgrade --yes');
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`${old!.process.pid} projects read models`)]);
+    expect((await post(young!, keysPath(), { name: 'Nightly import' })).status).toBe(409);
+  });
+
+  it('goes back to the old program, which reads and writes on as before', async () => {
+    expect(await young!.stop()).toBe(0);
+    await writesTo([old!], 2);
+    expect(await old!.stop()).toBe(0);
+    old = await startService(env, older);
+    await writesTo([old], 2);
+    await expectAllAt(old);
+    const verified = await operator('log verify', older);
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/findings_total: +0/)]);
+    expect((await operator('projections verify', older)).code).toBe(0);
+  }, 60_000);
+
+  it('goes forward again and is finished without a restart, under writes; then the old program does not start', async () => {
+    young = await startService(env);
+    expect(await old!.stop()).toBe(0);
+    const writing = writesTo([young], 8);
+    await until(async () => (await operator('log upgrade --yes')).code === 0, 30_000);
+    const named = await post(young, keysPath(), { name: 'Nightly import' });
+    expect([named.status, named.json.name]).toEqual([201, 'Nightly import']);
+    rows += 1;
+    await writing;
+    await expectAllAt(young);
+    const refused = await operator('serve', older);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('The event log has format 2, and this program knows formats up to 1.');
+    expect(await young.stop()).toBe(0);
+  }, 60_000);
+});
