@@ -1,3 +1,4 @@
+import { setPriority } from 'node:os';
 import { setTimeout as later } from 'node:timers/promises';
 import { main } from '../../src/cli/main';
 
@@ -48,6 +49,15 @@ const whenIdle = async (idle: number): Promise<void> => {
   }
 };
 
+/** A command that takes long lowers its priority. Who may not raise it again goes on as it is. */
+const asImportantAsBefore = (): void => {
+  try {
+    setPriority(0);
+  } catch {
+    // It is as it was with every command that follows such a one.
+  }
+};
+
 /** The first look at a stream opens it. */
 const streams = [process.stdin, process.stdout, process.stderr];
 
@@ -63,8 +73,10 @@ const run = async ({ args, env }: HostedCommand): Promise<void> => {
   globalThis.gc?.(); // SQLite closes a connection when the last of its statements is collected
   await later(0);
   for (const each of forget) each();
+  asImportantAsBefore();
   process.exitCode = undefined;
   process.send?.({ code, stdout: stdout(), stderr: stderr() });
 };
 
+process.on('disconnect', () => process.exit());
 process.on('message', (command: HostedCommand) => void run(command));

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http';
+import { gunzipSync } from 'node:zlib';
 import { mustBeDescribed } from './described';
 import type { Answered, Asking } from './http';
 
@@ -22,6 +23,9 @@ const headersOf = (raw: readonly string[]): Headers => {
 
 const bodyOf = (body: unknown): string | Buffer | undefined =>
   body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+
+const decoded = (bytes: Buffer, encoding?: string): Buffer =>
+  encoding === 'gzip' && bytes.length > 0 ? gunzipSync(bytes) : bytes;
 
 export const crowdAt = (url: string): Crowd => {
   const { hostname, port } = new URL(url);
@@ -62,7 +66,7 @@ export const crowdAt = (url: string): Crowd => {
           resolve({
             status: response.statusCode ?? 0,
             headers: headersOf(response.rawHeaders),
-            text: Buffer.concat(chunks).toString(),
+            text: decoded(Buffer.concat(chunks), response.headers['content-encoding']).toString(),
           }),
         );
       });

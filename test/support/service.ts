@@ -60,16 +60,33 @@ export const commandProcess = async (
   return { code, stdout, stderr };
 };
 
-const idleHosts: ChildProcess[] = [];
+/** Those of the test environment outlive this file of tests. */
+const { commandHosts: idleHosts = [] } = globalThis as { commandHosts?: ChildProcess[] };
+
+const takeHost = (): ChildProcess => {
+  const host =
+    idleHosts.pop() ??
+    fork(HOST, { execArgv: ['--expose-gc'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  host.ref();
+  host.channel?.ref();
+  return keepTrackOf(host);
+};
+
+/** An idle one neither keeps the tests from ending nor holds anything of this file. */
+const putBack = (host: ChildProcess): void => {
+  running.delete(host);
+  host.removeAllListeners();
+  host.unref();
+  host.channel?.unref();
+  idleHosts.push(host);
+};
 
 /**
  * Runs one command to its end, in another process that ran commands before. Commands at the same time are in different
  * processes.
  */
 export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
-  const host =
-    idleHosts.pop() ??
-    keepTrackOf(fork(HOST, { execArgv: ['--expose-gc'], stdio: ['pipe', 'inherit', 'inherit', 'ipc'] }));
+  const host = takeHost();
   const finished = new Promise<Finished>((resolve, reject) => {
     const onClose = (code: number | null): void =>
       reject(new Error(`The process that ran ${args.join(' ')} ended with ${code}.`));
@@ -81,7 +98,7 @@ export const command = async (args: readonly string[], env: Environment): Promis
   });
   host.send({ args, env: environmentOf(env) } satisfies HostedCommand);
   const result = await finished;
-  idleHosts.push(host);
+  putBack(host);
   return result;
 };
 

@@ -1,16 +1,20 @@
-import { pause } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/clock';
 import { codeOf } from '../../src/fault';
 
-/** Waits for a condition, looking again every few milliseconds. */
+const SOONEST_MS = 5;
+const LATEST_MS = 50;
+
+/** Waits for a condition. The longer it has waited, the less often it looks: a look may be a request to who has work to do. */
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   withinMs = 10_000,
   what = String(condition),
 ): Promise<void> => {
-  const end = Date.now() + withinMs;
+  const began = monotonicMs();
   while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`It did not come true within ${withinMs} ms: ${what}`);
-    await pause(5);
+    const waited = monotonicMs() - began;
+    if (waited > withinMs) throw new Error(`It did not come true within ${withinMs} ms: ${what}`);
+    await pause(Math.min(LATEST_MS, SOONEST_MS + waited / 20));
   }
 };
 
