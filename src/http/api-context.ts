@@ -33,8 +33,6 @@ export interface ApiParts extends RouteParts {
   readonly trustedProxies: TrustedProxies;
   /** To be awaited before the first use of `reader`: what it shows is then not older than this. */
   readonly upToDate: () => Promise<void>;
-  /** Throws once the event log was found to be set back: then nothing is read or written. */
-  readonly mustBeWhole: () => void;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
   /** How far they are until then. */

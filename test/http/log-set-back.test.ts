@@ -1,5 +1,6 @@
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
@@ -145,12 +146,17 @@ describe.each(kinds)('a running service on %s', (_, open) => {
     await place.close();
   });
 
-  it('reads and writes nothing more, and is not ready', async () => {
+  it('reads and writes nothing more, is not ready, and ends the streams of events that are open', async () => {
+    const following = fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
+    const { body } = await following;
+    const streamed = text(body!);
     expect((await rename(service, key, 'Kept')).status).toBe(200);
     place.keep();
     expect((await rename(service, key, 'Lost')).status).toBe(200);
     await place.setBack();
     await expectStopped(service, key);
+    const last = (await streamed).trimEnd().split('\n').at(-1) ?? '';
+    expect(JSON.parse(last)).toEqual({ end: { reason: 'log_set_back', position: expect.any(String) } });
   });
 
   it('is refused by commands, and goes on after a rebuild and a restart', async () => {

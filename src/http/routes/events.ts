@@ -108,10 +108,11 @@ const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['eve
 
 const RECHECK_MS = 1_000;
 
-/** A key that expires, is revoked or loses the permission while its stream is open. */
+/** A key may expire, be revoked or lose the permission while its stream is open, and the log may be set back. */
 const stillAllowed =
-  ({ tenantId, caller }: Asked<unknown>, { ledger }: RouteParts) =>
+  ({ tenantId, caller }: Asked<unknown>, { ledger, mustBeWhole }: RouteParts) =>
   async (): Promise<EndReason | undefined> => {
+    mustBeWhole();
     if (caller.kind !== 'key') return undefined;
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {

@@ -83,6 +83,8 @@ export interface RouteParts {
   readonly keyUses: Pick<KeyUses, 'lastUses'>;
   readonly limits: RateLimits;
   readonly events: EventSource;
+  /** Throws once the event log was found to be set back: then nothing is read or written. */
+  readonly mustBeWhole: () => void;
 }
 
 /** Where raw events are read from, and who may read them at once. */
