@@ -80,6 +80,8 @@ export interface ReadEvents {
   readonly events: readonly LoggedEvent[];
   readonly read: number;
   readonly position: Position;
+  /** Of the event at that position. */
+  readonly eventId: string;
 }
 
 async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: ReadFrom) {
@@ -117,8 +119,10 @@ export async function* findEvents(
   for await (const batch of batchesOf(log, filter, range)) {
     const within = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);
     const last = within.at(-1);
-    if (last !== undefined)
-      yield { events: within.filter(isWanted), read: within.length, position: last.position };
+    if (last !== undefined) {
+      const { position, id: eventId } = last;
+      yield { events: within.filter(isWanted), read: within.length, position, eventId };
+    }
     if (within.length < batch.length) return;
   }
 }

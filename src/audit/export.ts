@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Position } from '../event-log/event-log';
+import type { Head, Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { findEvents, type EventFilter } from './event-filter';
 import type { EventFormat, EventLines } from './event-lines';
@@ -37,6 +37,8 @@ export interface ExportedChunk extends ExportProgress {
   readonly bytes: Buffer;
   /** How many they are. */
   readonly lines: number;
+  /** The last event of the log that was looked at; undefined before there is one. */
+  readonly last?: Head;
 }
 
 /** Counts and hashes lines as they are exported. */
@@ -94,7 +96,7 @@ export async function* exportEvents(
   if (up_to === undefined && !follow) return;
   let left = limit;
   const range = { after, upTo: up_to, follow, ...(signal === undefined ? {} : { signal }) };
-  for await (const { events, read, position } of findEvents(side, filter, range, onUnreadable)) {
+  for await (const { events, read, position, eventId } of findEvents(side, filter, range, onUnreadable)) {
     const taken = events.slice(0, left);
     left -= taken.length;
     const bytes = bytesOf(await lines.linesOf(taken));
@@ -103,7 +105,7 @@ export async function* exportEvents(
       taken.map((event) => event.position),
     );
     const reached = left > 0 ? position : (taken.at(-1)?.position ?? position);
-    yield { bytes, lines: taken.length, read, position: reached };
+    yield { bytes, lines: taken.length, read, position: reached, last: { position, eventId } };
     if (left <= 0) return;
   }
 }

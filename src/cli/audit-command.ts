@@ -3,8 +3,10 @@ import type { EventFilter } from '../audit/event-filter';
 import { eventFormats, eventLines, type EventFormat } from '../audit/event-lines';
 import { exportEvents, trailing, type ExportRequest, type Trailer } from '../audit/export';
 import { isEventType } from '../domain/event-schemas';
-import type { Position } from '../event-log/event-log';
+import type { Head, Position } from '../event-log/event-log';
+import { logWatch } from '../event-log/log-watch';
 import type { Side } from '../event-log/own-events';
+import { codeOf } from '../fault';
 import { border, collected, uuid, wholeNumber } from './arguments';
 import { mustBeReached, positionArgument, withLog } from './audit-arguments';
 import { checkCommand } from './audit-check-command';
@@ -12,6 +14,7 @@ import { accessCommand, historyCommand } from './audit-history-commands';
 import { showCommand } from './audit-show-command';
 import { counted, notice } from './output';
 import { fileOutput, type Output } from './file-output';
+import { warn } from './operator-session';
 import { prettyLines } from './pretty-events';
 import { progressLine, stepText } from './progress';
 import { isOutputLost, untilInterrupted, writeOut } from './streaming-output';
@@ -95,7 +98,7 @@ const run = async (
   options: Options,
   request: ExportRequest,
   output: Output,
-  signal: AbortSignal,
+  { signal, onRead }: { readonly signal: AbortSignal; readonly onRead: (last: Head | undefined) => void },
 ) => {
   const line = progressLine('Reading:');
   const text = stepText();
@@ -114,6 +117,7 @@ const run = async (
         await output.write(chunk.bytes);
       }
       if (signal.aborted) break;
+      onRead(chunk.last);
       done += chunk.read;
       position = chunk.position === '' ? position : chunk.position;
       if (!follow) line.show(text({ step: 'events', done, total }));
@@ -125,16 +129,38 @@ const run = async (
   return { position, trailer: trail.trailer(request, await side.log.identity()) };
 };
 
+/** Whoever follows a log that is set back, or replaced underneath, would wait for ever, and print events that never were. */
+const watching = ({ log }: Side) => {
+  const lost = new AbortController();
+  let last: Head | undefined;
+  const watch = logWatch({
+    log,
+    checkpoint: async () => last,
+    report: (what, error) => (codeOf(error) === 'log_set_back' ? lost.abort(error) : warn(what, error)),
+    onLost: () => undefined,
+  });
+  watch.start();
+  return {
+    lost: lost.signal,
+    onRead: (read: Head | undefined): void => void (last = read ?? last),
+    stop: watch.stop,
+  };
+};
+
 const audit = (options: Options): Promise<void> =>
   withLog(async (side) => {
     if (options.after !== undefined) await mustBeReached(side, options.after);
     for (const type of options.type ?? [])
       if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);
-    const signal = untilInterrupted();
+    const interrupted = untilInterrupted();
+    const watched = options.follow === true ? watching(side) : undefined;
+    const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
     const request = await requestOf(side, options);
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
     try {
-      const { position, trailer } = await run(side, options, request, output, signal);
+      const onRead = watched?.onRead ?? (() => undefined);
+      const { position, trailer } = await run(side, options, request, output, { signal, onRead });
+      watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();
         return isOutputLost(signal) ? undefined : noticeEnd(position);
@@ -143,6 +169,8 @@ const audit = (options: Options): Promise<void> =>
     } catch (error) {
       await output.abandon();
       throw error;
+    } finally {
+      watched?.stop();
     }
   });
 

@@ -42,11 +42,15 @@ const run = (options: Options): Promise<void> =>
   inSession(async (session) => {
     await session.upToDate();
     await knownTenant(session, options.tenant);
-    const { projecting } = session.app;
+    const { projecting, watch } = session.app;
     const signal = untilInterrupted();
-    if (options.follow === true) await projecting.start();
+    if (options.follow === true) {
+      await projecting.start();
+      watch.start();
+    }
     let last: LogRow | undefined;
     do {
+      watch.mustBeWhole();
       // Another generation may be live by now; this one is gone when it is pruned.
       const reader = projecting.reader('logs');
       const page: readonly LogRow[] = await walkLogs(reader, options.tenant, filterOf(options), PAGE, last);

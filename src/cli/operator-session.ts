@@ -29,7 +29,7 @@ export const BEHIND = 'The read models do not show it yet; the process that proj
 
 /** A warning of the app. Without an error it is a recovery, logged as information. */
 export const warn = (what: string, error?: unknown): void =>
-  notice(error === undefined ? what : `${what} ${messageOf(error)}`);
+  notice(error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
 /** Waits until the read models show this position, or for a while. */
 const show = async ({ projecting }: App, position: Position): Promise<void> => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -7,7 +8,7 @@ import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { expectProblem } from '../support/problem';
-import { command, startService, type Service } from '../support/service';
+import { command, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** The log of a service under test, and how it is set back under the running service. */
@@ -123,6 +124,17 @@ const expectStopped = async (service: Service, key = service.key): Promise<void>
   expect(errors.filter((line) => line.includes('The event log was set back'))).toHaveLength(1);
 };
 
+/** A command that prints what comes, until it ends by itself. */
+const followingCommand = async (args: readonly string[], env: Place['env']) => {
+  const child = spawnProgram([...args, '--follow'], env);
+  const stderr = text(child.stderr!);
+  let printed = '';
+  child.stdout!.on('data', (chunk: Buffer) => (printed += chunk.toString()));
+  await until(() => printed !== '');
+  const ended = once(child, 'close').then(async ([code]) => ({ code: code as number, stderr: await stderr }));
+  return { ended, printed: () => printed };
+};
+
 const kinds: readonly [string, () => Promise<Place>][] = [
   ['an event store that was restored from an older backup', inStandIn],
   ['a file that was restored in place from an older copy', () => inFile(restoreInPlace)],
@@ -150,13 +162,22 @@ describe.each(kinds)('a running service on %s', (_, open) => {
     const following = fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
     const { body } = await following;
     const streamed = text(body!);
+    const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
+    const audit = await followingCommand(['audit'], place.env);
+    const logs = await followingCommand(['logs', '--tenant', id], place.env);
     expect((await rename(service, key, 'Kept')).status).toBe(200);
     place.keep();
     expect((await rename(service, key, 'Lost')).status).toBe(200);
+    await until(() => audit.printed().includes('Lost'));
     await place.setBack();
     await expectStopped(service, key);
     const last = (await streamed).trimEnd().split('\n').at(-1) ?? '';
     expect(JSON.parse(last)).toEqual({ end: { reason: 'log_set_back', position: expect.any(String) } });
+    for (const { ended } of [audit, logs])
+      expect(await ended).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(/The event log was set back.*\[log_set_back\]/s),
+      });
   });
 
   it('is refused by commands, and goes on after a rebuild and a restart', async () => {
