@@ -1,7 +1,8 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { EventLog } from '../../src/event-log/event-log';
 import { createBackup, restoreBackup, verifyBackup } from '../../src/event-log/sqlite/backup';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -12,6 +13,8 @@ import { freshFolder } from '../support/folders';
 /** `npm run campaign:backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
+/** So often each of them has appended when a backup begins. */
+const APPENDS = BACKUPS;
 
 const streams = streamNames();
 const silent = (): void => undefined;
@@ -41,6 +44,39 @@ const edit = (folder: string, sql: string): void => {
   db.close();
 };
 
+/** Appends to a stream of its own as fast as it can, whenever it is started. */
+const writerTo = (log: EventLog) => {
+  const stream = streams.activity(randomUUID());
+  let revision = -1;
+  const write = async (): Promise<void> => {
+    const events = ['TokenCreated', 'TokenUsed'].map((type) => ({
+      id: randomUUID(),
+      type,
+      data: { entityId: randomUUID() },
+      metadata: { version: 1 },
+    }));
+    ({ revision } = await log.append(stream, events, revision < 0 ? 'no_stream' : revision, 30_000));
+  };
+  return {
+    start: () => {
+      let isStopped = false;
+      const begun = (async () => {
+        for (let appended = 0; appended < APPENDS; appended += 1) await write();
+      })();
+      const ended = begun.then(async () => {
+        while (!isStopped) await write();
+      });
+      return {
+        begun,
+        stop: (): Promise<void> => {
+          isStopped = true;
+          return ended;
+        },
+      };
+    },
+  };
+};
+
 const refusal = (code: string) => expect.objectContaining({ code });
 
 describe('a backup of a log in a folder', () => {
@@ -49,25 +85,18 @@ describe('a backup of a log in a folder', () => {
     async () => {
       const [source, backup] = [freshFolder(), freshFolder()];
       const log = await open(source);
-      let isWriting = true;
-      const write = async (): Promise<void> => {
-        const stream = streams.activity(randomUUID());
-        for (let revision = -1; isWriting; revision += 2) {
-          const events = ['TokenCreated', 'TokenUsed'].map((type) => ({
-            id: randomUUID(),
-            type,
-            data: { entityId: randomUUID() },
-            metadata: { version: 1 },
-          }));
-          await log.append(stream, events, revision < 0 ? 'no_stream' : revision, 30_000);
-        }
-      };
-      const writing = Array.from({ length: WRITERS }, write);
+      const writers = Array.from({ length: WRITERS }, () => writerTo(log));
       const reached: number[] = [];
       for (let run = 0; run < BACKUPS; run += 1) {
+        // They write until the backup is made: while it is restored and compared, the log would grow beyond all bounds.
+        const writing = writers.map((writer) => writer.start());
+        await Promise.all(writing.map(({ begun }) => begun));
         const before = (await log.head())?.position ?? '';
         const made = await createBackup(source, backup, silent);
+        const after = (await log.head())?.position ?? '';
+        await Promise.all(writing.map(({ stop }) => stop()));
         expect((made.lastPosition ?? '') >= before).toBe(true);
+        expect(after > (made.lastPosition ?? '')).toBe(true); // they went on while it was made
         const target = freshFolder();
         expect(await restoreBackup(backup, target, silent)).toEqual({ ...made, added: undefined });
         const { found, events, digest, identity } = await verified(target);
@@ -78,11 +107,11 @@ describe('a backup of a log in a folder', () => {
         });
         expect(events % 2).toBe(0); // both events of an append, or none
         expect(await verified(source, { events, digest })).toMatchObject({ earlier: 'unchanged' });
+        rmSync(target, { recursive: true });
         reached.push(events);
       }
-      isWriting = false;
-      await Promise.all(writing);
       await log.close();
+      console.log(`events in the backups: ${reached.join(' ')}`);
       expect(reached.toSorted((a, b) => a - b)).toEqual(reached);
       expect(new Set(reached).size).toBe(BACKUPS);
     },
