@@ -128,6 +128,10 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     return { log, streams, readModels, mongo };
   });
 
+/** Read models in files are kept by the same SQLite as the log, if that is in a file. */
+export const softwareOf = async ({ log, mongo }: Stores): Promise<readonly string[]> =>
+  Promise.all([log.software(), ...(mongo === undefined ? [] : [mongo.software()])]);
+
 /** What only the main thread keeps: snapshots, which are a cache of this machine, and last uses of keys. */
 export const openKeptStores = async (
   { DATA_DIR }: Configuration,

@@ -16,7 +16,15 @@ import { furthestCheckpoint } from '../projecting/live-generations';
 import { openProjecting, type Projecting, type ProjectingWorkers } from '../projecting/projecting';
 import type { ReplayParts } from '../projecting/rebuild';
 import { programVersion } from '../version';
-import { openKeptStores, openServing, openStores, probeLog, type Report, type Serving } from './adapters';
+import {
+  openKeptStores,
+  openServing,
+  openStores,
+  probeLog,
+  softwareOf,
+  type Report,
+  type Serving,
+} from './adapters';
 import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-folder';
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
@@ -28,6 +36,8 @@ export interface App {
   readonly watch: LogWatch;
   /** Where the log is kept, in words that may be shown. */
   readonly store: string;
+  /** What keeps the log and the read models, with versions. */
+  software(): Promise<readonly string[]>;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
@@ -100,6 +110,7 @@ const openParts = (
       log: appending,
       watch,
       store: storeOf(configuration),
+      software: () => softwareOf(stores),
       access,
       keyUses,
       ledger: ledger({ log: appending, folds, streams, keys, bounds }),

@@ -5,10 +5,11 @@ import { connect } from 'node:tls';
 import { readConfiguration, type Configuration } from '../configuration';
 import { formats } from '../domain/formats';
 import { messageOf } from '../fault';
+import { programVersion } from '../version';
 import { openApp, type App } from './app';
 import { openToOthers } from './data-folder';
 import { readModelStoreOf } from './log-address';
-import { ledgerStatus, type LedgerStatus } from './status';
+import { ledgerStatus, rebuildsUnderWay, type LedgerStatus } from './status';
 
 /** What one check came to. */
 export interface Finding {
@@ -50,27 +51,29 @@ const diskCheck = ({ DATA_DIR }: Configuration): Finding => {
     : problem('disk', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
 };
 
-const logChecks = async ({ log, watch }: App): Promise<readonly Finding[]> => {
-  const incomplete = (await log.incompleteStreams?.()) ?? [];
+const logCheck = async ({ watch }: App): Promise<Finding> => {
   await watch.look();
   const broken = watch.setBack() ?? watch.missing();
-  const whole =
-    broken === undefined
-      ? ok('event log', 'It answers, and holds what the read models show.')
-      : problem(
-          'event log',
-          broken.message,
-          'Restore the right log, or: tenant-ledger projections rebuild --all',
-        );
-  const gaps =
-    incomplete.length === 0
-      ? ok('streams', 'No stream is known to lack events.')
-      : problem(
-          'streams',
-          `${incomplete.length} streams lack events, for example ${incomplete[0]?.stream}.`,
-          'See which: tenant-ledger log verify. Then restore the log from a backup that has them.',
-        );
-  return [whole, gaps];
+  return broken === undefined
+    ? ok('event log', 'It answers, and holds what the read models show.')
+    : problem(
+        'event log',
+        broken.message,
+        'Restore the right log, or: tenant-ledger projections rebuild --all',
+      );
+};
+
+const streamsCheck = async ({ log }: App): Promise<Finding> => {
+  if (log.incompleteStreams === undefined)
+    return ok('streams', 'Not looked at, since that means reading the whole log: tenant-ledger log verify');
+  const incomplete = await log.incompleteStreams();
+  return incomplete.length === 0
+    ? ok('streams', 'No stream is known to lack events.')
+    : problem(
+        'streams',
+        `Streams that lack events: ${incomplete.length}, for example ${incomplete[0]?.stream}.`,
+        'See which: tenant-ledger log verify. Then restore the log from a backup that has them.',
+      );
 };
 
 /** A command starts the thread that writes only now: on a busy machine that may take longer than a write may. */
@@ -90,8 +93,10 @@ const writeCheck = async ({ watch }: App): Promise<Finding> => {
 /** Events bear the time of whoever wrote them. Asked only where the log can tell without being read as a whole. */
 const clockCheck = async ({ log }: App): Promise<Finding> => {
   const soon = new Date(Date.now() + MOST_AHEAD_MS).toISOString();
+  if (log.positionBefore === undefined)
+    return ok('clock', 'Not looked at: the event store stamps events with its own clock.');
   const end = (await log.head())?.position ?? '';
-  const isAhead = log.positionBefore !== undefined && ((await log.positionBefore(soon)) ?? '') < end;
+  const isAhead = ((await log.positionBefore(soon)) ?? '') < end;
   return isAhead
     ? problem(
         'clock',
@@ -111,6 +116,20 @@ const formatCheck = async ({ log }: App): Promise<Finding> => {
         `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${held.join('; ')}.`,
         'When no older program runs any more: tenant-ledger log upgrade',
       );
+};
+
+const versionCheck = async (app: App): Promise<Finding> =>
+  ok(
+    'versions',
+    `tenant-ledger ${programVersion()}, Node ${process.versions.node}, ${(await app.software()).join(', ')}.`,
+  );
+
+const rebuildCheck = async ({ replay }: App): Promise<Finding> => {
+  const running = await rebuildsUnderWay(replay.readModels);
+  const words = running.map(
+    ({ projection, holder, progress }) => `${projection} by ${holder} (${Math.floor(100 * progress)}%)`,
+  );
+  return ok('rebuilds', words.length === 0 ? 'None is running.' : `Running: ${words.join(', ')}.`);
 };
 
 const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
@@ -208,10 +227,14 @@ const certificateChecks = async (configuration: Configuration): Promise<readonly
 
 const appChecks = async (app: App, configuration: Configuration): Promise<readonly Finding[]> => [
   ok('stores', `${app.store}; ${readModelStoreOf(configuration)}`),
-  ...(await logChecks(app)),
+  await versionCheck(app),
+  await logCheck(app),
+  await streamsCheck(app),
   await formatCheck(app),
   await writeCheck(app),
   await clockCheck(app),
+  ok('indexes', 'All are there: one that is missing is made when its store is opened for writing.'),
+  await rebuildCheck(app),
   ...projectionChecks(await ledgerStatus(app)),
 ];
 

@@ -10,6 +10,9 @@ export interface EventLog {
   /** A random UUID that was written when the log was created. A copy, or an older log that was restored, has another history. */
   identity(): Promise<string>;
 
+  /** The name and the version of what keeps it, for people. */
+  software(): Promise<string>;
+
   /**
    * The format of the log (`src/domain/formats.ts`), as the store has it now. A log that was made by a program without
    * formats has the first one.

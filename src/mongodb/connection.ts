@@ -8,6 +8,8 @@ export interface MongoConnection {
   readonly db: Db;
   /** The servers and the database, as they may be shown. */
   readonly place: string;
+  /** The name and the version of the server, for people. */
+  software(): Promise<string>;
   /** What a failure of the driver means to callers of a port. Anything else stays what it is. */
   unavailable(error: unknown): Error;
   close(): Promise<void>;
@@ -161,5 +163,12 @@ export const mongoConnection = async (url: string, options: MongoOptions): Promi
     await close().catch(() => undefined);
     throw error;
   }
-  return { db: client.db(database), place, unavailable: unavailableAt(place), close };
+  const [db, unavailable] = [client.db(database), unavailableAt(place)];
+  const software = async (): Promise<string> => {
+    const { version } = await db.command({ buildInfo: 1 }).catch((error: unknown) => {
+      throw unavailable(error);
+    });
+    return `MongoDB ${String(version)}`;
+  };
+  return { db, place, software, unavailable, close };
 };

@@ -52,13 +52,20 @@ describe('tenant-ledger doctor', () => {
       'data folder',
       'disk',
       'stores',
+      'versions',
       'event log',
       'streams',
+      'format',
+      'indexes',
+      'rebuilds',
       'writing',
       'clock',
     ];
     expect(findings.map(({ check }) => check)).toEqual(
       expect.arrayContaining([...checks, 'projector', 'read models', 'parked tenants', 'decisions']),
+    );
+    expect(findings.find(({ check }) => check === 'versions')?.finding).toMatch(
+      /Node \d+.*, SQLite \d+\.\d+/,
     );
     const { stdout } = await operatorAt(service.folder, EMBEDDED).run('doctor');
     expect(stdout.trim().split('\n')).toHaveLength(findings.length);

@@ -175,6 +175,17 @@ describe('the SQLite event log', () => {
     await ended;
   });
 
+  it('makes its index again if somebody has dropped it', async () => {
+    const folder = freshFolder();
+    await (await openLog(folder)).close();
+    const file = openFile(folder);
+    const indexes = () => file.prepare(`SELECT name FROM pragma_index_list('events') WHERE "unique"`).all();
+    expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
+    file.exec('DROP INDEX events_by_stream');
+    await openLog(folder);
+    expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
+  });
+
   it('is shared by two adapters in one process', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLog(folder), await openLog(folder)];

@@ -81,15 +81,16 @@ describe('a connection to MongoDB', () => {
     expect((error as Error).message).not.toContain(PASSWORD);
   });
 
-  it('reads from the primary and with the majority, whatever the address says', async () => {
-    const port = await begin(() => HELLO);
-    const { db, place, close } = await open(
+  it('reads from the primary and with the majority, whatever the address says, and knows what it is', async () => {
+    const port = await begin(() => ({ ...HELLO, version: '8.0.4' }));
+    const { db, place, software, close } = await open(
       `mongodb://127.0.0.1:${port}/ledger?w=1&readPreference=secondary&readConcernLevel=local`,
     );
     expect(db.readConcern?.level).toBe('majority');
     expect(db.writeConcern).toMatchObject({ w: 'majority', journal: true });
     expect(db.readPreference?.mode).toBe('primary');
     expect([db.databaseName, place]).toEqual(['ledger', `127.0.0.1:${port}/ledger`]);
+    expect(await software()).toBe('MongoDB 8.0.4');
     await close();
   });
 

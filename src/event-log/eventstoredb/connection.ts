@@ -9,12 +9,14 @@ import { unparsable } from './connection-string';
  * The package keeps these members for its subclasses, but creates none of those from a connection string.
  */
 interface Insides {
+  readonly capabilities: Promise<{ readonly serverVersion: string }>;
   handleError: (client: unknown, error: Error) => Promise<void>;
   createChannel: () => Promise<{ close(): void }>;
 }
 
 export interface Connection {
   client(): EventStoreDBClient;
+  serverVersion(): Promise<string>;
   /** The same client, with its stream of appends. */
   current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
   /** This client did not answer: later calls get another one. Calls under way may go on for a while. */
@@ -80,7 +82,7 @@ const own = (url: string): Owned => {
       if (isShut) channel.close();
       return channel;
     },
-  } satisfies Insides);
+  } satisfies Omit<Insides, 'capabilities'>);
   const appends = appendStream(client);
   return {
     client,
@@ -118,6 +120,7 @@ export const connectTo = (url: string): Connection => {
 
   return {
     client: () => current.client,
+    serverVersion: async () => (await (current.client as unknown as Insides).capabilities).serverVersion,
     current: () => current,
     renew: (broken) => {
       const now = monotonicMs();

@@ -11,7 +11,7 @@ import {
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
-import { isFinal, noAnswer } from './answers';
+import { isFinal, noAnswer, readFault } from './answers';
 import { appending } from './append';
 import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
@@ -113,6 +113,10 @@ const appendThrough =
     return appended;
   };
 
+const orReadFault = (error: unknown): never => {
+  throw readFault(error);
+};
+
 /** The event log on EventStoreDB or KurrentDB: our streams on a server that others may use as well. */
 export const eventStoreDbEventLog = async (
   url: string,
@@ -146,6 +150,7 @@ export const eventStoreDbEventLog = async (
 
   return {
     identity: async () => identity,
+    software: async () => `EventStoreDB ${await connection.serverVersion().catch(orReadFault)}`,
     ...formatOf(reader, append, streams.log()),
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),

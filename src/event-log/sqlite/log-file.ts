@@ -8,6 +8,8 @@ import { prefixOf } from '../streams';
 
 /** The file of a log: what is found where it should be, its schema, and how it is created. */
 
+const STREAM_INDEX = 'CREATE UNIQUE INDEX events_by_stream ON events (stream, revision)';
+
 const schema = [
   `CREATE TABLE events (
      position INTEGER PRIMARY KEY,
@@ -19,7 +21,7 @@ const schema = [
      metadata TEXT NOT NULL,
      recorded_at INTEGER NOT NULL
    );
-   CREATE UNIQUE INDEX events_by_stream ON events (stream, revision);
+   ${STREAM_INDEX};
    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;`,
 ];
 
@@ -34,6 +36,17 @@ const addStoredAt = (db: Database): void => {
   if (hasStoredAt(db)) return;
   inTransaction(db, () => {
     if (!hasStoredAt(db)) db.exec('ALTER TABLE events ADD COLUMN stored_at INTEGER');
+  });
+};
+
+/** Everything works without it, only slowly; somebody has dropped it. */
+const addStreamIndex = (db: Database): void => {
+  const isThere = db.prepare(
+    `SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'events_by_stream'`,
+  );
+  if (isThere.get() !== undefined) return;
+  inTransaction(db, () => {
+    if (isThere.get() === undefined) db.exec(STREAM_INDEX);
   });
 };
 
@@ -140,6 +153,7 @@ const writeIdentity = (db: Database, path: string, prefix: string, format: numbe
 export const createTables = (db: Database, path: string): void => {
   migrate(db, schema, `The event log ${path}`);
   addStoredAt(db);
+  addStreamIndex(db);
 };
 
 /** A writing connection to a log, which is created in the file if there is none. */

@@ -2,7 +2,13 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { NEWEST_FORMAT } from '../../domain/formats';
 import { codeOf, fault, messageOf } from '../../fault';
-import { dataVersion, openForReading, openForWriting, type Database } from '../../sqlite/database';
+import {
+  dataVersion,
+  openForReading,
+  openForWriting,
+  sqliteVersion,
+  type Database,
+} from '../../sqlite/database';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
   APPEND_MS,
@@ -113,6 +119,7 @@ const questions = (db: Database, path: string) => {
 
   return {
     identity: async () => identity() ?? '',
+    software: async () => `SQLite ${sqliteVersion(db)}`,
     format: async () => formatIn(db),
     raiseFormat: async (to) => raiseFormat(path, to),
     head: async () => head(),

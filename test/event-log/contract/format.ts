@@ -15,6 +15,10 @@ export const formatContract = (given: GivenLog): void => {
       await again.log.close();
     });
 
+    it('is known with the software that keeps it', async () => {
+      expect(await given.log.software()).toMatch(/^(SQLite|EventStoreDB) \S/);
+    });
+
     it('is raised for everybody who has the log open, and never falls', async () => {
       const { log, beside, reopen } = await given.openOne(1);
       const other = await beside();

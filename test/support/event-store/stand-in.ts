@@ -227,7 +227,10 @@ export const startStandIn = async (wish: StandInWish = {}): Promise<StandIn> => 
 
   const features = (_: unknown, answer: sendUnaryData<SupportedMethods>): void => {
     asked.features += 1;
-    answer(refusal === undefined ? null : rpcError(refusal.code, refusal.details), new SupportedMethods());
+    answer(
+      refusal === undefined ? null : rpcError(refusal.code, refusal.details),
+      new SupportedMethods().setEventStoreServerVersion('of a stand-in'),
+    );
   };
 
   const members = wish.members ?? (() => [{ port: gate.port, isLeader: true }]);
