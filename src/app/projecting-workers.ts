@@ -40,11 +40,11 @@ const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 /**
  * Each group has a worker of its own, which reads the log by itself. What is known about Applications and their keys
  * decides who may read: it must wait neither for other tenants' facts nor for a projection that is slow. Nearly all
- * events are facts: what follows them has a worker each, so that none waits for another.
+ * events are facts: what follows them shares one worker, so that they are read and decoded once.
  */
 const groups: readonly Group[] = [
   { projectors: projections.filter((one) => !followsActivity(one)), heap: { maxYoungGenerationSizeMb: 8 } },
-  ...projections.filter(followsActivity).map((projector) => ({ projectors: [projector], heap: HEAP })),
+  { projectors: projections.filter(followsActivity), heap: HEAP },
 ];
 
 const RESTART_MS = 500;

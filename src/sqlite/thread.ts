@@ -71,28 +71,73 @@ const waitingCalls = () => {
   };
 };
 
-/** A thread that has died is started again by the next call. */
-export const startThread = (file: string, data: unknown): Thread => {
+/** A worker from its start to its end. */
+const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: () => void) => {
+  const worker = new Worker(file, { workerData: data });
   const calls = waitingCalls();
-  let closing = false;
-  let worker: Worker | undefined;
   /** Including those whose callers no longer wait: the thread may still be writing them. */
   let unanswered = 0;
+  let died = 'The writing thread ended.';
+  worker.on('message', (answers: readonly Answer[]) => {
+    endWrite(answers.length);
+    unanswered -= answers.length;
+    answers.forEach(calls.settle);
+    onAnswer();
+  });
+  worker.on('error', (error) => (died = `The writing thread died: ${error.message}`));
+  worker.on('exit', () => {
+    endWrite(unanswered);
+    unanswered = 0;
+    calls.loseAll(died);
+    onExit();
+  });
+  return {
+    isIdle: () => unanswered === 0,
+    call: <T>(request: unknown, withinMs: number) =>
+      calls.add<T>(withinMs, (id) => {
+        unanswered += 1;
+        const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
+        worker.postMessage({ id, request, notAfter } satisfies Question);
+      }),
+    /** The caller has counted a write (`beginWrite`): closing its files writes, too. */
+    end: async (): Promise<void> => {
+      const ended = new Promise((resolve) => worker.once('exit', resolve));
+      worker.postMessage('close');
+      await ended;
+      endWrite();
+    },
+  };
+};
 
-  const start = (): Worker => {
-    const started = new Worker(file, { workerData: data });
-    let died = 'The writing thread ended.';
-    started.on('message', (answers: readonly Answer[]) => {
-      endWrite(answers.length);
-      unanswered -= answers.length;
-      answers.forEach(calls.settle);
-    });
-    started.on('error', (error) => (died = `The writing thread died: ${error.message}`));
-    started.on('exit', () => {
+/**
+ * A thread that has died is started again by the next call. So is one that was ended because nothing was asked of it for
+ * `idleMs`: a thread costs about 10 MB.
+ */
+export const startThread = (
+  file: string,
+  data: unknown,
+  { idleMs }: { readonly idleMs?: number } = {},
+): Thread => {
+  let closing = false;
+  let worker: ReturnType<typeof startWorker> | undefined;
+  let idling: NodeJS.Timeout | undefined;
+  let ending: Promise<void> = Promise.resolve();
+
+  const endIfIdle = (): void => {
+    if (closing || worker?.isIdle() !== true) return;
+    if (!beginWrite()) return endLater();
+    ending = worker.end();
+    worker = undefined;
+  };
+
+  const endLater = (): void => {
+    clearTimeout(idling);
+    if (idleMs !== undefined) idling = setTimeout(endIfIdle, idleMs).unref();
+  };
+
+  const start = () => {
+    const started = startWorker(file, data, endLater, () => {
       if (worker === started) worker = undefined;
-      endWrite(unanswered);
-      unanswered = 0;
-      calls.loseAll(died);
     });
     return started;
   };
@@ -101,22 +146,15 @@ export const startThread = (file: string, data: unknown): Thread => {
     call: async <T>(request: unknown, withinMs: number) => {
       while (!closing && (someoneWaits() || !beginWrite())) await whenWritable();
       if (closing) throw fault('expired', 'The writing thread is closed.');
-      return calls.add<T>(withinMs, (id) => {
-        worker ??= start();
-        unanswered += 1;
-        const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
-        worker.postMessage({ id, request, notAfter } satisfies Question);
-      });
+      worker ??= start();
+      return worker.call<T>(request, withinMs);
     },
 
     close: async () => {
       closing = true;
       while (worker !== undefined && !beginWrite()) await whenWritable();
-      if (worker === undefined) return;
-      const ended = new Promise((resolve) => worker?.once('exit', resolve));
-      worker.postMessage('close');
-      await ended;
-      endWrite();
+      await worker?.end();
+      await ending;
     },
   };
 };

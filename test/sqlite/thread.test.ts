@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { monotonicMs } from '../../src/clock';
+import { monotonicMs, pause } from '../../src/clock';
 import { startThread, type Thread } from '../../src/sqlite/thread';
 import { refusedWith, until } from '../support/waiting';
 
@@ -8,10 +8,13 @@ describe('a writing thread', () => {
   let thread: Thread;
   let naps: Int32Array;
   let tidied: Int32Array;
+  let open: Int32Array;
+  const file = join(__dirname, '..', 'support', 'mortal-thread.js');
   beforeEach(() => {
     naps = new Int32Array(new SharedArrayBuffer(4));
     tidied = new Int32Array(new SharedArrayBuffer(4));
-    thread = startThread(join(__dirname, '..', 'support', 'mortal-thread.js'), { naps, tidied });
+    open = new Int32Array(new SharedArrayBuffer(4));
+    thread = startThread(file, { naps, tidied, open });
   });
   afterEach(() => thread.close());
 
@@ -73,6 +76,20 @@ describe('a writing thread', () => {
   it('can be closed after it died', async () => {
     expect(await refusedWith(thread.call('die', LONG))).toBe('no_answer');
     await thread.close();
+  });
+
+  it('ends when nothing is asked of it, and is started again by the next call', async () => {
+    const resting = startThread(file, { naps, tidied, open }, { idleMs: 5 });
+    const together = ['count', { busyMs: 30 }, 'count'].map((request) => resting.call(request, LONG));
+    expect(await Promise.all(together)).toEqual([1, 'rested', 3]);
+    await until(async () => (await resting.call('count', LONG)) === 1);
+    for (let ms = 0; ms < 10; ms += 1) {
+      expect(await resting.call({ echo: ms }, LONG)).toBe(ms);
+      await pause(ms);
+    }
+    await resting.close();
+    expect(Atomics.load(open, 0)).toBe(0);
+    expect(await refusedWith(resting.call({ echo: 1 }, LONG))).toBe('expired');
   });
 
   it('says no_answer when it cannot even begin', async () => {

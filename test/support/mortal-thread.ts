@@ -10,8 +10,9 @@ type Request =
   | 'throw'
   | 'die';
 
-/** Counts the naps that were begun, and how often it tidied up, for those outside. */
-const { naps, tidied } = workerData as { naps: Int32Array; tidied: Int32Array };
+/** Counts for those outside: the naps that were begun, how often it tidied up, and the threads that were not closed. */
+const { naps, tidied, open } = workerData as Record<'naps' | 'tidied' | 'open', Int32Array>;
+Atomics.add(open, 0, 1);
 
 let answered = 0;
 
@@ -38,5 +39,5 @@ answerInThread({
     throw new Error('nothing comes of it');
   },
   tidyMs: 20,
-  close: () => undefined,
+  close: () => void Atomics.sub(open, 0, 1),
 });

@@ -24,8 +24,11 @@ const WRITE_MS = 30_000;
 /** The indexes of a large generation take their time. Its keys too, but those who build wait for them in place. */
 const INDEX_MS = 1_800_000;
 
+/** A server writes when it starts and when a generation is switched; its workers write the rest by themselves. */
+const WRITER_IDLE_MS = 1_000;
+
 const writingThread = (folder: string): Thread =>
-  startThread(join(__dirname, 'writer-thread.js'), { folder });
+  startThread(join(__dirname, 'writer-thread.js'), { folder }, { idleMs: WRITER_IDLE_MS });
 
 /** 64 MB are a fraction of the memory of a thread that projects. */
 const MOST_COMMIT_BYTES = 67_108_864;
