@@ -5,7 +5,6 @@ import { beforeDeadline, monotonicMs } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
 import { headerNames } from '../http/answer/header-names';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
@@ -25,6 +24,7 @@ import { readModelStoreOf, storeOf } from './log-address';
 import { makeMetrics, type Metrics } from './metrics';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
+import { reporter } from './reporter';
 import { ledgerStatus, lookBriefly } from './status';
 import { openTraces, type Traces } from './tracing';
 
@@ -49,14 +49,6 @@ interface Running {
   wasReady: boolean;
   progress: StartProgress;
 }
-
-/** Good news has no error; what stops everything is more than a warning. */
-const reporter =
-  (logger: Logger) =>
-  (what: string, error?: unknown): void => {
-    if (error === undefined) logger.info(what);
-    else logger[codeOf(error) === 'log_set_back' ? 'error' : 'warn']({ err: error }, what);
-  };
 
 const eventSource = ({ log, streams }: App, stopping: AbortSignal): EventSource => ({
   side: { log, streams },

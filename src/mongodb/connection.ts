@@ -109,9 +109,7 @@ const unavailableAt =
       rawOf(error).name === 'MongoServerError'
         ? `MongoDB at ${place} refused: ${words}`
         : `MongoDB at ${place} is out of reach: ${words}`;
-    return (
-      finalFault(error, place) ?? Object.assign(fault('read_models_unavailable', sentence), { cause: error })
-    );
+    return finalFault(error, place) ?? fault('read_models_unavailable', sentence);
   };
 
 /** A command of our own: the driver connects without asking anything where there is no user. */
