@@ -55,9 +55,9 @@ describe('shutdown', () => {
     },
   );
 
-  it('waits for a commit of a read model that takes longer than workers have for closing, and ends with 0', async () => {
-    const service = await startService();
-    slowReadModel(service.folder, 'logs', 32_000_000).close();
+  it('waits for a commit of a read model that takes longer than requests may take, and ends with 0', async () => {
+    const service = await startService({ SHUTDOWN_SECONDS: '1' });
+    slowReadModel(service.folder, 'logs', 10_000_000).close();
     const ended = once(service.process, 'exit');
     const renamed = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',

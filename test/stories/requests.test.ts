@@ -11,7 +11,7 @@ import { answersIn, converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
 
 /** `npm run campaign:requests` asks for more. */
-const CASES = Number(process.env['CASES'] ?? 1_000);
+const CASES = Number(process.env['CASES'] ?? 500);
 const RAW_CASES = CASES / 5;
 const MINUTES = 60_000 * Math.ceil(CASES / 1_000);
 

@@ -14,7 +14,7 @@ import { until } from '../support/waiting';
 /** More of them for a longer campaign. */
 const SWITCHES = Number(process.env['SWITCHES'] ?? '18');
 const LANES = 2;
-const READS_BETWEEN = 12;
+const READS_BETWEEN = 6;
 
 /** Then rebuilds follow, and enough of them for what is removed to be closed everywhere. */
 const PRUNED_AFTER = 11;

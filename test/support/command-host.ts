@@ -1,4 +1,5 @@
 import { setPriority } from 'node:os';
+import { Readable } from 'node:stream';
 import { setTimeout as later } from 'node:timers/promises';
 import { main } from '../../src/cli/main';
 
@@ -10,6 +11,8 @@ import { main } from '../../src/cli/main';
 export interface HostedCommand {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** What is on stdin; without it nothing is there to read. */
+  readonly input?: string;
 }
 
 const IDLE_MS = 10_000;
@@ -59,10 +62,14 @@ const asImportantAsBefore = (): void => {
 };
 
 /** The first look at a stream opens it. */
-const streams = [process.stdin, process.stdout, process.stderr];
+const streams = [process.stdin, process.stdout, process.stderr] as const;
 
-const run = async ({ args, env }: HostedCommand): Promise<void> => {
+const stdin = (stream: Readable): void =>
+  void Object.defineProperty(process, 'stdin', { value: stream, configurable: true });
+
+const run = async ({ args, env, input }: HostedCommand): Promise<void> => {
   useEnvironment(env);
+  stdin(input === undefined ? streams[0] : Readable.from([Buffer.from(input)]));
   const [stdout, stderr] = [captured(process.stdout), captured(process.stderr)];
   const forget = [process, ...streams].map(listenersSince);
   const idle = process.getActiveResourcesInfo().length;

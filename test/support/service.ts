@@ -85,7 +85,11 @@ const putBack = (host: ChildProcess): void => {
  * Runs one command to its end, in another process that ran commands before. Commands at the same time are in different
  * processes.
  */
-export const command = async (args: readonly string[], env: Environment): Promise<Finished> => {
+export const command = async (
+  args: readonly string[],
+  env: Environment,
+  input?: string,
+): Promise<Finished> => {
   const host = takeHost();
   const finished = new Promise<Finished>((resolve, reject) => {
     const onClose = (code: number | null): void =>
@@ -96,7 +100,11 @@ export const command = async (args: readonly string[], env: Environment): Promis
       resolve(message as Finished);
     });
   });
-  host.send({ args, env: environmentOf(env) } satisfies HostedCommand);
+  host.send({
+    args,
+    env: environmentOf(env),
+    ...(input === undefined ? {} : { input }),
+  } satisfies HostedCommand);
   const result = await finished;
   putBack(host);
   return result;
