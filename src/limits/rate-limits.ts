@@ -47,12 +47,13 @@ export interface RateLimitsParts {
   /** Without an error it is a recovery. */
   readonly report: (what: string, error?: unknown) => void;
   readonly now?: () => number;
+  /** A request waits no longer than this for the shared counters. */
+  readonly sharedWithinMs?: number;
 }
 
 /** Memory for a process: an attacker with many addresses must not fill it. */
 const MOST_COUNTERS = 200_000;
 
-/** A request waits no longer than this for the shared counters. */
 const SHARED_WITHIN_MS = 200;
 /** Shared counters that fail are left alone for so long: requests must not wait for them one after the other. */
 const PAUSE_MS = 5_000;
@@ -137,14 +138,14 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
 };
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
-  const { shared, memory = boundedCounters(MOST_COUNTERS) } = parts;
+  const { shared, memory = boundedCounters(MOST_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
   const warn = seldom(parts.report);
   const reach = reachOf(parts);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
   const rules = policies.map((policy): Rule => ({
     policy,
     own: new MemoryLimiter(policy, memory),
-    shared: shared && new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: SHARED_WITHIN_MS }),
+    shared: shared && new RLWrapperTimeouts({ limiter: shared(policy), timeoutMs: sharedWithinMs }),
   }));
 
   const consumeShared = async (

@@ -310,16 +310,22 @@ describe('a log that is closed', () => {
   });
 
   it('does not wait for a read that was left although the server had sent it all', async () => {
-    const { log, aStream } = await onStandIn();
-    const stream = aStream();
-    await log.append(stream, someEvents(1_000), 'no_stream', 20_000);
-    for await (const _ of log.readStream(stream)) {
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      break;
-    }
-    const begun = monotonicMs();
-    await log.close();
-    expect(monotonicMs() - begun).toBeLessThan(400);
+    const closing = async (): Promise<number> => {
+      const { log, aStream } = await onStandIn();
+      const stream = aStream();
+      await log.append(stream, someEvents(1_000), 'no_stream', 20_000);
+      for await (const _ of log.readStream(stream)) {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        break;
+      }
+      const begun = monotonicMs();
+      await log.close();
+      return monotonicMs() - begun;
+    };
+    // It would wait half a second each time; a busy machine is not busy each time.
+    let fastest = await closing();
+    for (let more = 0; more < 4 && fastest >= 400; more += 1) fastest = Math.min(fastest, await closing());
+    expect(fastest).toBeLessThan(400);
   });
 
   it.each(['killed', 'frozen'])('closes in time although its server is %s', async (how) => {

@@ -17,6 +17,7 @@ afterEach(async () => {
 });
 
 /** The limits of one instance. */
+/** With a clock it waits for its counters as long as the program does; else as long as a busy machine may take. */
 const instanceOn = async (db: Db, policies: readonly Policy[], clock?: { now: number }) => {
   const counters = await mongoCounters(db);
   opened.push(counters);
@@ -24,7 +25,7 @@ const instanceOn = async (db: Db, policies: readonly Policy[], clock?: { now: nu
   const made = rateLimits(policies, {
     shared: counters.limiterOf,
     report: (what) => reports.push(what),
-    ...(clock === undefined ? {} : { now: () => clock.now }),
+    ...(clock === undefined ? { sharedWithinMs: 20_000 } : { now: () => clock.now }),
   });
   const many = async (count: number, address = A): Promise<Counted> => {
     let last: Counted | undefined;
@@ -34,7 +35,7 @@ const instanceOn = async (db: Db, policies: readonly Policy[], clock?: { now: nu
   return { ...made, many, reports };
 };
 
-// An instance counts for itself after 200 ms without an answer, which a machine that is busy otherwise may cause.
+// Windows of a second may be over before a busy machine has counted twice.
 jest.retryTimes(2, { logErrorsBeforeRetry: true });
 
 describe('rate counters in MongoDB', () => {
@@ -147,7 +148,8 @@ describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', ()
     expect(performance.now() - began).toBeLessThan(1_000);
     const then = performance.now();
     await many(500);
-    expect(performance.now() - then).toBeLessThan(500);
+    // 200 ms each, it would be 100 s.
+    expect(performance.now() - then).toBeLessThan(5_000);
     expect([reports, status().trouble]).toEqual([[ALONE], ALONE]);
     await findAgain();
     for (let i = 0; status().trouble !== undefined && i < 50; i += 1) {
