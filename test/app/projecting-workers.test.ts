@@ -52,7 +52,7 @@ describe('the projecting workers', () => {
     expect(await app.projecting.reached(position, LONG)).toBe(true);
     await until(() => new Set(moves).size === projections.length);
     expect(await findTenant(app.projecting.reader('tenants'), tenantId)).toMatchObject({ name: 'A tenant' });
-  }, 30_000);
+  });
 
   it.each([
     ['slow', slowReadModel],
@@ -114,5 +114,5 @@ describe('the projecting workers', () => {
     const waits = [];
     for (let revision = 0; revision < 20; revision += 1) waits.push(await append(revision));
     expect(waits.toSorted((a, b) => a - b)[8]).toBeLessThan(15);
-  }, 30_000);
+  });
 });

@@ -185,7 +185,7 @@ describe('projections, beside a running server', () => {
       differences: 1,
       parked: 0,
     });
-    await until(async () => (await readBy(service, 'tenants')) === rebuilt?.['generation'], 5_000);
+    await until(async () => (await readBy(service, 'tenants')) === rebuilt?.['generation']);
     const { json } = await ask(`${service.url}/tenants/self`, { key: service.key });
     expect(json.name).not.toBe('Edited by hand');
     expect((await operator.run('projections verify')).code).toBe(0);
@@ -194,9 +194,9 @@ describe('projections, beside a running server', () => {
   it('rolls back, and prunes only after confirmation', async () => {
     const before = await readBy(service, 'usage');
     await operator.json('projections rebuild usage');
-    await until(async () => (await readBy(service, 'usage')) !== before, 5_000);
+    await until(async () => (await readBy(service, 'usage')) !== before);
     expect(await operator.json('projections rollback usage')).toEqual({ projection: 'usage', live: before });
-    await until(async () => (await readBy(service, 'usage')) === before, 5_000);
+    await until(async () => (await readBy(service, 'usage')) === before);
     const generations = (await operator.json<Status>('projections status')).generations.length;
     const asked = await operator.run('projections prune');
     expect(asked.code).toBe(1);
@@ -254,7 +254,7 @@ describe('projections, beside a running server', () => {
       const switched = performance.now();
       const pointer = await pointed.replay.readModels.pointer('tenants', 2);
       const wanted = `tenants_v2_${pointer?.live}`;
-      await until(async () => (await readBy(service, 'tenants')) === wanted, 5_000);
+      await until(async () => (await readBy(service, 'tenants')) === wanted);
       took.push(performance.now() - switched);
       generations.add(wanted);
       const { code, stderr } = await running;
@@ -310,7 +310,7 @@ describe('a poisoned tenant among 200', () => {
     expect((await findTenant(app.projecting.reader('tenants'), bad))?.name).toBe('A tenant');
     const done = await operator.json('projections set-aside', eventId, '--reason', 'A torn row.');
     expect(done).toEqual({ event_id: eventId, tenant_id: bad, projections: NAMES, retry: 'asked' });
-    await until(async () => !(await app.projecting.isParked(bad)), 5_000);
+    await until(async () => !(await app.projecting.isParked(bad)));
     expect((await findTenant(app.projecting.reader('tenants'), bad))?.name).toBe('waits');
     expect(await operator.json('projections parked')).toEqual([]);
     const rebuilt = await operator.json<Record<string, unknown>[]>('projections rebuild --all --if-equal');

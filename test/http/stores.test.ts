@@ -129,7 +129,7 @@ describe('stores', () => {
       const back = open('events.db');
       back.exec('ALTER TABLE gone RENAME TO events');
       back.close();
-      await until(async () => (await put('Back')).status === 200, 5_000, 'a write');
+      await until(async () => (await put('Back')).status === 200, 20_000, 'a write');
       expect((await call()).json.name).toBe('Back');
     });
 

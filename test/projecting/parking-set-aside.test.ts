@@ -44,7 +44,7 @@ describe('setting an event aside', () => {
     const session = await process(world);
     await aside(world, eventId, session.live);
     expect(await session.retryParked()).toBe('asked');
-    await until(async () => (await parkedIn(server.reader('lines'))).length === 0, 5_000);
+    await until(async () => (await parkedIn(server.reader('lines'))).length === 0);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
     expect(server.warnings).toEqual([]);
   });
@@ -170,14 +170,14 @@ describe('asking for another try', () => {
     await server.start();
     const session = await process(world, [projector]);
     const parked = async () => (await parkedIn(server.reader('lines'))).toSorted();
-    await until(async () => (await parked()).length === 2, 5_000);
+    await until(async () => (await parked()).length === 2);
     isBroken = false;
     expect(await session.retryParked(one)).toBe('asked');
-    await until(async () => !(await parked()).includes(one), 5_000);
+    await until(async () => !(await parked()).includes(one));
     expect(await server.reached(await world.record(one, updated('since then')), LONG)).toBe(true);
     expect(await parked()).toEqual([two]);
     expect(await session.retryParked(two)).toBe('asked');
-    await until(async () => (await parked()).length === 0, 5_000);
+    await until(async () => (await parked()).length === 0);
     expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
   });
 });

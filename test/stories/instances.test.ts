@@ -16,6 +16,8 @@ import { until } from '../support/waiting';
 const KILLS = Number(process.env['KILLS'] ?? '0');
 const inCampaign = KILLS > 0 ? it : it.skip;
 const WRITERS = 2;
+/** In the short form they leave the machine to the instances that start. */
+const BETWEEN_MS = KILLS > 0 ? 0 : 25;
 
 const TAKEOVER_MS = 5_000;
 /** So often an instance asks MongoDB at most while nothing happens. */
@@ -100,6 +102,7 @@ const loadOn = async (instances: Instances, clients: number, repeated: readonly 
         const { status, text } = await balanced(instances, asking, repeated);
         if (status !== 200) failed.push(`${status} ${text}`);
       }
+      await pause(BETWEEN_MS);
     }
   };
   const running = customers.map(client);
@@ -186,7 +189,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     });
     expect(await Promise.all(instances.running.map(readBy))).toEqual([after, after, after]);
     await switching;
-  }, 60_000);
+  });
 
   it('refuse a revoked key: no write from then on, no read a second later', async () => {
     const { running, newTenant, write } = instances;
@@ -235,7 +238,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       const isRefused = async () => (await ask(self(service), { key })).status === 401;
       await until(isRefused, Math.max(0, began + 1_000 - performance.now()), 'a refusal');
     }
-  }, 60_000);
+  });
 
   it('count requests together, exactly', async () => {
     const { key } = await instances.newTenant();

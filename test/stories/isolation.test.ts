@@ -186,7 +186,7 @@ describe('isolation', () => {
       artefacts.uuid.push(keyId);
     }
     artefacts.position.push(...raw.map(({ position }) => position));
-  }, 60_000);
+  });
   afterAll(async () => {
     crowd.close();
     expect(await service.stop()).toBe(0);

@@ -94,8 +94,8 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
     expect(json.projections.map(({ projection }) => projection)).toEqual(NAMES);
     for (const { parked } of json.projections) expect(parked).toMatchObject([expected]);
     expect(json.decisions.parked).toMatchObject([expected]);
-    await until(() => linesOf(service).some(({ msg }) => msg.includes('tenant-ledger status')), 5_000);
-    await until(() => namedAt(service, WARNING).length >= NAMES.length, 5_000);
+    await until(() => linesOf(service).some(({ msg }) => msg.includes('tenant-ledger status')));
+    await until(() => namedAt(service, WARNING).length >= NAMES.length);
     expect(namedAt(service, WARNING)).toEqual(NAMES.toSorted());
     for (const line of linesOf(service)) expect(line).toMatchObject({ level: WARNING, ...expected });
     expect(linesOf(service)[0]?.msg).toContain('tenant-ledger projections parked');
@@ -124,7 +124,7 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
   it('is said once more at the next start, and not at every try', async () => {
     await service.stop();
     service = await start(folder);
-    await until(() => namedAt(service, WARNING).length >= NAMES.length, 5_000);
+    await until(() => namedAt(service, WARNING).length >= NAMES.length);
     expect((await operator.run('projections retry')).code).toBe(0);
   });
 
@@ -137,14 +137,11 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
       gap_accepted: NAMES,
       retry: 'asked',
     });
-    await until(
-      async () => (await readyz()).json.projections.every(({ parked }) => parked.length === 0),
-      5_000,
-    );
-    await until(() => namedAt(service, INFO).length >= NAMES.length, 5_000);
+    await until(async () => (await readyz()).json.projections.every(({ parked }) => parked.length === 0));
+    await until(() => namedAt(service, INFO).length >= NAMES.length);
     expect(namedAt(service, INFO)).toEqual(NAMES.toSorted());
     const logs = () => ask(`${service.url}/logs?size=1`, { key: keys.example });
-    await until(async () => (await logs()).status === 200, 5_000);
+    await until(async () => (await logs()).status === 200);
     expect((await logs()).json.pagination.total_items).toBe(530);
     expect((await rename(keys.example, 'Not now')).json.code).toBe('tenant_unreadable');
     expect((await operator.run('projections verify')).code).toBe(0);

@@ -95,7 +95,7 @@ describe('an upgrade of one instance after the other', () => {
     await writesTo([old!, young], 6);
     await expectAllAt(old!);
     await expectAllAt(young);
-  }, 60_000);
+  });
 
   it('holds back what the old program could not read: 409, which names the command', async () => {
     const named = await post(young!, keysPath(), { name: 'Nightly import' });
@@ -124,7 +124,7 @@ describe('an upgrade of one instance after the other', () => {
     const verified = await operator('log verify', older);
     expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/findings_total: +0/)]);
     expect((await operator('projections verify', older)).code).toBe(0);
-  }, 60_000);
+  });
 
   it('goes forward again and is finished without a restart, under writes; then the old program does not start', async () => {
     young = await startService(env);
@@ -140,5 +140,5 @@ describe('an upgrade of one instance after the other', () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('The event log has format 2, and this program knows formats up to 1.');
     expect(await young.stop()).toBe(0);
-  }, 60_000);
+  });
 });

@@ -103,5 +103,5 @@ describe('two servers on one folder, while the read models are switched', () => 
       const answer = await asked;
       expect([answer.status, answer.json.name]).toEqual([200, name]);
     }
-  }, 60_000);
+  });
 });

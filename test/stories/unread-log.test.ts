@@ -155,7 +155,7 @@ describe.each([
     const lost = lines.map(({ lost_lines = 0 }) => lost_lines).reduce((sum, one) => sum + one, 0);
     expect(lost).toBeGreaterThan(0);
     expect(seen + lost).toBe(MANY + 1);
-  }, 60_000);
+  });
 
   it('that nobody reads does not hinder a stop', async () => {
     const server = await startWith(pipe);
@@ -164,7 +164,7 @@ describe.each([
     const ended = once(server.child, 'exit');
     server.child.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
-  }, 60_000);
+  });
 
   it('whose reader has gone does not end the server', async () => {
     const server = await startWith(pipe);
@@ -177,5 +177,5 @@ describe.each([
     const ended = once(server.child, 'exit');
     server.child.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
-  }, 60_000);
+  });
 });

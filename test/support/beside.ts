@@ -49,7 +49,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
 
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
     const at = new Date().toISOString();
-    const deadline = monotonicMs() + 5_000;
+    const deadline = monotonicMs() + 20_000;
     const { position } = await app.ledger.execute({
       tenantId,
       caller: operatorCaller(NIL),
@@ -60,7 +60,7 @@ export const beside = async ({ folder }: Pick<Service, 'folder'>): Promise<Besid
     return position;
   };
   const shown = async (position: Position): Promise<void> =>
-    until(() => app.projecting.reached(position, 0), 5_000, 'the read models');
+    until(() => app.projecting.reached(position, 0), 20_000, 'the read models');
   const events = async (): Promise<readonly LoggedEvent[]> => {
     const all: LoggedEvent[] = [];
     for await (const batch of app.log.readAll()) all.push(...batch);

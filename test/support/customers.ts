@@ -53,7 +53,7 @@ const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> =>
     { type: 'ApplicationCreated', data: application },
     { type: 'KeyAdded', data: { keyId: input.keyId, applicationId: id, digest: input.digest } },
   ].map((event) => ({ id: randomUUID(), ...event, metadata: { version: 1, at: recordedAt }, recordedAt }));
-  await log.append(streams.tenant(tenantId), events, 'no_stream', 5_000);
+  await log.append(streams.tenant(tenantId), events, 'no_stream', 20_000);
   return { tenantId, key, id };
 };
 

@@ -87,7 +87,7 @@ export const startInstances = async (
   const write = async (tenantId: string, decide: Decide): Promise<Position> => {
     const at = new Date().toISOString();
     const caller = operatorCaller(NIL);
-    const deadline = monotonicMs() + 5_000;
+    const deadline = monotonicMs() + 20_000;
     return (await app.ledger.execute({ tenantId, caller, decide, at, deadline })).position;
   };
 

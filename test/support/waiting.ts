@@ -7,7 +7,7 @@ const LATEST_MS = 50;
 /** Waits for a condition. The longer it has waited, the less often it looks: a look may be a request to who has work to do. */
 export const until = async (
   condition: () => boolean | Promise<boolean>,
-  withinMs = 10_000,
+  withinMs = 30_000,
   what = String(condition),
 ): Promise<void> => {
   const began = monotonicMs();

@@ -35,7 +35,7 @@ export const closingContract = (given: GivenLog): void => {
       await grow(log, streams.activity(tenantId), 700);
       for (const [name, read] of Object.entries(readings)) {
         for (let i = 0; i < 2; i += 1) await read();
-        await until(() => given.openReads() === 0, 5_000, `no read is left open: ${name}`);
+        await until(() => given.openReads() === 0, 20_000, `no read is left open: ${name}`);
       }
     });
   });
