@@ -10,10 +10,11 @@ const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 const start: Start = async (env) => {
   const child = spawn(process.execPath, [MAIN, 'serve'], {
-    env: { PATH: process.env['PATH'] ?? '', ...env },
+    env: { PATH: process.env['PATH'] ?? '', RATE_LIMITS: 'off', ...env },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = once(child, 'close');
+  process.once('exit', () => child.kill('SIGKILL'));
   let stdout = '';
   await new Promise<void>((resolve, reject) => {
     ended.then(() => reject(new Error('The server ended by itself.')), reject);
