@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,17 @@ import { crashCampaign, type Start } from './crash';
 /** `npm run campaign:crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts, with a table at its end. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
+/** A campaign that fails leaves nothing behind. */
+let victim: ChildProcess | undefined;
+process.once('exit', () => victim?.kill('SIGKILL'));
+
 const start: Start = async (env) => {
   const child = spawn(process.execPath, [MAIN, 'serve'], {
     env: { PATH: process.env['PATH'] ?? '', RATE_LIMITS: 'off', ...env },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const ended = once(child, 'close');
-  process.once('exit', () => child.kill('SIGKILL'));
+  victim = child;
   let stdout = '';
   await new Promise<void>((resolve, reject) => {
     ended.then(() => reject(new Error('The server ended by itself.')), reject);
