@@ -16,7 +16,7 @@ import { evolve } from '../../src/domain/tenant-folding';
 import type { Decide, Tenant } from '../../src/domain/tenant';
 import type { Reader } from '../../projections/projector';
 import { byOperator } from '../support/given';
-import { USER, closeAll, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
+import { USER, given, of, OTHER_TENANT, recorded, TENANT, time, type Given } from './given';
 
 const findKeyStanding = async (
   reader: Reader,
@@ -303,7 +303,6 @@ describe('for random histories', () => {
         included_monthly_active_tokens: now.includedMonthlyActiveTokens,
         ...(now.status === 'deleted' ? { deleted_at: expect.any(String) } : {}),
       });
-      await closeAll();
     });
     await fc.assert(property, { seed: SEED, numRuns: 60 });
     expect([...seen].toSorted()).toEqual([

@@ -2,12 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Document, Projector } from '../../projections/projector';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
-import type { EventLog, LoggedEvent } from '../../src/event-log/event-log';
+import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { batchOf } from '../../src/projecting/batch';
-import { project } from '../../src/projecting/projection-run';
 import type { Reader } from '../../src/read-models/read-models';
-import { storeUnderTest } from '../support/store-under-test';
+import { projected } from './history';
 
 /** given events / then documents, on real read models. */
 const streams = streamNames();
@@ -64,12 +62,6 @@ export const recorded = (events: readonly Given[]) =>
     return decoded.event;
   });
 
-const open: (() => Promise<void>)[] = [];
-export const closeAll = async (): Promise<void> => {
-  for (const close of open.splice(0)) await close();
-};
-afterEach(closeAll);
-
 export interface Then {
   readonly reader: Reader;
   documents(collection: string, tenantId?: string): Promise<readonly Document[]>;
@@ -78,24 +70,7 @@ export interface Then {
 }
 
 export const given = async (projector: Projector, ...events: Given[]): Promise<Then> => {
-  const readModels = await storeUnderTest(undefined, {});
-  open.push(() => readModels.close());
-  const id = { projection: projector.name, version: projector.version, generation: 1 };
-  const generation = await readModels.open(id, projector.collections, 'log');
-  const run = {
-    projector,
-    generation,
-    log: undefined as unknown as EventLog,
-    streams,
-    program: '1',
-    now: () => time(0),
-    setAside: { event: () => false, gapBefore: () => false },
-    moved: () => undefined,
-  };
-  await project(run, async function* () {
-    yield batchOf(logged(events), streams);
-  });
-  const { reader } = generation;
+  const reader = await projected(projector, logged(events));
   return {
     reader,
     documents: (collection, tenantId = TENANT) => reader.find(tenantId, collection, { limit: 1_000 }),
