@@ -23,21 +23,23 @@ const factOf = (type: string) => ({
 const facts = (count: number) =>
   Array.from({ length: count }, (_, i) => factOf(factTypes[i % factTypes.length] as string));
 
-/** Appends so many facts about ten tenants. */
+/** Appends so many facts about ten tenants, as many about each. */
 export const appendFacts = async (
   { log, streams }: Pick<App, 'log' | 'streams'>,
   count: number,
 ): Promise<void> => {
   const tenants = Array.from({ length: TENANTS }, () => randomUUID());
   const ends = new Map<string, number>();
-  for (let done = 0; done < count; done += BATCH * TENANTS)
+  for (let done = 0; done < count; done += BATCH * TENANTS) {
+    const each = Math.min(BATCH, Math.ceil((count - done) / TENANTS));
     await Promise.all(
       tenants.map(async (tenantId) => {
         const stream = streams.activity(tenantId);
-        const { revision } = await log.append(stream, facts(BATCH), ends.get(stream) ?? 'no_stream', 60_000);
+        const { revision } = await log.append(stream, facts(each), ends.get(stream) ?? 'no_stream', 60_000);
         ends.set(stream, revision);
       }),
     );
+  }
 };
 
 export const seconds = async (work: () => Promise<unknown>): Promise<number> => {

@@ -1,4 +1,4 @@
-import { RLWrapperTimeouts, type RateLimiterAbstract, type RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterRes, RLWrapperTimeouts, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { boundedCounters, type Counters } from './counters';
 import { MemoryLimiter } from './memory-limiter';
 import { appliesTo, type Policy } from './policies';
@@ -128,12 +128,13 @@ const reachOf = ({ report, now = () => performance.now() }: RateLimitsParts) => 
   };
 };
 
-/** The library rejects with its result when the limit is passed, and with an Error when counting failed. */
+/** The library rejects with its result when the limit is passed, and with anything else when counting failed. */
 const consume = async (limiter: RateLimiterAbstract, address: string): Promise<Outcome | Error> => {
   try {
     return { isRefused: false, result: await limiter.consume(address) };
   } catch (thrown) {
-    return thrown instanceof Error ? thrown : { isRefused: true, result: thrown as RateLimiterRes };
+    if (thrown instanceof RateLimiterRes) return { isRefused: true, result: thrown };
+    return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
   }
 };
 

@@ -137,37 +137,59 @@ describe('read models in MongoDB', () => {
     expect(await other.load(write('other'))).toEqual([{ by: 'other' }]);
   });
 
-  it('finish a commit that another one has begun to, also where a server stops at what is there already', async () => {
+  /** A commit of these notes is begun, and whoever made it is killed before so many of its writes. */
+  const begin = async (notes: ReturnType<typeof note>[], killedBefore: number) => {
     const server = await startMongoServer();
     const connection = await connectMongodb(server.url);
-    opened.push(connection, server);
-    const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
     let writes = 0;
     const killed = await mongodbReadModels(connection, {
       onWrite: () => {
         writes += 1;
-        // The compare-and-set is made, and nothing is applied.
-        if (writes === 2) throw new Error('killed');
+        if (writes === killedBefore) throw new Error('killed');
       },
     });
+    const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
+    opened.push(killed, other, connection, server);
     const begun = await killed.open(id('notes'), collections, LOG);
     await expect(begun.commit(0, at(1), notes)).rejects.toThrow('killed');
+    return { server, finish: () => other.open(id('notes'), collections, LOG) };
+  };
+
+  it('finish a commit that another one is finishing, also where a server stops at what is there already', async () => {
+    const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
+    const { server, finish } = await begin(notes, 2);
+    const there = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
+    const name = server.store.namespaces().find((one) => one.endsWith('.notes'))!;
     server.faults.add({
       command: 'update',
       collection: /notes$/,
+      when: () => {
+        if (server.store.collection(name)!.size === 0) server.store.insert(name, there);
+        return true;
+      },
       times: Infinity,
       action: { type: 'ordered' },
     });
-    const name = (await connection.db.listCollections().toArray()).find((one) =>
-      one.name.endsWith('.notes'),
-    )!.name;
-    const there: { _id: string } & Document = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
-    await connection.db.collection<typeof there>(name).insertOne(there);
-    const other = await mongodbReadModels(connection, { finishAfterMs: 0 });
-    const finished = await other.open(id('notes'), collections, LOG);
+    const finished = await finish();
     expect(await finished.control()).toMatchObject({ n: 1, applied: at(1).position });
     expect(await finished.load(notes)).toEqual(notes.map(({ document }) => document));
-    for (const one of [killed, other]) await one.close();
+    expect(server.roundTrips.count({ command: 'update', collection: /notes$/ })).toBe(2);
+  });
+
+  it('write a large commit in parts, and finish it with what is missing', async () => {
+    const notes = Array.from({ length: 2_500 }, (_, i) => note(ONE, `${i}`, { shelf: `${i}` }));
+    const { server, finish } = await begin(notes, 4);
+    const written: number[] = [];
+    server.faults.add({
+      command: 'update',
+      collection: /notes$/,
+      when: ({ updates }) => written.push((updates as unknown[]).length) < 0,
+      action: { type: 'ordered' },
+    });
+    const finished = await finish();
+    expect(await finished.control()).toMatchObject({ n: 1, applied: at(1).position });
+    expect(await finished.load(notes)).toEqual(notes.map(({ document }) => document));
+    expect(written).toEqual([500]);
   });
 
   it('sweep the collections that no generation has, once nobody reads them any more', async () => {

@@ -120,13 +120,15 @@ const missingIn = async (
   return writes.filter((_, i) => !there.has(ids[i] as string));
 };
 
-const applyTo = async (
-  incarnation: Incarnation,
+/** So many documents are written by one command: a commit may have tens of thousands, and a command must not time out. */
+const MOST_WRITES = 1_000;
+
+const applySome = async (
+  documents: MongoCollection<Stored>,
   collection: Collection,
   n: number,
   writes: readonly BatchWrite[],
 ): Promise<void> => {
-  const documents = documentsIn(incarnation, collection.name);
   for (let left = writes; left.length > 0;)
     try {
       await documents.bulkWrite(operationsOf(collection, n, left), { ordered: false });
@@ -137,12 +139,28 @@ const applyTo = async (
     }
 };
 
-const apply = async (incarnation: Incarnation, n: number, batch: Batch, onWrite: OnWrite): Promise<void> => {
+interface Applying {
+  readonly onWrite: OnWrite;
+  /** Somebody has begun to: then only what is missing is written. So it is done in the end, however slow the server is. */
+  readonly isBegun: boolean;
+}
+
+const apply = async (
+  incarnation: Incarnation,
+  n: number,
+  batch: Batch,
+  { onWrite, isBegun }: Applying,
+): Promise<void> => {
   for (const collection of incarnation.collections) {
-    const writes = batch.collections.get(collection.name);
-    if (writes === undefined) continue;
-    onWrite();
-    await applyTo(incarnation, collection, n, writes);
+    const writes = batch.collections.get(collection.name) ?? [];
+    const documents = documentsIn(incarnation, collection.name);
+    for (let at = 0; at < writes.length; at += MOST_WRITES) {
+      const some = writes.slice(at, at + MOST_WRITES);
+      const left = isBegun ? await missingIn(documents, n, some) : some;
+      if (left.length === 0) continue;
+      onWrite();
+      await applySome(documents, collection, n, left);
+    }
   }
 };
 
@@ -169,7 +187,7 @@ export const controlDocument = (
   const finish = async (): Promise<void> => {
     const { n, applied_n, to, writes } = await find({});
     if (applied_n === n || writes === undefined) return;
-    await apply(incarnation, n, batchFrom(writes), onWrite);
+    await apply(incarnation, n, batchFrom(writes), { onWrite, isBegun: true });
     await moveApplied(n, to?.position);
   };
 
@@ -199,7 +217,7 @@ export const controlDocument = (
     settled,
     commit: async (n, to, batch) => {
       while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
-      await apply(incarnation, n + 1, batch, onWrite);
+      await apply(incarnation, n + 1, batch, { onWrite, isBegun: false });
       await moveApplied(n + 1, to?.position);
       return true;
     },

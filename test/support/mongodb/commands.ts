@@ -34,8 +34,8 @@ const viewOf = ({ body, store }: Command): View => {
   throw failure(2, `This server does not read with the concern ${String(level)}.`);
 };
 
-const named = ({ database, store }: Command, view: View = store): readonly (readonly [string, string])[] =>
-  view
+const named = ({ database, store }: Command): readonly (readonly [string, string])[] =>
+  store
     .namespaces()
     .filter((namespace) => namespace.startsWith(`${database}.`))
     .map((namespace) => [namespace.slice(database.length + 1), namespace]);

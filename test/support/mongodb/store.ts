@@ -26,9 +26,13 @@ export interface Store {
   clear(): void;
 }
 
-export type View = Pick<Store, 'collection' | 'namespaces'>;
+export type View = Pick<Store, 'collection'>;
 
-type Undo = (collections: Map<string, Collection>) => void;
+/** Undoes one write, which was to one collection. */
+interface Undo {
+  readonly namespace: string;
+  readonly undo: (collections: Map<string, Collection>) => unknown;
+}
 
 const copyOf = (collection: Collection): Collection => {
   const copy = collectionOf(collection.name);
@@ -37,26 +41,22 @@ const copyOf = (collection: Collection): Collection => {
   return copy;
 };
 
-const viewOf = (collections: Map<string, Collection>): View => ({
-  collection: (namespace) => collections.get(namespace),
-  namespaces: () => [...collections.keys()],
-});
-
 export const memoryStore = (): Store => {
   const collections = new Map<string, Collection>();
   let undos: Undo[] = [];
-  let seen: View | undefined;
+  /** Collections as a majority has them, where that is something else and somebody has asked. */
+  const seen = new Map<string, Collection | undefined>();
 
-  const remember = (undo: Undo): void => {
-    undos.push(undo);
-    seen = undefined;
+  const remember = (namespace: string, undo: Undo['undo']): void => {
+    undos.push({ namespace, undo });
+    seen.delete(namespace);
   };
   const create = (namespace: string): Collection => {
     const there = collections.get(namespace);
     if (there !== undefined) return there;
     const made = collectionOf(namespace);
     collections.set(namespace, made);
-    remember((all) => void all.delete(namespace));
+    remember(namespace, (all) => all.delete(namespace));
     return made;
   };
   const replace = (namespace: string, document: Document): void => {
@@ -64,16 +64,29 @@ export const memoryStore = (): Store => {
     const id = keyOf(document['_id']);
     const before = collection.get(id);
     collection.put(document);
-    remember((all) =>
+    remember(namespace, (all) =>
       before === undefined ? all.get(namespace)?.remove(id) : all.get(namespace)?.put(before.document),
     );
   };
-  const undoAll = (all: Map<string, Collection>): void => {
-    for (const undo of undos.toReversed()) undo(all);
+  const confirm = (): void => {
+    undos = [];
+    seen.clear();
+  };
+  const committed = (namespace: string): Collection | undefined => {
+    const there = collections.get(namespace);
+    const own = undos.filter((one) => one.namespace === namespace);
+    if (own.length === 0) return there;
+    if (!seen.has(namespace)) {
+      const copy = new Map(there === undefined ? [] : [[namespace, copyOf(there)]]);
+      for (const { undo } of own.toReversed()) undo(copy);
+      seen.set(namespace, copy.get(namespace));
+    }
+    return seen.get(namespace);
   };
 
   return {
-    ...viewOf(collections),
+    collection: (namespace) => collections.get(namespace),
+    namespaces: () => [...collections.keys()],
     create,
     insert: (namespace, document) => {
       refuseDuplicate(create(namespace), document);
@@ -84,48 +97,35 @@ export const memoryStore = (): Store => {
       const before = collections.get(namespace)?.get(id);
       if (before === undefined) return;
       collections.get(namespace)?.remove(id);
-      remember((all) => all.get(namespace)?.put(before.document));
+      remember(namespace, (all) => all.get(namespace)?.put(before.document));
     },
     addIndex: (namespace, spec) => {
       create(namespace).addIndex(spec);
-      remember((all) => all.get(namespace)?.removeIndex(spec.name));
+      remember(namespace, (all) => all.get(namespace)?.removeIndex(spec.name));
     },
     removeIndex: (namespace, name) => {
       const spec = collections.get(namespace)?.indexes.get(name)?.spec;
       collections.get(namespace)?.removeIndex(name);
-      remember((all) => spec !== undefined && all.get(namespace)?.addIndex(spec));
+      remember(namespace, (all) => spec !== undefined && all.get(namespace)?.addIndex(spec));
     },
     drop: (namespace) => {
       const before = collections.get(namespace);
       if (before === undefined) return;
       collections.delete(namespace);
-      remember((all) => void all.set(namespace, copyOf(before)));
+      remember(namespace, (all) => all.set(namespace, copyOf(before)));
     },
-    committed: () => {
-      if (undos.length === 0) return viewOf(collections);
-      if (seen === undefined) {
-        const copies = new Map([...collections].map(([name, one]) => [name, copyOf(one)]));
-        undoAll(copies);
-        seen = viewOf(copies);
-      }
-      return seen;
-    },
+    committed: () => ({ collection: committed }),
     get unconfirmed() {
       return undos.length;
     },
-    confirm: () => {
-      undos = [];
-      seen = undefined;
-    },
+    confirm,
     rollBack: () => {
-      undoAll(collections);
-      undos = [];
-      seen = undefined;
+      for (const { undo } of undos.toReversed()) undo(collections);
+      confirm();
     },
     clear: () => {
       collections.clear();
-      undos = [];
-      seen = undefined;
+      confirm();
     },
   };
 };
