@@ -11,6 +11,13 @@ const textOf = (name: string): string => readFileSync(join(FOLDER, name), 'utf8'
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
 const itWith = (isThere: boolean): jest.It => (isThere ? it : it.skip);
 
+const certificateIn = (folder: string) => {
+  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
+  const request = `req -x509 -newkey rsa:2048 -nodes -subj /CN=api.example.com -keyout ${key} -out ${certificate}`;
+  expect(spawnSync('openssl', request.split(' ')).status).toBe(0);
+  return { key, certificate };
+};
+
 describe('the examples in docs/deployment', () => {
   it('name only settings that exist', () => {
     const [, variables = ''] = /^Environment=(.*)$/m.exec(textOf('tenant-ledger.service')) ?? [];
@@ -27,9 +34,7 @@ describe('the examples in docs/deployment', () => {
 
   itWith(has('nginx', '-v') && has('openssl', 'version'))('nginx -t accepts nginx.conf', () => {
     const folder = freshFolder();
-    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
-    const request = `req -x509 -newkey rsa:2048 -nodes -subj /CN=api.example.com -keyout ${key} -out ${certificate}`;
-    expect(spawnSync('openssl', request.split(' ')).status).toBe(0);
+    const { key, certificate } = certificateIn(folder);
     const server = textOf('nginx.conf')
       .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
       .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
@@ -40,6 +45,29 @@ describe('the examples in docs/deployment', () => {
     );
     const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', whole]);
     expect([status, stderr.toString()]).toEqual([0, expect.stringContaining('test is successful')]);
+  });
+
+  itWith(has('caddy', 'version'))('caddy validate accepts the Caddyfile', () => {
+    const env = { ...process.env, XDG_DATA_HOME: freshFolder(), XDG_CONFIG_HOME: freshFolder() };
+    const args = ['validate', '--adapter', 'caddyfile', '--config', join(FOLDER, 'Caddyfile')];
+    const { status, stderr } = spawnSync('caddy', args, { env });
+    expect([status, stderr.toString()]).toEqual([0, expect.not.stringContaining('"level":"warn"')]);
+  });
+
+  it('the Caddyfile keeps API keys out of the log of Caddy', () => {
+    expect(textOf('Caddyfile')).toContain('request>headers>Svc-Api-Key delete');
+  });
+
+  itWith(has('envoy', '--version') && has('openssl', 'version'))('envoy accepts envoy.yaml', () => {
+    const folder = freshFolder();
+    const { key, certificate } = certificateIn(folder);
+    const whole = join(folder, 'envoy.yaml');
+    const text = textOf('envoy.yaml')
+      .replace('/etc/ssl/certs/api.example.com.pem', certificate)
+      .replace('/etc/ssl/private/api.example.com.key', key);
+    writeFileSync(whole, text);
+    const { status, stderr } = spawnSync('envoy', ['--mode', 'validate', '-c', whole]);
+    expect([status, stderr.toString()]).toEqual([0, expect.not.stringContaining('[warning]')]);
   });
 
   itWith(has('systemd-analyze', '--version'))('systemd-analyze accepts tenant-ledger.service', () => {
