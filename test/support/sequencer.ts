@@ -1,7 +1,8 @@
 import Sequencer from '@jest/test-sequencer';
 
-/** They start servers and other processes. */
-const LONG = /\/dist\/test\/((stories|cli|http)\/|start\.|prepare\.|event-log\/(eventstoredb|sqlite)\.)/;
+/** They start servers and other processes, or wait. */
+const LONG =
+  /\/dist\/test\/((stories|cli|http)\/|start\.|prepare\.|docs\/(readme|investigations)|event-log\/(eventstoredb|sqlite)|read-models\/mongodb)/;
 
 type Tests = Parameters<Sequencer['sort']>[0];
 
