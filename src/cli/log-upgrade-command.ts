@@ -50,5 +50,5 @@ export const upgradeCommand = (): Command =>
 Until then a new program beside older ones, or alone, writes only what older ones can read, and answers 409
 upgrade_unfinished to requests that need more; going back to the older program is possible. Run it when every instance
 runs the new program and none will go back. All of them notice at once. It cannot be undone, and is refused while an
-older program is seen to be running; one that does not project cannot be seen.`,
+older program is seen to project the same read models; any other cannot be seen.`,
     );
