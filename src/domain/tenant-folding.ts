@@ -24,6 +24,8 @@ const changing = <K, V>(map: ReadonlyMap<K, V>): Changing<K, V> => {
 interface Maps {
   readonly applications: Changing<string, Application>;
   readonly keys: ChangingKeys;
+  /** Lists of digests that were copied for this fold, and may therefore be changed. */
+  readonly ownDigests: WeakSet<readonly string[]>;
   addKey(digest: string, key: Key): void;
   /** Of a key's id, if there is such a key. */
   digestOf(keyId: string, applicationId: string): string | undefined;
@@ -36,6 +38,7 @@ const mapsOf = (now: Tenant): Maps => {
   return {
     applications,
     keys,
+    ownDigests: new WeakSet(),
     addKey: (digest, key) => {
       keys.set(digest, key);
       digests?.set(key.id, digest);
@@ -63,15 +66,15 @@ const changeApplication = (
   applications.change().set(id, changed);
 };
 
-/** An Application that is deleted has no list of keys any more. */
-const changeDigests = (
-  { applications }: Maps,
-  id: string,
-  change: (digests: readonly string[]) => readonly string[],
-): void => {
+/** The digests of an Application, to be changed. One that is deleted has no list any more. */
+const digestsToChange = ({ applications, ownDigests }: Maps, id: string): string[] => {
   const application = applications.read().get(id);
-  if (application === undefined) return;
-  applications.change().set(id, { ...application, digests: change(application.digests) });
+  if (application === undefined) return [];
+  if (ownDigests.has(application.digests)) return application.digests as string[];
+  const digests = [...application.digests];
+  ownDigests.add(digests);
+  applications.change().set(id, { ...application, digests });
+  return digests;
 };
 
 const changeKey = (
@@ -84,8 +87,10 @@ const changeKey = (
   if (key === undefined) return;
   const changed = change(key);
   maps.keys.set(digest, changed);
-  if (changed.revoked && !key.revoked)
-    changeDigests(maps, key.applicationId, (digests) => digests.filter((one) => one !== digest));
+  if (!changed.revoked || key.revoked) return;
+  const digests = digestsToChange(maps, key.applicationId);
+  const at = digests.indexOf(digest);
+  if (at >= 0) digests.splice(at, 1);
 };
 
 const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): ActiveTenant => ({
@@ -145,7 +150,7 @@ const applied = (
         ...(name === undefined ? {} : { name }),
       };
       maps.addKey(digest, { id, applicationId, revoked: false, created: stamp(event), ...optional });
-      changeDigests(maps, applicationId, (digests) => [...digests, digest]);
+      digestsToChange(maps, applicationId).push(digest);
       return now;
     }
     case 'KeyExpirySet':
