@@ -29,6 +29,7 @@ const USUAL = [
  */
 const NOT_JUDGED_BY_FERRETDB = [
   'wins alone among many at the same n',
+  'is of one moment while another one commits', // a reader that finishes a commit may undo the next one
   'is moved by one of many at once',
   'are given once each, to whoever asks',
   'is taken by one of many at once',
