@@ -2,13 +2,13 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const hasTerminals = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0;
-const onTerminal = hasTerminals ? it : it.skip;
-const skipped = hasTerminals ? '' : ' (skipped: no script command)';
+const onTerminal = itIf(hasTerminals, 'no script command');
 
 const operator = operatorAt(freshFolder());
 const { folder } = operator;
@@ -50,7 +50,7 @@ describe('what cannot be undone', () => {
     expect(await statusOf()).toEqual(['active', 'active']);
   });
 
-  onTerminal(`is asked for on a terminal, by name${skipped}`, async () => {
+  onTerminal('is asked for on a terminal, by name', async () => {
     for (const no of ['\n', 'n\n', 'nonsense\n', '\u0003', '\u0004']) {
       const { code, output } = await answered(`tenant delete ${tenant}`, no);
       expect({ no, code }).toEqual({ no, code: 1 });

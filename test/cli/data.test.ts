@@ -10,6 +10,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 import { freshFolder } from '../support/folders';
 import { filesWith } from '../support/found-text';
 import { ask } from '../support/http';
+import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { eventsIn, operatorAt } from '../support/operator';
 import { startService } from '../support/service';
@@ -215,7 +216,7 @@ describe('output that cannot be written', () => {
     return { status, stderr };
   };
   const folder = freshFolder();
-  const onLinux = existsSync('/dev/full') ? it : it.skip;
+  const onLinux = itIf(existsSync('/dev/full'), 'no /dev/full');
 
   onLinux('is one sentence and exit code 1', async () => {
     const { tenant_id: id } = await operatorAt(folder).json('tenant create --name A');

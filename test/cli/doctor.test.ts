@@ -7,6 +7,7 @@ import { createServer } from 'node:tls';
 import type { Finding } from '../../src/app/doctor';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 import { operatorAt } from '../support/operator';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -114,7 +115,7 @@ describe('tenant-ledger doctor', () => {
     expect(problems).toContainEqual(expect.objectContaining(expected));
   });
 
-  (process.getuid === undefined ? it.skip : it)('names data that others may read', async () => {
+  itIf(process.getuid !== undefined, 'no file modes')('names data that others may read', async () => {
     const folder = broken('SELECT 1');
     chmodSync(folder, 0o755);
     chmodSync(join(folder, 'events.db'), 0o644);
@@ -125,7 +126,7 @@ describe('tenant-ledger doctor', () => {
     );
   });
 
-  (hasOpenssl ? it : it.skip)('names a certificate that expires soon', async () => {
+  itIf(hasOpenssl, 'no openssl')('names a certificate that expires soon', async () => {
     const folder = freshFolder();
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
     const request = `req -x509 -newkey rsa:2048 -nodes -days 3 -subj /CN=localhost -keyout ${key} -out ${certificate}`;

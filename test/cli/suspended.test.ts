@@ -6,6 +6,7 @@ import { openForWriting } from '../../src/sqlite/database';
 import { fileOf, manyFacts } from '../support/facts';
 import { freshFolder } from '../support/folders';
 import { ask } from '../support/http';
+import { itIf } from '../support/it-if';
 import { logOf } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
 import { seed, seeded } from '../support/property';
@@ -19,8 +20,7 @@ const JOB = 'set -m; exec 3>&2 2>/dev/null; "$@" 2>&3 & echo $!; read _; wait $!
 const hasJobControl =
   process.platform === 'linux' &&
   spawnSync('bash', ['--norc', '-c', JOB, 'job', 'true'], { input: '\n' }).status === 0;
-const whereJobs = hasJobControl ? it : it.skip;
-const skipped = hasJobControl ? '' : ' (skipped: no bash with job control)';
+const whereJobs = itIf(hasJobControl, 'no bash with job control');
 
 const stateOf = (pid: number): string => {
   try {
@@ -74,7 +74,7 @@ const STOPS = 8;
 
 describe('a command that is stopped with Ctrl-Z', () => {
   whereJobs(
-    seeded(`holds no lock that the server needs${skipped}`),
+    seeded('holds no lock that the server needs'),
     async () => {
       const service = await startService();
       const { tenant_id: tenant } = await operatorAt(service.folder).json('tenant create --name A');
@@ -101,7 +101,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
   );
 
   whereJobs(
-    seeded(`holds no lock that other commands need, though it projects by itself${skipped}`),
+    seeded('holds no lock that other commands need, though it projects by itself'),
     async () => {
       const operator = operatorAt(freshFolder());
       const { tenant_id: tenant } = await operator.json('tenant create --name A');

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { settingNames } from '../../src/configuration';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 
 const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'deployment');
 const textOf = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
-const itWith = (isThere: boolean): jest.It => (isThere ? it : it.skip);
 
 const certificateIn = (folder: string) => {
   const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
@@ -32,22 +32,25 @@ describe('the examples in docs/deployment', () => {
     expect(parseAllDocuments(textOf('envoy.yaml')).flatMap((document) => document.errors)).toEqual([]);
   });
 
-  itWith(has('nginx', '-v') && has('openssl', 'version'))('nginx -t accepts nginx.conf', () => {
-    const folder = freshFolder();
-    const { key, certificate } = certificateIn(folder);
-    const server = textOf('nginx.conf')
-      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
-      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
-    const whole = join(folder, 'nginx.conf');
-    writeFileSync(
-      whole,
-      `pid ${folder}/nginx.pid; error_log ${folder}/error.log; events {}\nhttp {\n${server}\n}\n`,
-    );
-    const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', whole]);
-    expect([status, stderr.toString()]).toEqual([0, expect.stringContaining('test is successful')]);
-  });
+  itIf(has('nginx', '-v') && has('openssl', 'version'), 'no nginx or openssl')(
+    'nginx -t accepts nginx.conf',
+    () => {
+      const folder = freshFolder();
+      const { key, certificate } = certificateIn(folder);
+      const server = textOf('nginx.conf')
+        .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
+        .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
+      const whole = join(folder, 'nginx.conf');
+      writeFileSync(
+        whole,
+        `pid ${folder}/nginx.pid; error_log ${folder}/error.log; events {}\nhttp {\n${server}\n}\n`,
+      );
+      const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', whole]);
+      expect([status, stderr.toString()]).toEqual([0, expect.stringContaining('test is successful')]);
+    },
+  );
 
-  itWith(has('caddy', 'version'))('caddy validate accepts the Caddyfile', () => {
+  itIf(has('caddy', 'version'), 'no caddy')('caddy validate accepts the Caddyfile', () => {
     const env = { ...process.env, XDG_DATA_HOME: freshFolder(), XDG_CONFIG_HOME: freshFolder() };
     const args = ['validate', '--adapter', 'caddyfile', '--config', join(FOLDER, 'Caddyfile')];
     const { status, stderr } = spawnSync('caddy', args, { env });
@@ -58,23 +61,29 @@ describe('the examples in docs/deployment', () => {
     expect(textOf('Caddyfile')).toContain('request>headers>Svc-Api-Key delete');
   });
 
-  itWith(has('envoy', '--version') && has('openssl', 'version'))('envoy accepts envoy.yaml', () => {
-    const folder = freshFolder();
-    const { key, certificate } = certificateIn(folder);
-    const whole = join(folder, 'envoy.yaml');
-    const text = textOf('envoy.yaml')
-      .replace('/etc/ssl/certs/api.example.com.pem', certificate)
-      .replace('/etc/ssl/private/api.example.com.key', key);
-    writeFileSync(whole, text);
-    const { status, stderr } = spawnSync('envoy', ['--mode', 'validate', '-c', whole]);
-    expect([status, stderr.toString()]).toEqual([0, expect.not.stringContaining('[warning]')]);
-  });
+  itIf(has('envoy', '--version') && has('openssl', 'version'), 'no envoy or openssl')(
+    'envoy accepts envoy.yaml',
+    () => {
+      const folder = freshFolder();
+      const { key, certificate } = certificateIn(folder);
+      const whole = join(folder, 'envoy.yaml');
+      const text = textOf('envoy.yaml')
+        .replace('/etc/ssl/certs/api.example.com.pem', certificate)
+        .replace('/etc/ssl/private/api.example.com.key', key);
+      writeFileSync(whole, text);
+      const { status, stderr } = spawnSync('envoy', ['--mode', 'validate', '-c', whole]);
+      expect([status, stderr.toString()]).toEqual([0, expect.not.stringContaining('[warning]')]);
+    },
+  );
 
-  itWith(has('systemd-analyze', '--version'))('systemd-analyze accepts tenant-ledger.service', () => {
-    const { status, stderr } = spawnSync('systemd-analyze', [
-      'verify',
-      join(FOLDER, 'tenant-ledger.service'),
-    ]);
-    expect([status, stderr.toString()]).toEqual([0, '']);
-  });
+  itIf(has('systemd-analyze', '--version'), 'no systemd-analyze')(
+    'systemd-analyze accepts tenant-ledger.service',
+    () => {
+      const { status, stderr } = spawnSync('systemd-analyze', [
+        'verify',
+        join(FOLDER, 'tenant-ledger.service'),
+      ]);
+      expect([status, stderr.toString()]).toEqual([0, '']);
+    },
+  );
 });

@@ -6,6 +6,7 @@ import { makeMetrics } from '../../src/app/metrics';
 import { readMetrics } from '../support/metrics';
 import { operatorAt } from '../support/operator';
 import { freshFolder } from '../support/folders';
+import { itIf } from '../support/it-if';
 
 const FOLDER = join(__dirname, '..', '..', '..', 'docs', 'monitoring');
 
@@ -98,7 +99,7 @@ describe('what docs/monitoring is made of', () => {
     expect(notShown.toSorted()).toEqual(NOT_SHOWN);
   });
 
-  (hasPromtool ? it : it.skip)('promtool accepts the rules', () => {
+  itIf(hasPromtool, 'no promtool')('promtool accepts the rules', () => {
     const { status, stdout } = spawnSync('promtool', ['check', 'rules', join(FOLDER, 'alerts.yml')]);
     expect([status, stdout.toString()]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)]);
   });

@@ -8,13 +8,14 @@ import { pause } from '../../src/clock';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { ask, type Answered, type Asking } from '../support/http';
 import { startInstances, type Customer, type Instances } from '../support/instances';
+import { itIf } from '../support/it-if';
 import { lane, nothingSeen } from '../support/read-your-writes';
 import type { Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** Only in the campaign: what starts instances again takes long. */
 const KILLS = Number(process.env['KILLS'] ?? '0');
-const inCampaign = KILLS > 0 ? it : it.skip;
+const inCampaign = itIf(KILLS > 0, 'only in npm run campaign:instances');
 const WRITERS = 2;
 /** In the short form they leave the machine to the instances that start. */
 const BETWEEN_MS = KILLS > 0 ? 0 : 25;

@@ -1,0 +1,5 @@
+/** A test that not every machine, or only a campaign, can run. Where it is skipped, its name says why. */
+export const itIf =
+  (isPossible: boolean, why: string) =>
+  (name: string, work: jest.ProvidesCallback, timeoutMs?: number): void =>
+    isPossible ? it(name, work, timeoutMs) : it.skip(`${name} (skipped: ${why})`, work, timeoutMs);
