@@ -2,19 +2,20 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Koa from 'koa';
 import type { NewEvent } from '../src/event-log/event-log';
 import { sqliteEventLog } from '../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../src/event-log/streams';
 import { digestOf, makeKey } from '../src/ledger/api-key';
+import { serveHello, serveLibraries } from './koa-servers';
 
 /**
  * What does everything around a request cost? `GET /tenants/self` with everything on, with and without its access log,
- * against a bare Koa that says hello; `GET /logs`; `PUT /tenants/self` from 32 connections to 32 tenants, and from one
- * client alone. All in one run, by turns, the client in a process of its own.
+ * against a bare Koa that says hello and against the service's libraries without the service; `GET /logs`;
+ * `PUT /tenants/self` from 32 connections to 32 tenants, and from one client alone. All in one run, by turns, the client
+ * in a process of its own.
  * `npm run bench:http [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 5);
@@ -25,18 +26,6 @@ const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 const NEVER = 'global=1000000000';
 
 type Environment = Readonly<Record<string, string>>;
-
-/** Bare Koa, as its own page begins. */
-const serveHello = (): void => {
-  const app = new Koa();
-  app.use(async (ctx) => {
-    ctx.body = 'Hello';
-  });
-  const server = app.listen(0, '127.0.0.1', () => {
-    const { port } = server.address() as AddressInfo;
-    console.log(`Koa serves http://127.0.0.1:${port}`);
-  });
-};
 
 /** What a client sends again and again: over each connection with a key of its own, as far as there are keys. */
 interface Load {
@@ -226,10 +215,12 @@ const put = (name: string, connections: number): Load => ({
 const main = async (): Promise<void> => {
   const root = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
   const bare = { server: await start(root, [__filename, '0', '0', 'hello']), keys: ['none'] };
+  const libraries = { server: await start(root, [__filename, '0', '0', 'libraries']), keys: ['none'] };
   const logging = await startService(root, {});
   const quiet = await startService(root, { LOG_LEVEL: 'warn' });
   const loads = new Map([
     [get('bare Koa: hello', '/'), bare],
+    [get('the libraries alone, with a log line', '/tenants/self'), libraries],
     [get('GET /tenants/self', '/tenants/self'), { ...logging, keys: logging.keys.slice(0, 1) }],
     [
       get('GET /tenants/self without access log', '/tenants/self'),
@@ -247,7 +238,7 @@ const main = async (): Promise<void> => {
         measured.get(load)?.push(await measure(server, load, keys));
     report(measured);
   } finally {
-    for (const { child } of [bare.server, logging.server, quiet.server]) {
+    for (const { child } of [bare.server, libraries.server, logging.server, quiet.server]) {
       child.kill('SIGTERM');
       await once(child, 'close');
     }
@@ -257,5 +248,6 @@ const main = async (): Promise<void> => {
 
 const [role, url = '', load = '', keys = ''] = process.argv.slice(4);
 if (role === 'hello') serveHello();
+else if (role === 'libraries') serveLibraries();
 else if (role === 'client') void runClient(url, JSON.parse(load) as Load, keys.split(','));
 else void main();

@@ -1,0 +1,68 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import Router from '@koa/router';
+import Koa from 'koa';
+import pino from 'pino';
+import { Histogram } from 'prom-client';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { routes } from '../src/http/api';
+import { securityHeaders } from '../src/http/answer/security-headers';
+import { tenantExample } from '../src/http/routes/tenant-view';
+
+const listen = (app: Koa): void => {
+  const server = app.listen(0, '127.0.0.1', () => {
+    const { port } = server.address() as AddressInfo;
+    console.log(`Koa serves http://127.0.0.1:${port}`);
+  });
+};
+
+/** Bare Koa, as its own page begins. */
+export const serveHello = (): void => {
+  const app = new Koa();
+  app.use(async (ctx) => {
+    ctx.body = 'Hello';
+  });
+  listen(app);
+};
+
+/**
+ * What the service's libraries cost by themselves, each used as its own page begins: Koa, the router with the service's
+ * paths, a rate limiter in memory, a histogram and a log line per request, a hashed key and the service's headers around
+ * a Tenant that never changes. No read model, no check of the key, no bound on anything.
+ */
+export const serveLibraries = (): void => {
+  const app = new Koa();
+  const logger = pino(pino.destination({ dest: 2, sync: true }));
+  const limiter = new RateLimiterMemory({ points: 1_000_000_000, duration: 60 });
+  const seconds = new Histogram({ name: 's', help: 's', labelNames: ['method', 'route', 'status'] });
+  const router = new Router();
+  for (const { method, path } of routes)
+    router[method](path, async (ctx) => {
+      ctx.set({ 'Cache-Control': 'private, no-cache', ETag: '"0"' });
+      ctx.body = tenantExample;
+    });
+
+  app.use(async (ctx, next) => {
+    const [began, trace_id] = [performance.now(), randomUUID()];
+    ctx.res.on('close', () => {
+      const line = { method: ctx.method, route: String(ctx['_matchedRoute']), status: ctx.status };
+      const ms = performance.now() - began;
+      seconds.observe(line, ms / 1_000);
+      logger.info({ ...line, ...ctx.state, trace_id, ms, client_address: ctx.ip }, 'request');
+    });
+    ctx.set({ ...securityHeaders, 'X-Trace-ID': trace_id });
+    await next();
+  });
+  app.use(async (ctx, next) => {
+    const { remainingPoints } = await limiter.consume(ctx.ip);
+    ctx.set({ 'RateLimit-Policy': '"global";q=1000000000;w=60', RateLimit: `"global";r=${remainingPoints}` });
+    await next();
+  });
+  app.use(async (ctx, next) => {
+    const digest = createHash('sha256').update(ctx.get('SVC-API-KEY')).digest('hex');
+    ctx.state = { application_id: digest.slice(0, 36), key_id: digest.slice(-36) };
+    await next();
+  });
+  app.use(router.routes());
+  listen(app);
+};
