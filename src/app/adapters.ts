@@ -138,7 +138,7 @@ export const openKeptStores = async (
   { log, mongo }: Stores,
 ): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
   snapshots: sqliteSnapshots(DATA_DIR, await log.identity()),
-  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR) : mongoKeyUses(mongo.db, mongo.unavailable),
+  keyUses: mongo === undefined ? sqliteKeyUses(DATA_DIR) : mongoKeyUses(mongo),
 });
 
 /** What only a server needs. */
@@ -160,12 +160,8 @@ export const openServing = async (
       limiterOf: undefined,
       close: async () => undefined,
     };
-  try {
-    const secret = SECRET === '' ? await sharedSecret(mongo.db) : SECRET;
-    return { secret, ...(await mongoCounters(mongo.db)) };
-  } catch (error) {
-    throw mongo.unavailable(error);
-  }
+  const secret = SECRET === '' ? await mongo.run(sharedSecret(mongo.db)) : SECRET;
+  return { secret, ...(await mongo.run(mongoCounters(mongo.db))) };
 };
 
 /** Throws when the log cannot be written now. An event store says by itself whether it can be reached. */

@@ -1,4 +1,5 @@
-import type { Collection, Db } from 'mongodb';
+import type { Collection } from 'mongodb';
+import type { MongoConnection } from '../mongodb/connection';
 import { gatheredUses, type KeyUse, type KeyUsesOptions } from './gathered-uses';
 import type { KeyUses } from './key-uses';
 
@@ -29,12 +30,8 @@ const write = (uses: Collection<StoredUse>, some: readonly KeyUse[]): Promise<un
     { ordered: false },
   );
 
-/** Last uses in MongoDB. `unavailable` says what a failure of the driver means. */
-export const mongoKeyUses = (
-  db: Db,
-  unavailable: (error: unknown) => Error,
-  options: KeyUsesOptions = {},
-): KeyUses => {
+/** Last uses in MongoDB. */
+export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptions = {}): KeyUses => {
   const uses = db.collection<StoredUse>(COLLECTION, UNSAFE);
   return {
     ...gatheredUses((some) => write(uses, some), options),
@@ -43,12 +40,7 @@ export const mongoKeyUses = (
         keyIds === undefined
           ? { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` }
           : { $in: keyIds.map((keyId) => `${tenantId}/${keyId}`) };
-      const found = await uses
-        .find({ _id: own })
-        .toArray()
-        .catch((error: unknown) => {
-          throw unavailable(error);
-        });
+      const found = await run(uses.find({ _id: own }).toArray());
       return new Map(found.map(({ _id, used_at }) => [_id.slice(tenantId.length + 1), used_at] as const));
     },
   };

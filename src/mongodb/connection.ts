@@ -10,8 +10,8 @@ export interface MongoConnection {
   readonly place: string;
   /** The name and the version of the server, for people. */
   software(): Promise<string>;
-  /** What a failure of the driver means to callers of a port. Anything else stays what it is. */
-  unavailable(error: unknown): Error;
+  /** Its result. A failure of the driver becomes what it means to callers of a port; anything else stays what it is. */
+  run<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -100,17 +100,15 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
   return cause === undefined ? undefined : finalFault(cause, place);
 };
 
-const unavailableAt =
-  (place: string) =>
-  (error: unknown): Error => {
-    if (!isOfDriver(error)) return error as Error;
-    const words = wordsOf(error);
-    const sentence =
-      rawOf(error).name === 'MongoServerError'
-        ? `MongoDB at ${place} refused: ${words}`
-        : `MongoDB at ${place} is out of reach: ${words}`;
-    return finalFault(error, place) ?? fault('read_models_unavailable', sentence);
-  };
+const unavailable = (error: unknown, place: string): Error => {
+  if (!isOfDriver(error)) return error as Error;
+  const words = wordsOf(error);
+  const sentence =
+    rawOf(error).name === 'MongoServerError'
+      ? `MongoDB at ${place} refused: ${words}`
+      : `MongoDB at ${place} is out of reach: ${words}`;
+  return finalFault(error, place) ?? fault('read_models_unavailable', sentence);
+};
 
 /** A command of our own: the driver connects without asking anything where there is no user. */
 const reach = async (client: MongoClient, database: string): Promise<void> => {
@@ -161,12 +159,11 @@ export const mongoConnection = async (url: string, options: MongoOptions): Promi
     await close().catch(() => undefined);
     throw error;
   }
-  const [db, unavailable] = [client.db(database), unavailableAt(place)];
-  const software = async (): Promise<string> => {
-    const { version } = await db.command({ buildInfo: 1 }).catch((error: unknown) => {
-      throw unavailable(error);
+  const db = client.db(database);
+  const run = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      throw unavailable(error, place);
     });
-    return `MongoDB ${String(version)}`;
-  };
-  return { db, place, software, unavailable, close };
+  const software = async () => `MongoDB ${String((await run(db.command({ buildInfo: 1 }))).version)}`;
+  return { db, place, software, run, close };
 };

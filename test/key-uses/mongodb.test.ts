@@ -5,15 +5,15 @@ import { refusedWith } from '../support/waiting';
 import { keyUsesContract, time } from './contract';
 
 keyUsesContract('MongoDB', async () => {
-  const { db, unavailable } = await connectMongodb();
-  return (options) => mongoKeyUses(db, unavailable, options);
+  const connection = await connectMongodb();
+  return (options) => mongoKeyUses(connection, options);
 });
 
 describe('last uses of keys in MongoDB', () => {
   it('that cannot be written disturb nobody; that cannot be read are reported', async () => {
-    const { db, unavailable, close } = await connectMongodb();
-    const uses = mongoKeyUses(db, unavailable);
-    await close();
+    const connection = await connectMongodb();
+    const uses = mongoKeyUses(connection);
+    await connection.close();
     uses.used(randomUUID(), 'a', time(1));
     expect(await refusedWith(uses.lastUses(randomUUID()))).toBe('read_models_unavailable');
     await uses.close();

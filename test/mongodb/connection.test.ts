@@ -96,11 +96,11 @@ describe('a connection to MongoDB', () => {
 
   it('knows the plain error of a connection that was reset', async () => {
     const port = await begin(() => HELLO);
-    const { unavailable, close } = await open(`mongodb://127.0.0.1:${port}/ledger`);
+    const { run, close } = await open(`mongodb://127.0.0.1:${port}/ledger`);
     const reset = Object.assign(new Error('write ECONNRESET'), { code: 'ECONNRESET', syscall: 'write' });
-    expect(unavailable(reset)).toMatchObject({ code: 'read_models_unavailable' });
+    await expect(run(Promise.reject(reset))).rejects.toMatchObject({ code: 'read_models_unavailable' });
     const own = new Error('a bug');
-    expect(unavailable(own)).toBe(own);
+    await expect(run(Promise.reject(own))).rejects.toBe(own);
     await close();
   });
 

@@ -118,18 +118,13 @@ export interface Applied {
 
 /** Answers questions about one incarnation of a generation. `applied` is asked elsewhere: many ask it together. */
 export const generationReader = (incarnation: Incarnation, applied: () => Promise<Applied>): Reader => {
-  const { unavailable, place } = incarnation.connection;
+  const { run, place } = incarnation.connection;
   let lastSeen = -1;
   const late = () =>
     fault('read_models_unavailable', `MongoDB at ${place} has not answered within ${QUESTION_MS} ms.`);
 
-  const within = async <T>(answer: Promise<T>): Promise<T> => {
-    try {
-      return await beforeDeadline(answer, monotonicMs() + QUESTION_MS, late);
-    } catch (error) {
-      throw unavailable(error);
-    }
-  };
+  const within = <T>(answer: Promise<T>): Promise<T> =>
+    run(beforeDeadline(answer, monotonicMs() + QUESTION_MS, late));
 
   return {
     get: async (tenantId, collection, key) => {
@@ -145,10 +140,7 @@ export const generationReader = (incarnation: Incarnation, applied: () => Promis
     },
     countBefore: (tenantId, collection, part, value) =>
       within(countBefore(incarnation, tenantId, collection, part, value)),
-    scan: (collection, limit, after) =>
-      scan(incarnation, collection, limit, after).catch((error: unknown) => {
-        throw unavailable(error);
-      }),
+    scan: (collection, limit, after) => run(scan(incarnation, collection, limit, after)),
     applied: async () => {
       const { position, n } = await within(applied());
       lastSeen = Math.max(lastSeen, n);

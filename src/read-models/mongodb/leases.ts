@@ -82,12 +82,8 @@ const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) =
 
   /** Only if this one holds it. */
   const update = async (what: string, holder: string, change: object): Promise<boolean> => {
-    try {
-      const held = { _id: 'registry' as const, [`${pathOf(what)}.holder`]: holder };
-      return (await registries.updateOne(held, change)).matchedCount === 1;
-    } catch (error) {
-      throw connection.unavailable(error);
-    }
+    const held = { _id: 'registry' as const, [`${pathOf(what)}.holder`]: holder };
+    return (await connection.run(registries.updateOne(held, change))).matchedCount === 1;
   };
 
   /** At first sight nobody can say whether a holder lives: its next renewal does, or that there is none. */

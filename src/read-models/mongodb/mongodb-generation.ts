@@ -61,14 +61,8 @@ export const makeIndexes = async (incarnation: Incarnation): Promise<void> => {
 
 const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationOptions) => {
   const { mostCommitBytes } = options;
+  const { run } = incarnation.connection;
   const control = controlDocument(incarnation, options);
-  const orUnavailable = async <T>(work: Promise<T>): Promise<T> => {
-    try {
-      return await work;
-    } catch (error) {
-      throw incarnation.connection.unavailable(error);
-    }
-  };
 
   /** While a commit is being applied, some documents may be newer than the control state that was read before. */
   const snapshot = async (keys: readonly DocumentKey[]): Promise<Snapshot> => {
@@ -83,14 +77,14 @@ const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationO
   const target: Target = {
     id: incarnation.id,
     mostCommitBytes,
-    control: async () => controlOf(await orUnavailable(control.settled())),
+    control: async () => controlOf(await run(control.settled())),
     scan: reader.scan,
     load: async (keys): Promise<readonly (Document | undefined)[]> =>
-      (await orUnavailable(loadStored(incarnation, keys))).map(documentOf),
+      (await run(loadStored(incarnation, keys))).map(documentOf),
     commit: async (n, to, writes) =>
-      orUnavailable(control.commit(n, to, batchOf(writes, incarnation.collections, mostCommitBytes))),
+      run(control.commit(n, to, batchOf(writes, incarnation.collections, mostCommitBytes))),
   };
-  return { target, orUnavailable, snapshot: (keys: readonly DocumentKey[]) => orUnavailable(snapshot(keys)) };
+  return { target, snapshot: (keys: readonly DocumentKey[]) => run(snapshot(keys)) };
 };
 
 export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
@@ -102,11 +96,11 @@ export const mongodbGeneration = (incarnation: Incarnation, options: GenerationO
 /** The same without indexes, which are made at the end: all at once they cost a fraction. */
 export const mongodbBuild = (incarnation: Incarnation, options: GenerationOptions): Build => {
   const generation = mongodbGeneration(incarnation, options);
-  const { target, orUnavailable } = targetOf(incarnation, generation.reader, options);
+  const { target } = targetOf(incarnation, generation.reader, options);
   return {
     ...target,
     finish: async () => {
-      await orUnavailable(makeIndexes(incarnation));
+      await incarnation.connection.run(makeIndexes(incarnation));
       return generation;
     },
   };

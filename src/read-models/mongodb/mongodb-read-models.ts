@@ -127,22 +127,12 @@ const peekAt = (connection: MongoConnection, id: GenerationId, incarnation: stri
   return {
     id,
     control: async () => {
-      const now = await findControl(connection, id).catch((error: unknown) => {
-        throw connection.unavailable(error);
-      });
+      const now = await connection.run(findControl(connection, id));
       if (now?.incarnation !== incarnation) throw removed(id);
       return controlOf(now);
     },
     scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
   };
-};
-
-const orUnavailable = async <T>(connection: MongoConnection, work: Promise<T>): Promise<T> => {
-  try {
-    return await work;
-  } catch (error) {
-    throw connection.unavailable(error);
-  }
 };
 
 type Opening = Pick<ReadModels, 'open' | 'build' | 'peek' | 'drop'>;
@@ -179,10 +169,10 @@ const opening = (
     await controlsIn(connection).deleteOne({ _id: generationName(id) });
   };
   return {
-    open: (...parts) => orUnavailable(connection, open(...parts)),
-    build: (...parts) => orUnavailable(connection, build(...parts)),
-    peek: (id) => orUnavailable(connection, peek(id)),
-    drop: (id) => orUnavailable(connection, drop(id)),
+    open: (...parts) => connection.run(open(...parts)),
+    build: (...parts) => connection.run(build(...parts)),
+    peek: (id) => connection.run(peek(id)),
+    drop: (id) => connection.run(drop(id)),
   };
 };
 
@@ -192,7 +182,7 @@ export const mongodbReadModels = async (
   options: MongoReadModelsOptions = {},
 ): Promise<ReadModels> => {
   const { log = '', mostCommitBytes = MOST_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
-  await orUnavailable(connection, claim(connection, log));
+  await connection.run(claim(connection, log));
   const registry = registryDocument(connection);
   const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
   const stopSweeping = sweeping(connection);

@@ -66,15 +66,10 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
 
   const readNow = async (): Promise<StoredRegistry> => {
     next = undefined;
-    try {
-      const found = await registries.findOne({ _id: 'registry' });
-      if (found === null)
-        throw new Error('The registry of the read models is gone: was the database dropped?');
-      for (const watch of watchers) watch(found);
-      return found;
-    } catch (error) {
-      throw connection.unavailable(error);
-    }
+    const found = await connection.run(registries.findOne({ _id: 'registry' }));
+    if (found === null) throw new Error('The registry of the read models is gone: was the database dropped?');
+    for (const watch of watchers) watch(found);
+    return found;
   };
   let last: { readonly at: number; readonly found: Promise<StoredRegistry> } | undefined;
 
@@ -96,13 +91,11 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
         if (set === undefined && unset.length === 0) return gives;
         const update: UpdateFilter<StoredRegistry> = { $set: { ...set, v: now.v + 1 } as never };
         if (unset.length > 0) update.$unset = Object.fromEntries(unset.map((path) => [path, ''])) as never;
-        try {
-          const { matchedCount } = await registries.updateOne({ _id: 'registry', v: now.v }, update);
-          last = undefined;
-          if (matchedCount === 1) return gives;
-        } catch (error) {
-          throw connection.unavailable(error);
-        }
+        const { matchedCount } = await connection.run(
+          registries.updateOne({ _id: 'registry', v: now.v }, update),
+        );
+        last = undefined;
+        if (matchedCount === 1) return gives;
       }
     },
   };
@@ -213,14 +206,12 @@ const deciding = (
   }) satisfies Partial<Registry>;
 
 const generationsIn = async (connection: MongoConnection): Promise<readonly GenerationId[]> => {
-  try {
-    const found = await controlsIn(connection)
+  const found = await connection.run(
+    controlsIn(connection)
       .find({}, { projection: { _id: 1 } })
-      .toArray();
-    return found.map(({ _id }) => generationOf(_id)).filter((id) => id !== undefined);
-  } catch (error) {
-    throw connection.unavailable(error);
-  }
+      .toArray(),
+  );
+  return found.map(({ _id }) => generationOf(_id)).filter((id) => id !== undefined);
 };
 
 export const registryOf = (connection: MongoConnection, document: RegistryDocument, isHeld: Held) => {
