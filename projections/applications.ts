@@ -1,6 +1,6 @@
 import { applicationAfter, keyAfter, noChanges, type AccessChanges } from '../src/domain/access-changes';
 import type { KeyRecord } from '../src/domain/authority';
-import type { Recorded } from '../src/domain/events';
+import type { Caused, Recorded } from '../src/domain/events';
 import { keptForm } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
 import type { KeyState } from '../src/domain/tenant';
@@ -12,10 +12,10 @@ export interface ApplicationDocument {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
-  readonly created_by?: string;
+  readonly created_by?: string | undefined;
   readonly created_at: string;
-  readonly modified_by?: string;
-  readonly modified_at?: string;
+  readonly modified_by?: string | undefined;
+  readonly modified_at?: string | undefined;
   readonly deleted_at?: string;
   /** Of the last event that changed the Application itself. */
   readonly revision: number;
@@ -25,10 +25,10 @@ export interface KeyDocument {
   readonly id: string;
   readonly application_id: string;
   readonly digest: string;
-  readonly name?: string;
-  readonly created_by?: string;
+  readonly name?: string | undefined;
+  readonly created_by?: string | undefined;
   readonly created_at: string;
-  readonly expires_at?: string;
+  readonly expires_at?: string | undefined;
   readonly revoked_at?: string;
   /** The Application again, unless it is revoked: the keys of an Application that are not are found by it. */
   readonly live_in?: string;
@@ -81,6 +81,27 @@ const changeApplication = (
     revision: event.revision,
   }));
 
+export const applicationAsCreated = (event: Caused<'ApplicationCreated'>): ApplicationDocument => ({
+  id: event.data.applicationId,
+  name: event.data.name,
+  type: event.data.applicationType,
+  permissions: event.data.permissions,
+  ...by('created_by', event),
+  created_at: event.at,
+  revision: event.revision,
+});
+
+export const keyAsAdded = (event: Caused<'KeyAdded'>): KeyDocument => ({
+  id: event.data.keyId,
+  application_id: event.data.applicationId,
+  digest: event.data.digest,
+  ...(event.data.name === undefined ? {} : { name: event.data.name }),
+  ...by('created_by', event),
+  created_at: event.at,
+  ...endsAt(event.data.expiresAt),
+  live_in: event.data.applicationId,
+});
+
 export const applications: Projector = {
   name: 'applications',
   version: 3,
@@ -94,15 +115,9 @@ export const applications: Projector = {
   on: {
     TenantDeleted: (event) => [change<AccessDocument>('access', TENANT, () => ({ deleted_at: event.at }))],
     ApplicationCreated: (event) => [
-      change<ApplicationDocument>('applications', event.data.applicationId, () => ({
-        id: event.data.applicationId,
-        name: event.data.name,
-        type: event.data.applicationType,
-        permissions: event.data.permissions,
-        ...by('created_by', event),
-        created_at: event.at,
-        revision: event.revision,
-      })),
+      change<ApplicationDocument>('applications', event.data.applicationId, () =>
+        applicationAsCreated(event),
+      ),
       changeDirectory(event.data.applicationId, (entries) => [
         ...entries,
         { id: event.data.applicationId, type: event.data.applicationType, revision: event.revision },
@@ -121,18 +136,7 @@ export const applications: Projector = {
       })),
       changeDirectory(event.data.applicationId, (entries) => entries),
     ],
-    KeyAdded: (event) => [
-      change<KeyDocument>('keys', event.data.keyId, () => ({
-        id: event.data.keyId,
-        application_id: event.data.applicationId,
-        digest: event.data.digest,
-        ...(event.data.name === undefined ? {} : { name: event.data.name }),
-        ...by('created_by', event),
-        created_at: event.at,
-        ...endsAt(event.data.expiresAt),
-        live_in: event.data.applicationId,
-      })),
-    ],
+    KeyAdded: (event) => [change<KeyDocument>('keys', event.data.keyId, () => keyAsAdded(event))],
     KeyExpirySet: (event) => [
       amend<KeyDocument>('keys', event.data.keyId, (key) => ({ ...key, ...endsAt(event.data.expiresAt) })),
     ],

@@ -1,4 +1,4 @@
-import type { EventType, Recorded, StreamKind } from '../src/domain/events';
+import type { Circumstances, EventType, Recorded, StreamKind } from '../src/domain/events';
 
 /**
  * What is derived from the log, independent of how it runs and where it is kept. A projector is a table from event
@@ -85,7 +85,7 @@ export const amend = <D extends object>(collection: string, key: string, next: (
   });
 
 /** A field that says who did it, where that is known. */
-export const by = <K extends string>(field: K, event: Recorded) =>
+export const by = <K extends string>(field: K, event: Pick<Circumstances, 'actor'>) =>
   (event.actor === undefined ? {} : { [field]: event.actor.id }) as { [P in K]?: string };
 
 /** What a question may ask of a read model. The tenant always comes first. */

@@ -1,4 +1,5 @@
 import type { TenantSettings } from '../src/domain/events';
+import type { Tenant } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
 
 /** One document per tenant: what `GET /tenants/self` answers, its ETag and its plan. */
@@ -7,10 +8,10 @@ export interface TenantDocument {
   readonly owner_id: string;
   readonly name: string;
   readonly settings: { readonly fingerprint_tokens: boolean; readonly deduplicate_tokens: boolean };
-  readonly created_by?: string;
+  readonly created_by?: string | undefined;
   readonly created_at: string;
-  readonly modified_by?: string;
-  readonly modified_at?: string;
+  readonly modified_by?: string | undefined;
+  readonly modified_at?: string | undefined;
   /** Of the last event that changed the Tenant itself. */
   readonly revision: number;
   readonly included_monthly_active_tokens: number;
@@ -22,6 +23,20 @@ const SELF = 'self';
 const settingsOf = (settings: TenantSettings): TenantDocument['settings'] => ({
   fingerprint_tokens: settings.fingerprintTokens,
   deduplicate_tokens: settings.deduplicateTokens,
+});
+
+/** What the read model will show of a tenant: it may be behind a decision. */
+export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>): TenantDocument => ({
+  id: tenant.id,
+  owner_id: tenant.ownerId,
+  name: tenant.name,
+  settings: settingsOf(tenant.settings),
+  created_by: tenant.created.by,
+  created_at: tenant.created.at,
+  modified_by: tenant.modified?.by,
+  modified_at: tenant.modified?.at,
+  revision: tenant.changedAt,
+  included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
 });
 
 export const tenants: Projector = {

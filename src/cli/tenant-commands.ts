@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
-import type { TenantDocument } from '../../projections/tenants';
-import { changePlan, createTenant, deleteTenant, mustBeActive, type ActiveTenant } from '../domain/tenant';
+import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
+import { changePlan, createTenant, deleteTenant, mustBeActive } from '../domain/tenant';
 import { actorOption, commandGroup, uuid, wholeNumber, yesOption } from './arguments';
 import { confirmedDeletion } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
@@ -31,20 +31,6 @@ const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf
   name: shortened(visible(name)),
   status,
   created_at,
-});
-
-/** The same view from the decision itself: the read models may be behind. */
-const viewOfState = (tenant: ActiveTenant) => ({
-  tenant_id: tenant.id,
-  name: tenant.name,
-  status: 'active',
-  owner_id: tenant.ownerId,
-  fingerprint_tokens: tenant.settings.fingerprintTokens,
-  deduplicate_tokens: tenant.settings.deduplicateTokens,
-  included_monthly_active_tokens: tenant.includedMonthlyActiveTokens,
-  created_at: tenant.created.at,
-  modified_at: tenant.modified?.at ?? null,
-  deleted_at: null,
 });
 
 interface Format {
@@ -105,7 +91,7 @@ const setPlan = (): Command =>
     'change the number of monthly active tokens that the plan includes',
     async (session, tenantId: string, options: Common & { readonly includedTokens: number }) => {
       const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
-      printOne(viewOfState(mustBeActive(changed)), options);
+      printOne(viewOf(documentOfTenant(mustBeActive(changed))), options);
     },
   )
     .argument('<tenant-id>', 'the tenant', uuid)

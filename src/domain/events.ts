@@ -125,3 +125,10 @@ export interface Idempotency {
 }
 
 export type Recorded<E = LedgerEvent> = E & Circumstances;
+
+/** An event that a command has caused, as far as an answer needs it. */
+export type Caused<T extends TenantEvent['type'] = TenantEvent['type']> = Extract<
+  TenantEvent,
+  { readonly type: T }
+> &
+  Pick<Circumstances, 'actor' | 'at' | 'revision'>;

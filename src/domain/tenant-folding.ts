@@ -1,9 +1,9 @@
-import type { Recorded, TenantEvent } from './events';
+import type { Circumstances, Recorded, TenantEvent } from './events';
 import { allKeys, changingKeys, noKeys, type ChangingKeys } from './keys';
 import type { ActiveTenant, Application, DeletedTenant, Key, Stamp, Tenant } from './tenant';
 
-const stamp = (event: Recorded<TenantEvent>): Stamp =>
-  event.actor === undefined ? { at: event.at } : { at: event.at, by: event.actor.id };
+export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
+  actor === undefined ? { at } : { at, by: actor.id };
 
 const mustBe = (isSo: boolean, sentence: string): void => {
   if (!isSo) throw new Error(sentence);
@@ -62,7 +62,7 @@ const changeApplication = (
 ): void => {
   const application = applications.read().get(id);
   if (application === undefined) throw new Error(`Application ${id} does not exist.`);
-  const changed = { ...application, ...change, modified: stamp(event), changedAt: event.revision };
+  const changed = { ...application, ...change, modified: stampOf(event), changedAt: event.revision };
   applications.change().set(id, changed);
 };
 
@@ -97,7 +97,7 @@ const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): Act
   status: 'active',
   id: event.tenantId,
   ...event.data,
-  created: stamp(event),
+  created: stampOf(event),
   changedAt: event.revision,
   applications: new Map(),
   keys: noKeys,
@@ -113,7 +113,7 @@ const applied = (
     case 'TenantCreated':
       throw new Error('The tenant is created a second time.');
     case 'TenantUpdated':
-      return { ...now, ...event.data, modified: stamp(event), changedAt: event.revision };
+      return { ...now, ...event.data, modified: stampOf(event), changedAt: event.revision };
     case 'TenantPlanChanged':
       return { ...now, ...event.data };
     case 'TenantDeleted':
@@ -122,7 +122,7 @@ const applied = (
       const { applicationId: id, name, applicationType: type, permissions } = event.data;
       mustBe(!maps.applications.read().has(id), `Application ${id} is created a second time.`);
       const changedAt = event.revision;
-      const application = { id, name, type, permissions, created: stamp(event), changedAt, digests: [] };
+      const application = { id, name, type, permissions, created: stampOf(event), changedAt, digests: [] };
       maps.applications.change().set(id, application);
       return now;
     }
@@ -149,7 +149,7 @@ const applied = (
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(name === undefined ? {} : { name }),
       };
-      maps.addKey(digest, { id, applicationId, revoked: false, created: stamp(event), ...optional });
+      maps.addKey(digest, { id, applicationId, revoked: false, created: stampOf(event), ...optional });
       digestsToChange(maps, applicationId).push(digest);
       return now;
     }

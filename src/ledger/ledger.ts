@@ -1,6 +1,6 @@
 import { monotonicMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
-import type { Actor, Circumstances, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
+import type { Actor, Caused, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { isRefusal, refusal } from '../domain/refusal';
 import {
   mustBeActive,
@@ -44,9 +44,6 @@ export interface Command {
   /** On the monotonic clock. */
   readonly deadline: number;
 }
-
-/** An event that a command has caused, as far as an answer needs it. */
-export type Caused = TenantEvent & Pick<Circumstances, 'actor' | 'at' | 'revision'>;
 
 const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): Caused =>
   ({ type, data, actor, at, revision }) as Caused;

@@ -1,5 +1,7 @@
 import { findLiveApplication } from '../../../projections/application-pages';
+import { keyAsAdded } from '../../../projections/applications';
 import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
+import type { Caused } from '../../domain/events';
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { newKey } from '../../ledger/new-key';
 import { bodyCheck, queryCheck } from '../request/validation';
@@ -23,9 +25,8 @@ import {
   applicationOfTenant,
   applicationSchema,
   keyExample,
-  keyOfEvent,
   keySchema,
-  type KeyAdded,
+  keyView,
 } from './application-view';
 import { forceQuery, liveKeyViews } from './applications';
 import { commandOf } from './command';
@@ -122,9 +123,10 @@ export const createKey = route({
     const { key, input } = newKey(asked.tenantId, keyInputOf(asked.body), asked.at);
     const command = commandOf(asked, addKey(id, input), conditionOn(id));
     const { events, position } = await orInvalid(ledger.execute(command));
-    const added = events.at(-1) as KeyAdded;
+    const added = events.at(-1) as Caused<'KeyAdded'>;
     const isNew = added.data.digest === input.digest;
-    return { status: 201, body: keyOfEvent(added, isNew ? key : undefined), position };
+    const body = keyView(keyAsAdded(added), { key: isNew ? key : undefined });
+    return { status: 201, body, position };
   },
 });
 
@@ -194,7 +196,7 @@ export const regenerateKeys = route({
     const { tenant, events, position } = await orInvalid(ledger.execute(command));
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
-    const isNew = (events.at(-1) as KeyAdded).data.digest === input.digest;
+    const isNew = (events.at(-1) as Caused<'KeyAdded'>).data.digest === input.digest;
     const view = applicationOfTenant(active, application, asked.at, isNew ? key : undefined);
     return { ...ok(view, application.changedAt), position };
   },

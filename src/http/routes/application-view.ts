@@ -1,20 +1,21 @@
-import type { ApplicationDocument, KeyDocument } from '../../../projections/applications';
+import type { ApplicationDocument } from '../../../projections/applications';
+import type { Caused } from '../../domain/events';
 import { liveKeysOf } from '../../domain/grants';
 import { applicationTypes } from '../../domain/permissions';
-import type { ActiveTenant, Application, Key, Stamp } from '../../domain/tenant';
-import type { Caused } from '../../ledger/ledger';
+import type { ActiveTenant, Application } from '../../domain/tenant';
+import { stampOf } from '../../domain/tenant-folding';
 import { listOf, meaning, moment, record, text, uuid } from './schema';
 
-/** What Applications and keys look like. Optional fields are left out when there is no value. */
+/** What Applications and keys look like. What is undefined is not in the JSON. */
 export interface KeyView {
   readonly id: string;
   /** Only in the answer to the request that made it: it is kept nowhere. */
-  readonly key?: string;
-  readonly name?: string;
-  readonly created_by?: string;
+  readonly key?: string | undefined;
+  readonly name?: string | undefined;
+  readonly created_by?: string | undefined;
   readonly created_at: string;
-  readonly expires_at?: string;
-  readonly last_used_at?: string;
+  readonly expires_at?: string | undefined;
+  readonly last_used_at?: string | undefined;
 }
 
 export interface ApplicationView {
@@ -23,12 +24,12 @@ export interface ApplicationView {
   readonly name: string;
   readonly type: string;
   readonly permissions: readonly string[];
-  readonly key?: string;
+  readonly key?: string | undefined;
   readonly keys: readonly KeyView[];
-  readonly created_by?: string;
+  readonly created_by?: string | undefined;
   readonly created_at: string;
-  readonly modified_by?: string;
-  readonly modified_at?: string;
+  readonly modified_by?: string | undefined;
+  readonly modified_at?: string | undefined;
 }
 
 const KEY = 'The key itself, once: only the answer to the request that made it has it.';
@@ -88,107 +89,48 @@ export const applicationExample: ApplicationView = {
   created_at: '2026-01-31T12:00:00.000Z',
 };
 
-/** What is undefined does not stand in the JSON. */
-type MaybeUndefined<T> = { [K in keyof T]: T[K] | undefined };
+export const keyView = (
+  { id, name, created_by, created_at, expires_at }: Omit<KeyView, 'key' | 'last_used_at'>,
+  { key, last_used_at }: Pick<KeyView, 'key' | 'last_used_at'> = {},
+): KeyView => ({ id, key, name, created_by, created_at, expires_at, last_used_at });
 
-const keyPresent = (fields: MaybeUndefined<Required<KeyView>>): KeyView => fields as unknown as KeyView;
-const present = (fields: MaybeUndefined<Required<ApplicationView>>): ApplicationView =>
-  fields as unknown as ApplicationView;
-
-export const keyOfDocument = (document: KeyDocument, lastUse: string | undefined): KeyView =>
-  keyPresent({
-    id: document.id,
-    key: undefined,
-    name: document.name,
-    created_by: document.created_by,
-    created_at: document.created_at,
-    expires_at: document.expires_at,
-    last_used_at: lastUse,
-  });
-
-export const applicationOfDocument = (
-  tenantId: string,
-  document: ApplicationDocument,
+export const applicationView = (
+  tenant_id: string,
+  document: Omit<ApplicationDocument, 'revision'>,
   keys: readonly KeyView[],
-): ApplicationView =>
-  present({
-    id: document.id,
-    tenant_id: tenantId,
-    name: document.name,
-    type: document.type,
-    permissions: document.permissions,
-    key: undefined,
-    keys,
-    created_by: document.created_by,
-    created_at: document.created_at,
-    modified_by: document.modified_by,
-    modified_at: document.modified_at,
-  });
-
-const keyOf = ({ id, name, created, expiresAt }: Omit<Key, 'applicationId' | 'revoked'>): KeyView =>
-  keyPresent({
-    id,
-    key: undefined,
-    name,
-    created_by: created.by,
-    created_at: created.at,
-    expires_at: expiresAt,
-    last_used_at: undefined,
-  });
-
-const stampOf = ({ at, actor }: Caused): Stamp => (actor === undefined ? { at } : { at, by: actor.id });
-
-export type KeyAdded = Extract<Caused, { readonly type: 'KeyAdded' }>;
-
-export const keyOfEvent = (event: KeyAdded, key: string | undefined): KeyView => {
-  const { keyId: id, ...data } = event.data;
-  return { ...keyOf({ ...data, id, created: stampOf(event) }), ...(key === undefined ? {} : { key }) };
-};
+  key?: string,
+): ApplicationView => ({
+  id: document.id,
+  tenant_id,
+  name: document.name,
+  type: document.type,
+  permissions: document.permissions,
+  key,
+  keys,
+  created_by: document.created_by,
+  created_at: document.created_at,
+  modified_by: document.modified_by,
+  modified_at: document.modified_at,
+});
 
 export const applicationOfTenant = (
   tenant: ActiveTenant,
   application: Application,
   at: string,
   key?: string,
-): ApplicationView =>
-  present({
-    id: application.id,
-    tenant_id: tenant.id,
-    name: application.name,
-    type: application.type,
-    permissions: application.permissions,
-    key,
-    keys: liveKeysOf(tenant, application, at).map(keyOf),
-    created_by: application.created.by,
-    created_at: application.created.at,
-    modified_by: application.modified?.by,
-    modified_at: application.modified?.at,
-  });
-
-export type ApplicationCreated = Extract<Caused, { readonly type: 'ApplicationCreated' }>;
-
-/** As it was created, whatever became of it. */
-export const applicationOfEvents = (
-  tenantId: string,
-  created: ApplicationCreated,
-  keyAdded: KeyAdded | undefined,
-  key: string | undefined,
 ): ApplicationView => {
-  const { applicationId, name, applicationType, permissions } = created.data;
-  const { at, by } = stampOf(created);
-  return present({
-    id: applicationId,
-    tenant_id: tenantId,
-    name,
-    type: applicationType,
-    permissions,
-    key,
-    keys: keyAdded === undefined ? [] : [keyOfEvent(keyAdded, undefined)],
-    created_by: by,
-    created_at: at,
-    modified_by: undefined,
-    modified_at: undefined,
-  });
+  const { created, modified } = application;
+  const stamps = {
+    created_by: created.by,
+    created_at: created.at,
+    modified_by: modified?.by,
+    modified_at: modified?.at,
+  };
+  const keys = liveKeysOf(tenant, application, at).map(
+    ({ id, name, created: { at: created_at, by: created_by }, expiresAt: expires_at }) =>
+      keyView({ id, name, created_by, created_at, expires_at }),
+  );
+  return applicationView(tenant.id, { ...application, ...stamps }, keys, key);
 };
 
 /** An Application as an update left it, whatever became of it since. */

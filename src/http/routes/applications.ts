@@ -5,7 +5,12 @@ import {
   findLiveKeys,
   type ApplicationFilter,
 } from '../../../projections/application-pages';
-import type { ApplicationDocument, KeyDocument } from '../../../projections/applications';
+import {
+  applicationAsCreated,
+  keyAsAdded,
+  type ApplicationDocument,
+  type KeyDocument,
+} from '../../../projections/applications';
 import { yieldToEventLoop } from '../../clock';
 import {
   createApplication,
@@ -14,6 +19,7 @@ import {
   type ApplicationUpdate,
 } from '../../domain/applications';
 import { keyRefused } from '../../domain/authority';
+import type { Caused } from '../../domain/events';
 import { applicationTypes, type ApplicationType } from '../../domain/permissions';
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault, messageOf } from '../../fault';
@@ -33,15 +39,12 @@ import {
 } from './application-requests';
 import {
   applicationExample,
-  applicationOfDocument,
-  applicationOfEvents,
   applicationOfTenant,
   applicationSchema,
+  applicationView,
   asUpdated,
-  keyOfDocument,
-  type ApplicationCreated,
+  keyView,
   type ApplicationView,
-  type KeyAdded,
 } from './application-view';
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema } from './pagination';
@@ -73,7 +76,7 @@ export const liveKeyViews = async (
 ) => {
   const keys = await findLiveKeys(parts.reader(FROM), tenantId, applicationId, at);
   const lastUses = await lastUsesOf(parts, tenantId, keys);
-  return keys.map((key) => keyOfDocument(key, lastUses.get(key.id)));
+  return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
 const viewOf = async (
@@ -81,7 +84,7 @@ const viewOf = async (
   parts: RouteParts,
   application: ApplicationDocument,
 ): Promise<ApplicationView> =>
-  applicationOfDocument(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
+  applicationView(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
 
 /** So many are looked at before others go first: each may have many keys. */
 const AT_ONCE = 10;
@@ -268,10 +271,13 @@ export const createNewApplication = route({
       ...(createsKey === false ? {} : { key: input }),
     });
     const { events, position } = await orInvalid(ledger.execute(commandOf(asked, decide)));
-    const created = events.find(({ type: one }) => one === 'ApplicationCreated') as ApplicationCreated;
-    const added = events.find(({ type: one }) => one === 'KeyAdded') as KeyAdded | undefined;
+    const created = events.find(
+      ({ type: one }) => one === 'ApplicationCreated',
+    ) as Caused<'ApplicationCreated'>;
+    const added = events.find(({ type: one }) => one === 'KeyAdded') as Caused<'KeyAdded'> | undefined;
     const isNew = added?.data.digest === input.digest;
-    const view = applicationOfEvents(tenantId, created, added, isNew ? key : undefined);
+    const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
+    const view = applicationView(tenantId, applicationAsCreated(created), keys, isNew ? key : undefined);
     return { status: 201, body: view, etag: created.revision, position };
   },
 });

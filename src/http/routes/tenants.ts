@@ -10,14 +10,14 @@ import {
   type ActiveTenant,
   type TenantUpdate,
 } from '../../domain/tenant';
-import { findTenant } from '../../../projections/tenants';
+import { documentOfTenant, findTenant } from '../../../projections/tenants';
 import { fault } from '../../fault';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
 import { commandOf } from './command';
 import { readPosition } from './events';
 import { ok, route, type Answer, type Asked, type RouteParts } from './route';
 import { meaning, type Schema } from './schema';
-import { tenantExample, tenantSchema, tenantSettings, viewOfDocument, viewOfTenant } from './tenant-view';
+import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
 
 const PATH = '/tenants/self';
 
@@ -85,7 +85,7 @@ const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts
   const reading = tenantAt(parts.events.side, asked.tenantId, moment);
   const tenant = await beforeDeadline(reading, asked.deadline, late);
   if (tenant.status === 'absent') throw fault('not_found', 'There was no such Tenant then.');
-  return ok(viewOfTenant(tenant), tenant.changedAt);
+  return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);
 };
 
 export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
@@ -110,7 +110,7 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
     if (as_of !== undefined) return tenantAsOf(as_of, asked, parts);
     const document = await findTenant(parts.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
-    return ok(viewOfDocument(document), document.revision);
+    return ok(tenantView(document), document.revision);
   },
 });
 
@@ -134,7 +134,7 @@ export const updateOwnTenant = route({
       commandOf(asked, updateTenant(asked.body), tenantItself),
     );
     const updated = mustBeActive(tenant);
-    return { ...ok(viewOfTenant(updated), updated.changedAt), position };
+    return { ...ok(tenantView(documentOfTenant(updated)), updated.changedAt), position };
   },
 });
 
