@@ -7,21 +7,26 @@ import {
   waitBriefly,
   type Database,
 } from '../../sqlite/database';
-import { generationName, type GenerationId, type Pointer, type RemovalRefused } from '../read-models';
+import {
+  generationName,
+  type GenerationId,
+  type Pointer,
+  type Registry,
+  type RemovalRefused,
+} from '../read-models';
 import { isGone } from './lease-holder';
 
+export type RegistryWrite = 'point' | 'markRemoved' | 'nextNumber' | 'lease' | 'release' | 'requestRetry';
+
+/** What the port's registry writes, done at once. */
+type RegistryWrites = {
+  readonly [W in RegistryWrite]: (...args: Parameters<Registry[W]>) => Awaited<ReturnType<Registry[W]>>;
+};
+
 /** The writing side of `index.db`: which generation is live, which are removed, and who holds which lease. */
-export interface RegistryWriter {
-  point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): boolean;
-  markRemoved(id: GenerationId, unless: RemovalRefused): boolean;
+export interface RegistryWriter extends RegistryWrites {
   /** Makes what belongs to a generation, which nobody can mark as removed meanwhile. */
   unlessRemoved<T>(id: GenerationId, make: () => T): T;
-  /** `existing`: the numbers of the generations that exist. */
-  nextNumber(projection: string, version: number, existing: readonly number[]): number;
-  lease(what: string, holder: string, forMs: number, note: string): boolean;
-  release(what: string, holder: string): void;
-  /** The empty text stands for all tenants. */
-  requestRetry(tenantId: string): void;
   close(): void;
 }
 
@@ -124,18 +129,23 @@ const nextNumber = (
   on: Statements,
   projection: string,
   version: number,
-  existing: readonly number[],
+  generations: readonly GenerationId[],
 ): number => {
   const what = numbersOf(projection, version);
   const { times } = (on.counted.get(what) as { times: number } | undefined) ?? { times: 0 };
   const removed = on.namesLike.all(`remove ${projection}_v${version}_*`) as { what: string }[];
   const numbers = removed.map((row) => Number(row.what.slice(row.what.lastIndexOf('_') + 1)));
-  const last = Math.max(times + 1, ...existing, ...numbers);
+  const existing = generations.filter((id) => id.projection === projection && id.version === version);
+  const last = Math.max(times + 1, ...existing.map((id) => id.generation), ...numbers);
   on.setCount.run(what, last);
   return last + 1;
 };
 
-export const openRegistryWriter = (path: string): RegistryWriter => {
+/** `generations` lists those that exist. */
+export const openRegistryWriter = (
+  path: string,
+  generations: () => readonly GenerationId[],
+): RegistryWriter => {
   const db = openForWriting(path, 'NORMAL');
   migrate(db, MIGRATIONS, `The index of the read models ${path}`);
   db.exec(SWITCHES);
@@ -151,9 +161,9 @@ export const openRegistryWriter = (path: string): RegistryWriter => {
           throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
         return make();
       }),
-    nextNumber: (projection, version, existing) =>
-      inTransaction(db, () => nextNumber(on, projection, version, existing)),
-    lease: (what, holder, forMs, note) =>
+    nextNumber: (projection, version) =>
+      inTransaction(db, () => nextNumber(on, projection, version, generations())),
+    lease: (what, holder, forMs, note = '') =>
       inTransaction(db, () => {
         const now = holderOf(on, what);
         const isFree = now === undefined || now === holder;
@@ -161,7 +171,7 @@ export const openRegistryWriter = (path: string): RegistryWriter => {
         return isFree;
       }),
     release: (what, holder) => void on.free.run(what, holder),
-    requestRetry: (tenantId) => void on.count.run(RETRY, tenantId),
+    requestRetry: (tenantId = '') => void on.count.run(RETRY, tenantId),
     close: () => closeTidily(db),
   };
 };

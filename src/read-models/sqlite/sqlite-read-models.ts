@@ -13,6 +13,7 @@ import {
   type Registry,
 } from '../read-models';
 import { openRegistryReader, type RegistryReader } from './registry-reader';
+import type { RegistryWrite } from './registry-writer';
 import { peekAt } from './peek';
 import { sqliteBuild } from './sqlite-build';
 import { sqliteGeneration, type Send, type SqliteGeneration } from './sqlite-generation';
@@ -114,22 +115,27 @@ const closeIdle = (
   }
 };
 
-const registryOf = (registry: RegistryReader, send: Send, folder: string) =>
-  ({
+const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
+  const writing =
+    <W extends RegistryWrite>(write: W) =>
+    (...args: Parameters<Registry[W]>): Promise<Awaited<ReturnType<Registry[W]>>> =>
+      send({ do: write, args });
+  return {
     generations: async () => generationsIn(folder),
     pointer: async (projection, version) => registry.pointer(projection, version),
-    point: (projection, version, to, believed) => send({ do: 'point', projection, version, to, believed }),
+    point: writing('point'),
     liveLately: async (projection, version, withinMs) => registry.liveLately(projection, version, withinMs),
-    markRemoved: (id, unless) => send({ do: 'markRemoved', id, unless }),
+    markRemoved: writing('markRemoved'),
     isRemoved: async (id) => registry.isRemoved(id),
-    nextNumber: (projection, version) => send({ do: 'nextNumber', projection, version }),
-    lease: (what, who, forMs, note = '') => send({ do: 'lease', what, holder: who, forMs, note }),
-    release: (what, who) => send({ do: 'release', what, holder: who }),
+    nextNumber: writing('nextNumber'),
+    lease: writing('lease'),
+    release: writing('release'),
     leaseHolder: async (what) => registry.held(what)?.holder,
     leaseNote: async (what) => registry.held(what)?.note,
-    requestRetry: (tenantId = '') => send({ do: 'requestRetry', tenantId }),
+    requestRetry: writing('requestRetry'),
     retryRequests: async () => registry.retryRequests(),
-  }) satisfies Omit<Registry, 'drop'>;
+  } satisfies Omit<Registry, 'drop'>;
+};
 
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (

@@ -3,38 +3,16 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
-import {
-  generationName,
-  type Checkpoint,
-  type DocumentKey,
-  type GenerationId,
-  type Pointer,
-  type RemovalRefused,
-} from '../read-models';
+import { generationName, type Checkpoint, type DocumentKey, type GenerationId } from '../read-models';
 import { openGenerationWriter, type GenerationWriter, type OnWrite } from './generation-writer';
-import { openRegistryWriter, type RegistryWriter } from './registry-writer';
+import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
 /** What is written to the registry, as messages, so that it can be done in another thread. */
-type RegistryRequest =
-  | {
-      readonly do: 'point';
-      readonly projection: string;
-      readonly version: number;
-      readonly to: Pointer;
-      readonly believed: Pointer | undefined;
-    }
-  | { readonly do: 'markRemoved'; readonly id: GenerationId; readonly unless: RemovalRefused }
-  | { readonly do: 'nextNumber'; readonly projection: string; readonly version: number }
-  | {
-      readonly do: 'lease';
-      readonly what: string;
-      readonly holder: string;
-      readonly forMs: number;
-      readonly note: string;
-    }
-  | { readonly do: 'release'; readonly what: string; readonly holder: string }
-  | { readonly do: 'requestRetry'; readonly tenantId: string };
+interface RegistryRequest {
+  readonly do: RegistryWrite;
+  readonly args: readonly unknown[];
+}
 
 /** And what is written to generations. */
 type GenerationRequest =
@@ -74,30 +52,6 @@ export const generationsIn = (folder: string): readonly GenerationId[] =>
     if (match === null) return [];
     return [{ projection: match[1] as string, version: Number(match[2]), generation: Number(match[3]) }];
   });
-
-const numbersIn = (folder: string, projection: string, version: number): readonly number[] =>
-  generationsIn(folder)
-    .filter((id) => id.projection === projection && id.version === version)
-    .map((id) => id.generation);
-
-const writeRegistry = (registry: RegistryWriter, folder: string, request: RegistryRequest): unknown => {
-  switch (request.do) {
-    case 'point':
-      return registry.point(request.projection, request.version, request.to, request.believed);
-    case 'markRemoved':
-      return registry.markRemoved(request.id, request.unless);
-    case 'nextNumber': {
-      const { projection, version } = request;
-      return registry.nextNumber(projection, version, numbersIn(folder, projection, version));
-    }
-    case 'lease':
-      return registry.lease(request.what, request.holder, request.forMs, request.note);
-    case 'release':
-      return registry.release(request.what, request.holder);
-    case 'requestRetry':
-      return registry.requestRetry(request.tenantId);
-  }
-};
 
 /** The generations that are open for writing. */
 const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
@@ -154,16 +108,14 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
   };
 };
 
-const isOfGeneration = (request: RegistryRequest | GenerationRequest): request is GenerationRequest =>
-  ['open', 'finish', 'close', 'drop', 'commit', 'load'].includes(request.do);
-
 export const openWriter = (folder: string, onWrite?: OnWrite): Writer => {
-  const registry = openRegistryWriter(indexPath(folder));
+  const registry = openRegistryWriter(indexPath(folder), () => generationsIn(folder));
   const generations = generationWriters(folder, registry, onWrite);
   return {
     write: (request) => {
       if (request.do === 'ready') return true;
-      return isOfGeneration(request) ? generations.write(request) : writeRegistry(registry, folder, request);
+      if (!('args' in request)) return generations.write(request);
+      return (registry[request.do] as (...args: readonly unknown[]) => unknown)(...request.args);
     },
     close: () => {
       generations.closeAll();
