@@ -1,6 +1,7 @@
 import { currentVersion } from '../domain/event-schemas';
 import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
+import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
 import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
 import { codeOf, type Fault } from '../fault';
@@ -25,8 +26,6 @@ export type ReadFact =
       readonly bytes: number;
     }
   | { readonly status: 'refused'; readonly reason: string };
-
-const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -56,8 +55,8 @@ const faultOf = (line: unknown): string | undefined => {
   if (wrongVersion !== undefined) return wrongVersion;
   if (actor !== undefined && !isActor(actor))
     return '"actor" must be {"type": "application" or "user", "id": a UUID}';
-  if (traceId !== undefined && !(typeof traceId === 'string' && TRACE_ID.test(traceId)))
-    return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
+  if (traceId !== undefined && !(typeof traceId === 'string' && isTraceId(traceId)))
+    return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : - and not an API key';
   return isObject(data) ? undefined : '"data" must be an object';
 };
 

@@ -3,6 +3,7 @@ import { decode } from '../../src/event-log/codec';
 import { LARGEST_APPEND } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { readFact } from '../../src/ingest/fact-line';
+import { makeKey } from '../../src/ledger/api-key';
 
 const ID = '6f6c3a2e-0d5b-4b0a-9a59-1f0c2d3e4f50';
 const TENANT = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
@@ -114,7 +115,7 @@ const WRONG_ID = '"id" must be a UUID';
 const WRONG_TENANT = '"tenant_id" must be a UUID';
 const WRONG_VERSION = '"version" must be 1 to 1 for TokenCreated';
 const WRONG_ACTOR = '"actor" must be {"type": "application" or "user", "id": a UUID}';
-const WRONG_TRACE = '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : -';
+const WRONG_TRACE = '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : - and not an API key';
 const WORD = '^[A-Za-z][A-Za-z0-9_-]{0,63}$';
 const WRONG_TIME = '"data" does not fit TokenCreated: /occurredAt must match format "date-time"';
 
@@ -156,7 +157,7 @@ const refused: readonly [unknown, string][] = [
     { type: 'user', id: 'eve' },
     { type: ['user'], id: ACTOR },
   ].map((actor): [unknown, string] => [{ ...good, actor }, WRONG_ACTOR]),
-  ...['', 'a b', 'ä', 'x'.repeat(129), 'a\n', 1, null, {}].map((trace_id): [unknown, string] => [
+  ...['', 'a b', 'ä', 'x'.repeat(129), 'a\n', 1, null, {}, makeKey(TENANT)].map((trace_id): [unknown, string] => [
     { ...good, trace_id },
     WRONG_TRACE,
   ]),

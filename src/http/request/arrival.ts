@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isoNow, monotonicMs } from '../../clock';
-import { looksLikeKey } from '../../domain/key-like';
+import { isTraceId } from '../../domain/trace-id';
 import { fault } from '../../fault';
 import { securityHeaders } from '../answer/security-headers';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
@@ -8,11 +8,6 @@ import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
 /** An answer is promised within 2 s of the request's arrival; the rest is for the way there and back. */
 const ANSWER_WITHIN_MS = 1_900;
-
-const TRACE_ID = /^[A-Za-z0-9._:-]{1,128}$/;
-
-/** It is logged, kept and sent back: somebody's API key must not be. */
-const isTraceId = (text: string): boolean => TRACE_ID.test(text) && !looksLikeKey(text);
 
 /** The request is here now: the time that its event will bear, and until when it is to be answered. */
 export const arrived = (ctx: ApiContext): void => {
