@@ -92,7 +92,7 @@ export const settings = {
     read: eventStoreOrEmpty,
   }),
   EVENTSTORE_WAIT_SECONDS: setting({
-    meaning: 'How long a start waits for an event store that is not there.',
+    meaning: 'How long a start waits for the event store to become reachable.',
     fallback: '60',
     example: '300',
     read: wholeNumber(0, 3_600),
@@ -106,14 +106,14 @@ export const settings = {
     read: mongoOrEmpty,
   }),
   MONGODB_WAIT_SECONDS: setting({
-    meaning: 'How long a start waits for a MongoDB that is not there.',
+    meaning: 'How long a start waits for MongoDB to become reachable.',
     fallback: '60',
     example: '300',
     read: wholeNumber(0, 3_600),
   }),
   READS_WITHOUT_LOG_SECONDS: setting({
     meaning:
-      'How long reads go on after the event log last answered. Then they are refused until it is back: keys may have been revoked meanwhile.',
+      'How long reads go on after the event log last answered. Then they are refused until it is back: keys may have been revoked in the meantime.',
     fallback: '300',
     example: '60',
     read: wholeNumber(0, 31_536_000),

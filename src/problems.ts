@@ -140,7 +140,7 @@ const http = {
     status: 429,
     title: 'Too many requests came from this address.',
     meaning:
-      '`violated_policies` names the limit that was exceeded. Its block ends after `Retry-After` seconds; requests meanwhile are refused and do not prolong it. `GET /limits` shows all limits.',
+      '`violated_policies` names the limit that was exceeded. Its block ends after `Retry-After` seconds; until then requests are refused, which does not prolong it. `GET /limits` shows all limits.',
   },
   too_many_streams: {
     status: 429,
@@ -161,7 +161,7 @@ const http = {
     status: 503,
     title: 'The event log is out of reach.',
     meaning:
-      'Nothing was changed. Reads are refused only once the log has been unreachable for some time, since keys may have been revoked meanwhile. Repeat the request after `Retry-After` seconds.',
+      'Nothing was changed. Reads are refused only once the log has been unreachable for some time, since keys may have been revoked in the meantime. Repeat the request after `Retry-After` seconds.',
   },
   log_set_back: {
     status: 503,
@@ -222,7 +222,7 @@ const tenants = {
   key_malformed: {
     title: 'This is not a key.',
     meaning:
-      'Give a whole key on stdin and nothing else. docs/keys.md shows its form; a typing error or a missing character spoils the checksum at its end.',
+      'Give a whole key on stdin and nothing else. docs/keys.md shows its form; a typing error or a missing character makes the checksum at its end invalid.',
   },
   key_exists: { title: 'This key exists already.', meaning: 'Make another one.' },
   key_already_revoked: { title: 'The key is revoked already.', meaning: 'There is nothing to do.' },

@@ -55,7 +55,7 @@ const logCheck = async ({ watch }: App): Promise<Finding> => {
   await watch.look();
   const broken = watch.setBack() ?? watch.missing();
   return broken === undefined
-    ? ok('event log', 'It answers, and holds what the read models show.')
+    ? ok('event log', 'Reachable, and complete up to what the read models show.')
     : problem(
         'event log',
         broken.message,
@@ -65,7 +65,7 @@ const logCheck = async ({ watch }: App): Promise<Finding> => {
 
 const streamsCheck = async ({ log }: App): Promise<Finding> => {
   if (log.incompleteStreams === undefined)
-    return ok('streams', 'Not looked at, since that means reading the whole log: tenant-ledger log verify');
+    return ok('streams', 'Not checked, because it takes reading the whole log: tenant-ledger log verify');
   const incomplete = await log.incompleteStreams();
   return incomplete.length === 0
     ? ok('streams', 'No stream is known to lack events.')
@@ -94,7 +94,7 @@ const writeCheck = async ({ watch }: App): Promise<Finding> => {
 const clockCheck = async ({ log }: App): Promise<Finding> => {
   const soon = new Date(Date.now() + MOST_AHEAD_MS).toISOString();
   if (log.positionBefore === undefined)
-    return ok('clock', 'Not looked at: the event store stamps events with its own clock.');
+    return ok('clock', 'Not checked: the event store stamps events with its own clock.');
   const end = (await log.head())?.position ?? '';
   const isAhead = ((await log.positionBefore(soon)) ?? '') < end;
   return isAhead
@@ -142,7 +142,7 @@ const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): 
       ? problem('projector', 'No process projects.', 'Start the service: tenant-ledger serve')
       : ok('projector', `${projector} projects.`),
     late.length === 0
-      ? ok('read models', 'They show the log up to its head, or nearly.')
+      ? ok('read models', 'Up to date, or less than 30 s behind.')
       : problem(
           'read models',
           late.map((one) => `${one.projection} is ${Math.round(one.lag_seconds)} s behind.`).join(' '),
@@ -156,7 +156,7 @@ const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): 
           'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
         ),
     decisions.parked.length === 0
-      ? ok('decisions', 'Every tenant that was asked for can be decided about.')
+      ? ok('decisions', 'Every tenant that was checked can be read.')
       : problem(
           'decisions',
           `The stream of the tenant ${decisions.parked[0]?.tenant_id} cannot be read: ${decisions.parked[0]?.reason}`,

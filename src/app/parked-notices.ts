@@ -63,7 +63,7 @@ const logBlocked = (logger: Log, { what, places }: Notice, isAnnounced: boolean)
   if (places.has(DECISIONS))
     logger.warn(
       what,
-      `Nothing can be decided about a tenant: its history cannot be read. ${SHOWN_BY.unreadable} shows it.`,
+      `Writes to a tenant are refused: its history cannot be read. ${SHOWN_BY.unreadable} shows it.`,
     );
 };
 

@@ -152,10 +152,10 @@ const whatDiffers = async ({ inFile, inLog, restOfFile, restOfLog }: Unequal): P
   if (found === expected) return `${found} was altered.`;
   const isMoved = await occursIn(inLog, restOfFile);
   const isInLog = await occursIn(inFile, restOfLog);
-  if (isMoved && isInLog) return `${found} stands where ${expected} should be: the order was changed.`;
+  if (isMoved && isInLog) return `${found} is where ${expected} should be: the order was changed.`;
   if (isInLog) return `${expected} is missing before ${found}.`;
   if (isMoved) return `${found} was added before ${expected}.`;
-  return `${found} stands in the place of ${expected}.`;
+  return `${expected} was replaced by ${found}.`;
 };
 
 const trailerDifference = (given: Trailer, made: Trailer): string | undefined => {

@@ -178,7 +178,7 @@ const HELP = `
 Events come from the event log itself, in its order, one a line: on a terminal readable, with what each update changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
 --key: asked for with this key, or about it. --since and --until compare the time of recording.
-At the end a trailer tells the number of events, the first and last position and the SHA-256 of the lines: on stderr, or
+The output ends with a trailer (the number of events, the first and last position, the SHA-256 of the lines): on stderr, or
 as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
 tenant-ledger audit check FILE.`;
 
@@ -206,7 +206,7 @@ export const auditCommand = (): Command =>
     .addOption(
       new Option('--follow', 'keep printing new events until interrupted').conflicts(['until', 'output']),
     )
-    .addOption(new Option('--limit <n>', 'stop after so many events').argParser(oneOrMore))
+    .addOption(new Option('--limit <n>', 'stop after this many events').argParser(oneOrMore))
     .addOption(new Option('--format <format>', 'the form of the lines').choices([...eventFormats, 'pretty']))
     .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
     .addHelpText('after', HELP)

@@ -30,7 +30,7 @@ export const confirmedForGood = async (
   if (!process.stdin.isTTY)
     throw fault(
       'not_confirmed',
-      `There is no terminal to confirm on that you want to ${what}. Give --yes to do it without confirmation.`,
+      `stdin is not a terminal, so nobody can confirm that you want to ${what}. Give --yes to do it without confirmation.`,
     );
   return confirmed(`Really ${what}? This cannot be undone.`, otherwise);
 };

@@ -84,7 +84,7 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
 const find = (): Command =>
   sessionCommand(
     'find',
-    'find out whose key came on stdin, for example one that leaked; it is not printed',
+    'find the owner of the key on stdin, for example one that leaked; it is not printed',
     async (session, options: Common) => {
       const { tenant, key } = await mustFind(session, await readKey());
       const { id, applicationId, name, created, expiresAt, revoked } = key;

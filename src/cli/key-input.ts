@@ -27,7 +27,7 @@ export const readKey = async (): Promise<GivenKey> => {
     throw fault(
       'key_malformed',
       key === ''
-        ? 'Nothing came on stdin. Give the key there, for example: tenant-ledger key find < FILE.'
+        ? 'stdin is empty. Pass the key on stdin, for example: tenant-ledger key find < FILE.'
         : 'What came on stdin is not a whole key: it begins with key_, has 59 characters and ends with their checksum.',
     );
   return { tenantId, digest: digestOf(key) };

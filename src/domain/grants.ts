@@ -21,7 +21,7 @@ export const mustHoldAll = ({ asker }: Question, wanted: readonly string[], what
   if (missing.length === 0) return;
   throw refusal(
     'permission_not_held',
-    `${what} takes a key that holds ${missing.join(', ')} itself, or everything that its type may hold.`,
+    `${what} requires a key that has ${missing.join(', ')} itself, or every permission that its type may have.`,
     { missing_permissions: missing },
   );
 };

@@ -13,7 +13,7 @@ const heldBack = ({ type, metadata }: NewEvent): Refusal =>
     `This needs an event that older programs cannot read: ${type}, version ${String(metadata['version'])}. It is held back until the operator says, with \`tenant-ledger log upgrade\`, that no older program runs any more. Nothing was changed.`,
   );
 
-const slow = () => logFault('log_unavailable', 'The event log did not tell its format in time.');
+const slow = () => logFault('log_unavailable', 'The event log did not report its format in time.');
 
 /**
  * The same log. It refuses events that its format does not allow, since programs may be running that cannot read them. The

@@ -155,7 +155,9 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
       if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
       else if (what !== undefined) doubt(what);
       else if (broken !== undefined && !isLost) {
-        report(`The event log looked as if it were set back, for ${secondsSince(broken.since)} s.`);
+        report(
+          `The event log appeared to be set back for ${secondsSince(broken.since)} s; it is complete again.`,
+        );
         broken = undefined;
       }
     },

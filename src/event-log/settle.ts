@@ -30,6 +30,9 @@ export const settled = async (
     return await attempt(Math.max(1, end - monotonicMs()));
   } catch (error) {
     if (CERTAIN.has(codeOf(error))) throw error;
-    throw logFault('outcome_unknown', `The event log did not say whether it wrote. ${messageOf(error)}`);
+    throw logFault(
+      'outcome_unknown',
+      `The event log did not confirm whether the append succeeded. ${messageOf(error)}`,
+    );
   }
 };

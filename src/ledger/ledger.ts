@@ -190,7 +190,7 @@ const repeat = async (
   if (last === undefined)
     throw logFault(
       'log_unavailable',
-      `Revision ${reply.revision} of tenant ${command.tenantId} is not to be had.`,
+      `Revision ${reply.revision} of tenant ${command.tenantId} cannot be read.`,
     );
   const asThen = events.reduce(
     (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),

@@ -16,7 +16,7 @@ export interface MongoConnection {
 }
 
 export interface MongoOptions {
-  /** How long a start waits for a server that is not there. */
+  /** How long a start waits for the server to become reachable. */
   readonly waitMs: number;
   /** What went wrong and is tried again. */
   readonly onError: (what: string, error: unknown) => void;
@@ -117,7 +117,7 @@ const reach = async (client: MongoClient, database: string): Promise<void> => {
   await beforeDeadline(connecting, monotonicMs() + CONNECT_MS, late);
 };
 
-/** Waits for a server that is not there, and regularly reports that it does. */
+/** Waits until the server is reachable, and reports regularly that it is waiting. */
 const whenThere = async (
   client: MongoClient,
   database: string,
@@ -137,7 +137,7 @@ const whenThere = async (
       if (left <= 0)
         throw fault(
           'read_models_unavailable',
-          `MongoDB at ${place} was not there within ${seconds} s. Start it, or correct MONGODB_URL. ${wordsOf(error)}`,
+          `MongoDB at ${place} could not be reached within ${seconds} s. Start it, or correct MONGODB_URL. ${wordsOf(error)}`,
         );
       if (monotonicMs() - reportedAt >= REPORT_EVERY_MS) {
         reportedAt = monotonicMs();

@@ -50,7 +50,7 @@ const liveSnapshot = async (
     if (monotonicMs() > end)
       throw fault(
         'read_models_unavailable',
-        'The live read model does not move on: does anybody project it?',
+        'The live read model is not advancing. Is any process projecting it?',
       );
     await pause(LOOK_AGAIN_MS);
   }

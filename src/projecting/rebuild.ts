@@ -172,7 +172,7 @@ const refusalOf = (
 };
 
 const switchedMeanwhile = (name: string) =>
-  fault('rebuild_running', `${name} was switched by somebody else meanwhile.`);
+  fault('rebuild_running', `${name} was switched by another process during the rebuild.`);
 
 /** Everything between taking the lease and giving it back. `discard` gives it back earlier. */
 const rebuildWithLease = async (

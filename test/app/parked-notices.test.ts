@@ -10,7 +10,7 @@ const blocked = (tenant_id: string, event_id = 'e1', reason = 'It is unknown.') 
 const PARKED =
   'A tenant is parked: its read models wait at this event. tenant-ledger projections parked shows it.';
 const UNREADABLE =
-  'Nothing can be decided about a tenant: its history cannot be read. tenant-ledger status shows it.';
+  'Writes to a tenant are refused: its history cannot be read. tenant-ledger status shows it.';
 
 /** `said` ends the time in which news is gathered. */
 const heard = () => {

@@ -114,7 +114,7 @@ describe('an exported file', () => {
       ],
       [
         (all) => all.toSpliced(1, 2, all[2] ?? '', all[1] ?? ''),
-        `event ${third} stands where event ${second} should be: the order was changed.`,
+        `event ${third} is where event ${second} should be: the order was changed.`,
       ],
     ];
     for (const [change, what] of cases)

@@ -100,7 +100,7 @@ describe(`an export of ${EVENTS} events`, () => {
         if (at === AT) held = line;
         return at === AT ? [] : at === AT + 1 ? [line, held] : [line];
       },
-      () => `event ${ids[1]} stands where event ${ids[0]} should be: the order was changed.`,
+      () => `event ${ids[1]} is where event ${ids[0]} should be: the order was changed.`,
     ],
   ];
   it.each(cases)(

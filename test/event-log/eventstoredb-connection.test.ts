@@ -74,7 +74,7 @@ describe('a start', () => {
     expect(codeOf(error)).toBe('log_unavailable');
     expect(error.message).toMatch(
       new RegExp(
-        `^The event store at 127.0.0.1:${server.port} was not there within 1 s. Start it, or correct`,
+        `^The event store at 127.0.0.1:${server.port} could not be reached within 1 s. Start it, or correct`,
       ),
     );
     expect(monotonicMs() - begun).toBeLessThan(5_000);

@@ -84,7 +84,7 @@ describe('a server whose event log is in an event store', () => {
     const ended = await command(create, { ...env, EVENTSTORE_URL: url });
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(
-      /^tenant-ledger: The event store at 127.0.0.1:1 was not there within 0 s\..*\[log_unavailable\]\n$/,
+      /^tenant-ledger: The event store at 127.0.0.1:1 could not be reached within 0 s\..*\[log_unavailable\]\n$/,
     );
     const shown = await command(['config'], { ...env, EVENTSTORE_URL: url });
     expect(shown.stdout).toMatch(/EVENTSTORE_URL +esdb:\/\/127\.0\.0\.1:1 /);

@@ -157,10 +157,9 @@ const refused: readonly [unknown, string][] = [
     { type: 'user', id: 'eve' },
     { type: ['user'], id: ACTOR },
   ].map((actor): [unknown, string] => [{ ...good, actor }, WRONG_ACTOR]),
-  ...['', 'a b', 'ä', 'x'.repeat(129), 'a\n', 1, null, {}, makeKey(TENANT)].map((trace_id): [unknown, string] => [
-    { ...good, trace_id },
-    WRONG_TRACE,
-  ]),
+  ...['', 'a b', 'ä', 'x'.repeat(129), 'a\n', 1, null, {}, makeKey(TENANT)].map(
+    (trace_id): [unknown, string] => [{ ...good, trace_id }, WRONG_TRACE],
+  ),
   [without('data'), '"data" must be an object'],
   ...[null, 'text', 1, [], [{ entityId: 'a' }]].map((data): [unknown, string] => [
     { ...good, data },

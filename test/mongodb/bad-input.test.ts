@@ -58,7 +58,7 @@ describe('a MONGODB_URL that does not work', () => {
   it('because nobody is there', async () => {
     const { stderr } = await refused(`mongodb://user:${PASSWORD}@127.0.0.1:1/x`);
     expect(stderr).toContain(
-      'MongoDB at 127.0.0.1:1/x was not there within 0 s. Start it, or correct MONGODB_URL.',
+      'MongoDB at 127.0.0.1:1/x could not be reached within 0 s. Start it, or correct MONGODB_URL.',
     );
     expect(stderr).toContain('[read_models_unavailable]');
   });
@@ -124,7 +124,9 @@ describe('a MONGODB_URL that does not work', () => {
     });
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     const lines = ended.stderr.trim().split('\n');
-    expect(lines.at(-1)).toMatch(/^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x was not there within 3 s\. /);
+    expect(lines.at(-1)).toMatch(
+      /^tenant-ledger: MongoDB at 127\.0\.0\.1:1\/x could not be reached within 3 s\. /,
+    );
     expect(lines[0]).toContain('Waiting for MongoDB at 127.0.0.1:1/x, 3 s at most.');
     expect(ended.stderr).not.toContain(PASSWORD);
     expect(readdirSync(folder)).toEqual([]);

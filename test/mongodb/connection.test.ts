@@ -112,7 +112,7 @@ describe('a connection to MongoDB', () => {
     await expect(waiting).rejects.toMatchObject({
       code: 'read_models_unavailable',
       message: expect.stringMatching(
-        /^MongoDB at 127\.0\.0\.1:1\/ledger was not there within 2 s\. Start it, or correct MONGODB_URL\. .*ECONNREFUSED/,
+        /^MongoDB at 127\.0\.0\.1:1\/ledger could not be reached within 2 s\. Start it, or correct MONGODB_URL\. .*ECONNREFUSED/,
       ),
     });
     expect(reports).toEqual(['Waiting for MongoDB at 127.0.0.1:1/ledger, 2 s at most.']);
@@ -134,7 +134,7 @@ describe('a connection to MongoDB', () => {
     const port = await begin(() => undefined);
     await expect(open(`mongodb://127.0.0.1:${port}/ledger`)).rejects.toMatchObject({
       code: 'read_models_unavailable',
-      message: expect.stringMatching(/was not there within 0 s/),
+      message: expect.stringMatching(/could not be reached within 0 s/),
     });
   });
 

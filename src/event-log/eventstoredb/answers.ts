@@ -60,7 +60,7 @@ export const isFinal = (error: unknown): boolean =>
 export const historyMissing = (stream: string, how: string): Fault =>
   logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
 
-export const TOMBSTONED = 'was deleted for ever (tombstoned)';
+export const TOMBSTONED = 'was permanently deleted (tombstoned)';
 
 /** The fault for a failed append: a certain answer, or `no_answer`. */
 export const appendFault = (stream: string, error: unknown): Fault => {
@@ -85,7 +85,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
   const words = wordsOf(error);
   if (NOT_SENT.test(words)) return logFault('log_unavailable', `The event store cannot be reached: ${words}`);
   if (NOT_HANDLED.test(words))
-    return logFault('log_unavailable', `The event store does not write now: ${words}`);
+    return logFault('log_unavailable', `The event store is not accepting writes: ${words}`);
   return noAnswer(`The event store did not answer the append: ${words}`);
 };
 

@@ -45,7 +45,7 @@ const settle = ({ stream, resolve, reject }: Waiting, answer: BatchAppendResp): 
   const success = answer.getSuccess();
   const position = success?.getPosition();
   if (success === undefined || position === undefined)
-    return reject(noAnswer('The event store did not say where it wrote.'));
+    return reject(noAnswer('The event store did not report the position of the append.'));
   resolve({
     revision: Number(success.getCurrentRevision()),
     position: positionOf(BigInt(position.getCommitPosition())),

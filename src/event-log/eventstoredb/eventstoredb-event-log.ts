@@ -26,7 +26,7 @@ import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions {
-  /** How long a start waits for a server that is not there. */
+  /** How long a start waits for the server to become reachable. */
   readonly waitMs: number;
   /** What went wrong and is tried again. */
   readonly onError: (what: string, error: unknown) => void;
@@ -79,7 +79,7 @@ const whenThere = async <T>(
     if (isFinal(error)) throw error;
     throw logFault(
       'log_unavailable',
-      `The event store at ${servers} was not there within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
+      `The event store at ${servers} could not be reached within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
     );
   } finally {
     clearTimeout(timer);

@@ -81,7 +81,7 @@ const appending =
       if (CERTAIN.has(code)) throw error;
       // The same ids sent once more are written, or found.
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
-      throw logFault('log_unavailable', `The event log did not write: ${messageOf(error)}`);
+      throw logFault('log_unavailable', `The append failed: ${messageOf(error)}`);
     });
 
 /** A rare step of the operator: it needs no thread of its own. */

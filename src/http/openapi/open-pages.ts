@@ -115,7 +115,7 @@ export const openPages = (headers: HeadersFor, schemas: NamedSchemas): Readonly<
     },
   };
   return {
-    '/': open('getService', 'Say what this service is', about),
+    '/': open('getService', 'Describe this service', about),
     '/docs': open('getApiReference', 'Show the API reference', reference),
     '/problems': open('listProblems', 'List the problems', list),
     '/openapi.json': open('getOpenApiDocument', 'Get this document', description),

@@ -40,7 +40,7 @@ export const keySchema = record(
   {
     id: meaning(uuid, 'Of the key, which is not the key itself.'),
     key: meaning(text, KEY, KEY_EXAMPLE),
-    name: meaning(text, 'What it is called.', 'Nightly import'),
+    name: meaning(text, 'Its name.', 'Nightly import'),
     created_by: meaning(uuid, 'The user or the Application that created it.'),
     created_at: meaning(moment, 'When it was created.'),
     expires_at: meaning(moment, 'When it expires; left out: never.'),
@@ -57,7 +57,7 @@ export const applicationSchema = record(
   {
     id: meaning(uuid, 'Of the Application.'),
     tenant_id: meaning(uuid, 'The Tenant that it belongs to.'),
-    name: meaning(text, 'What it is called.', 'Shop'),
+    name: meaning(text, 'Its name.', 'Shop'),
     type: meaning({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),
     permissions: meaning(listOf(text), 'What it may do.'),
     key: meaning(text, KEY, KEY_EXAMPLE),

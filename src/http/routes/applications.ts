@@ -225,7 +225,7 @@ const creation = bodyCheck<WireApplication, WireApplication>(
     title: 'ApplicationCreation',
     type: 'object',
     properties: {
-      name: meaning({ type: 'string', aName: true }, 'What it is called.'),
+      name: meaning({ type: 'string', aName: true }, 'Its name.'),
       type: meaning(
         { type: 'string', enum: applicationTypes },
         'What kind of permissions it may hold; it cannot be changed.',
@@ -293,7 +293,7 @@ const update = bodyCheck<WireUpdate, ApplicationUpdate>(
     title: 'ApplicationUpdate',
     type: 'object',
     properties: {
-      name: meaning({ type: 'string', aName: true }, 'What it is called.'),
+      name: meaning({ type: 'string', aName: true }, 'Its name.'),
       permissions: meaning(permissionsProperty, 'All that it may do; left out: as it was.'),
       type: meaning({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
     },

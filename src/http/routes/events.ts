@@ -40,7 +40,11 @@ const query = queryCheck(
     start_date: dateParameter('Only events recorded from this moment on.'),
     end_date: dateParameter('Only events recorded before this moment.'),
     after: textParameter('Begin after this `position`; so does the header `Last-Event-ID`.', ''),
-    limit: wholeNumberParameter('At most so many events.', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    limit: wholeNumberParameter(
+      'The maximum number of events.',
+      Number.MAX_SAFE_INTEGER,
+      Number.MAX_SAFE_INTEGER,
+    ),
     follow: flagParameter('`true`: stay open and send new events as they come.'),
   },
   'refused',

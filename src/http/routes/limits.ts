@@ -3,7 +3,7 @@ import { ok, route } from './route';
 import { count, listOf, meaning, record, text } from './schema';
 
 const rateLimit = record('RateLimit', {
-  name: meaning(text, 'As it stands in the `RateLimit` fields and in `violated_policies`.', 'global'),
+  name: meaning(text, 'As used in the `RateLimit` fields and in `violated_policies`.', 'global'),
   methods: meaning(listOf(text), 'The methods that it counts; `*` is all. HEAD counts as GET.'),
   paths: meaning(
     listOf(text),

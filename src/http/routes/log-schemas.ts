@@ -43,7 +43,7 @@ export const logPageExample = {
 export const entityTypesSchema: Schema = listOf(
   record('EntityType', {
     display_name: meaning(text, 'For people.', 'Tenant'),
-    value: meaning(text, 'As it stands in `entity_type`.', 'tenant'),
+    value: meaning(text, 'As used in `entity_type`.', 'tenant'),
   }),
 );
 

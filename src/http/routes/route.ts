@@ -20,7 +20,7 @@ export const tags = {
   Tenants: 'The Tenant that owns the key.',
   Applications: 'The Applications of the Tenant, and their keys.',
   Reports: 'What the Tenant uses.',
-  Limits: 'How often a client may ask.',
+  Limits: 'Rate limits per client address.',
   Description: 'What this service is; no key is needed.',
 };
 
