@@ -5,6 +5,7 @@ import { compress } from './answer/compression';
 import { crossOrigin } from './answer/cross-origin';
 import { answerProblem } from './answer/problem-answer';
 import type { ApiContext, ApiParts, ApiState } from './api-context';
+import { openApiDocument } from './openapi/document';
 import { arrive, requireTarget } from './request/arrival';
 import { authenticate, finalError } from './request/authentication';
 import { clientAddress } from './request/client-address';
@@ -23,7 +24,7 @@ import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { openPages } from './routes/open-pages';
+import { openRouting } from './routes/open-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -61,7 +62,6 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   const logAnswer = accessLog(parts);
   const findClient = clientAddress(parts);
   const otherOrigins = crossOrigin(parts);
-  const showOpenPage = openPages({ ...parts, routes });
   const noteUse = ({ state: { identity, at } }: ApiContext): void => {
     if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
   };
@@ -83,15 +83,18 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
       findClient(ctx);
       await countRequest(ctx, parts);
       requireTarget(ctx);
-      if (otherOrigins.preflight(ctx) || showOpenPage(ctx)) return await compress(ctx);
-      parts.mustBeWhole();
-      await authenticate(ctx, parts);
-      await next();
+      if (!otherOrigins.preflight(ctx)) await next();
       noteUse(ctx);
     } catch (thrown) {
       await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
     }
     await compress(ctx);
+  });
+  app.use(openRouting({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
+  app.use(async (ctx, next) => {
+    parts.mustBeWhole();
+    await authenticate(ctx, parts);
+    await next();
   });
   app.use(routing(routes, parts)); // per route: permission, body, idempotency and conditions, handler
   app.use(unrouted);

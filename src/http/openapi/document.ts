@@ -1,10 +1,10 @@
 import type { HeaderNames } from '../answer/header-names';
+import { openPages } from '../routes/open-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';
 import { headersFor, sharedHeaders } from './answer-headers';
 import { namedSchemas } from './named-schemas';
-import { openPages } from './open-pages';
-import { operation, PATH_PARAMETER } from './operation';
+import { openOperation, operation, PATH_PARAMETER } from './operation';
 import { problemSchemas } from './problem-answers';
 
 /** The OpenAPI 3.1 description of the API, made from the declared routes and the schemas that they are checked with. */
@@ -30,11 +30,11 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
   const schemas = namedSchemas();
   const headers = headersFor(names);
   const paths: Record<string, Record<string, Schema>> = {};
-  for (const route of routes) {
-    const path = route.path.replace(PATH_PARAMETER, '/{$1}');
-    (paths[path] ??= {})[route.method] = operation(route, names, headers, schemas);
-  }
-  const open = openPages(headers, schemas);
+  const describe = (path: string, method: string, described: Schema): void => {
+    (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = described;
+  };
+  for (const route of routes) describe(route.path, route.method, operation(route, names, headers, schemas));
+  for (const page of openPages) describe(page.path, 'get', openOperation(page, headers, schemas));
   return {
     openapi: '3.1.0',
     info: {
@@ -46,7 +46,7 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
     servers: [{ url: publicUrl === '' ? '/' : publicUrl }],
     security: [{ [SECURITY]: [] }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
-    paths: { ...paths, ...open },
+    paths,
     components: {
       securitySchemes: {
         [SECURITY]: {

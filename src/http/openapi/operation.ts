@@ -1,9 +1,10 @@
 import type { HeaderNames } from '../answer/header-names';
+import type { OpenPage } from '../routes/open-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
-import { problemAnswers } from './problem-answers';
+import { answersOf, codesWithoutKey, problemAnswers } from './problem-answers';
 
 /** The headers that a good answer may have beyond those that it must have. */
 const sometimes = ({ method, from, answer }: Route, names: HeaderNames): readonly string[] => [
@@ -72,7 +73,7 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
 /** As the router knows them. */
 export const PATH_PARAMETER = /\/:([a-z_]+)/g;
 
-const pathParameters = ({ path, params = {} }: Route): readonly Schema[] =>
+const pathParameters = ({ path, params = {} }: Pick<Route, 'path' | 'params'>): readonly Schema[] =>
   [...path.matchAll(PATH_PARAMETER)].map(([, name = '']) => ({
     name,
     in: 'path',
@@ -118,4 +119,28 @@ export const operation = (
         },
       }),
   responses: { ...successResponses(route, names, headers, schemas), ...problemAnswers(route, headers) },
+});
+
+/** What needs no key: it says nothing about anybody. */
+export const openOperation = (page: OpenPage, headers: HeadersFor, schemas: NamedSchemas): Schema => ({
+  operationId: page.operationId,
+  summary: page.summary,
+  tags: ['Description'],
+  security: [],
+  ...(page.params === undefined ? {} : { parameters: pathParameters(page) }),
+  responses: {
+    200: {
+      description: page.description,
+      headers: headers(page.json !== undefined && page.html !== undefined ? ['Vary'] : []),
+      content: {
+        ...(page.json === undefined
+          ? {}
+          : {
+              'application/json': { schema: schemas.published(page.json.schema), example: page.json.example },
+            }),
+        ...(page.html === undefined ? {} : { 'text/html': { schema: text, example: '<!doctype html>' } }),
+      },
+    },
+    ...answersOf(codesWithoutKey, headers),
+  },
 });

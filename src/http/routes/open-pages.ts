@@ -1,97 +1,158 @@
+import Router from '@koa/router';
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import type { ApiContext } from '../api-context';
-import { openApiDocument, type Described } from '../openapi/document';
+import type { HeaderNames } from '../answer/header-names';
+import type { ApiContext, ApiState, Step } from '../api-context';
 import { homePage } from '../pages/home-page';
 import { PAGE_SECURITY } from '../pages/layout';
 import { problemPage, problemsPage } from '../pages/problem-pages';
 import { referencePage } from '../pages/reference-page';
+import type { Route } from './route';
+import { listOf, meaning, record, text, type Schema } from './schema';
 
-/** What needs no key: what this service is, its description, and the pages at the `type` of errors. */
-interface OpenPage {
-  readonly route: string;
-  /** For programs. */
-  readonly json: () => string;
-  /** For people; left out: everybody gets the JSON. */
-  readonly html?: () => string;
-  /** Everybody gets the HTML. */
-  readonly isForPeople?: true;
+/** What the pages show besides what is always the same. */
+interface Shown {
+  readonly version: string;
+  readonly headers: HeaderNames;
+  /** The OpenAPI document. */
+  readonly document: () => Schema;
 }
 
-const PROBLEM = /^\/problems\/([a-z_]+)$/;
-
-const json = (value: unknown) => (): string => JSON.stringify(value);
-
-/** Made when somebody first asks for it. */
-const once = <T>(make: () => T): (() => T) => {
-  let made: T | undefined;
-  return () => (made ??= make());
-};
-
-const problemOf = (code: ProblemCode): OpenPage => {
-  const { status, title, meaning }: Problem = problems[code];
-  return {
-    route: '/problems/:code',
-    json: json({ code, status, title, meaning }),
-    html: () => problemPage(code),
+/** What needs no key: what this service is, its description, and the pages at the `type` of errors. */
+export interface OpenPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
+  readonly description: string;
+  /** For programs; left out: everybody gets the HTML. */
+  readonly json?: {
+    readonly schema: Schema;
+    readonly example: unknown;
+    readonly body: (shown: Shown, code: ProblemCode) => unknown;
   };
+  /** For people; left out: everybody gets the JSON. */
+  readonly html?: (shown: Shown, code: ProblemCode) => string;
+}
+
+const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' };
+const SERVICE = { name: 'tenant-ledger', version: '0.1.0', ...LINKS };
+
+const PROBLEM = '/problems/';
+
+const summaryProperties = {
+  code: meaning(text, 'The stable name of the problem.', 'not_found'),
+  status: meaning(
+    { type: 'integer', format: 'int64' },
+    'Its HTTP status; left out: it is one of the command line.',
+    404,
+  ),
+  title: meaning(text, 'The kind of error, always in the same words.'),
 };
 
-const problemRows = (): unknown =>
-  Object.entries(problems).map(([code, { status, title }]: readonly [string, Problem]) => ({
-    code,
-    status,
-    title,
-  }));
+const summaryOf = (code: string, { status, title }: Problem) => ({ code, status, title });
 
-const pagesOf = (described: Described): ReadonlyMap<string, OpenPage> => {
-  const { version, headers } = described;
-  const document = once(() => openApiDocument(described));
-  const links = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' };
-  const pages: readonly OpenPage[] = [
-    {
-      route: '/',
-      json: json({ name: 'tenant-ledger', version, ...links }),
-      html: () => homePage(version, headers),
+export const openPages: readonly OpenPage[] = [
+  {
+    path: '/',
+    operationId: 'getService',
+    summary: 'Describe this service',
+    description: 'What this service is, and where it is described: for people, or for programs.',
+    json: {
+      schema: record('Service', {
+        name: meaning(text, 'The name of the program.', SERVICE.name),
+        version: meaning(text, 'Its version.', SERVICE.version),
+        docs: meaning(text, 'The path of the API reference.', SERVICE.docs),
+        openapi: meaning(text, 'The path of this document.', SERVICE.openapi),
+        problems: meaning(text, 'The path of the list of problems.', SERVICE.problems),
+      }),
+      example: SERVICE,
+      body: ({ version }) => ({ ...SERVICE, version }),
     },
-    { route: '/openapi.json', json: once(() => JSON.stringify(document())) },
-    { route: '/docs', json: () => '', html: once(() => referencePage(document())), isForPeople: true },
-    { route: '/problems', json: json({ data: problemRows() }), html: once(problemsPage) },
-  ];
-  return new Map(pages.map((page) => [page.route, page]));
-};
+    html: ({ version, headers }) => homePage(version, headers),
+  },
+  {
+    path: LINKS.docs,
+    operationId: 'getApiReference',
+    summary: 'Show the API reference',
+    description: 'Every call with a line to copy.',
+    html: ({ document }) => referencePage(document()),
+  },
+  {
+    path: LINKS.problems,
+    operationId: 'listProblems',
+    summary: 'List the problems',
+    description: 'Every code: for people, or for programs.',
+    json: {
+      schema: record('ProblemList', {
+        data: meaning(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All of them.'),
+      }),
+      example: { data: [summaryOf('not_found', problems.not_found)] },
+      body: () => ({ data: Object.entries(problems).map(([code, problem]) => summaryOf(code, problem)) }),
+    },
+    html: problemsPage,
+  },
+  {
+    path: LINKS.openapi,
+    operationId: 'getOpenApiDocument',
+    summary: 'Get this document',
+    description: 'This document.',
+    json: { schema: { type: 'object' }, example: { openapi: '3.1.0' }, body: ({ document }) => document() },
+  },
+  {
+    path: `${PROBLEM}:code`,
+    params: {
+      code: {
+        description: 'The code of a problem.',
+        schema: { type: 'string', enum: Object.keys(problems) },
+        example: 'not_found',
+      },
+    },
+    operationId: 'getProblem',
+    summary: 'Explain a problem',
+    description: 'What it means and what to do: for people, or for programs.',
+    json: {
+      schema: record(
+        'ProblemPage',
+        { ...summaryProperties, meaning: meaning(text, 'What it means and what to do.') },
+        ['status'],
+      ),
+      example: { code: 'not_found', ...problems.not_found },
+      body: (_, code) => ({ ...summaryOf(code, problems[code]), meaning: problems[code].meaning }),
+    },
+    html: (_, code) => problemPage(code),
+  },
+];
 
 /** HTML for people, JSON for programs. */
-const wantsHtml = (ctx: ApiContext, { html, isForPeople }: OpenPage): boolean => {
-  if (html === undefined) return false;
-  if (isForPeople === true) return true;
+const wantsHtml = (ctx: ApiContext, { json, html }: OpenPage): boolean => {
+  if (json === undefined || html === undefined) return html !== undefined;
   ctx.vary('Accept');
   return ctx.accepts('json', 'html') === 'html';
 };
 
-const show = (ctx: ApiContext, page: OpenPage): void => {
-  const isHtml = wantsHtml(ctx, page);
-  ctx.state.route = page.route;
-  ctx.status = 200;
-  ctx.set('Cache-Control', 'public, max-age=3600');
-  if (isHtml) ctx.set('Content-Security-Policy', PAGE_SECURITY);
-  ctx.body = (isHtml ? page.html : page.json)?.();
-  ctx.type = `${isHtml ? 'text/html' : 'application/json'}; charset=utf-8`;
-};
+export const openRouting = (shown: Shown): Step => {
+  const router = new Router<ApiState>({ sensitive: true });
+  /** Each page is made when somebody first asks for it. */
+  const made = new Map<string, string | undefined>();
 
-/** Answers a request for one of them. False: it asks for something else. */
-export const openPages = (described: Described): ((ctx: ApiContext) => boolean) => {
-  const pages = pagesOf(described);
-
-  const find = (path: string): OpenPage | undefined => {
-    const code = PROBLEM.exec(path)?.[1];
-    return code !== undefined && isProblemCode(code) ? problemOf(code) : pages.get(path);
+  const show = (ctx: ApiContext, page: OpenPage, code: ProblemCode): void => {
+    const isHtml = wantsHtml(ctx, page);
+    const name = `${ctx.state.path} ${isHtml}`;
+    const make = () => (isHtml ? page.html?.(shown, code) : JSON.stringify(page.json?.body(shown, code)));
+    const body = made.get(name) ?? make();
+    made.set(name, body);
+    ctx.state.route = page.path;
+    ctx.status = 200;
+    ctx.set('Cache-Control', 'public, max-age=3600');
+    if (isHtml) ctx.set('Content-Security-Policy', PAGE_SECURITY);
+    ctx.body = body;
+    ctx.type = `${isHtml ? 'text/html' : 'application/json'}; charset=utf-8`;
   };
 
-  return (ctx) => {
-    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return false;
-    const page = find(ctx.state.path);
-    if (page === undefined) return false;
-    show(ctx, page);
-    return true;
-  };
+  for (const page of openPages)
+    router.get(page.path, async (ctx, next) => {
+      const { path } = ctx.state;
+      const code = path.slice(PROBLEM.length);
+      // The router takes `//` for `/`, and any text for a code.
+      if (path === page.path || (page.params !== undefined && isProblemCode(code)))
+        show(ctx, page, code as ProblemCode);
+      else await next();
+    });
+  return router.routes() as unknown as Step;
 };

@@ -36,7 +36,7 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
 /** What no route took: there is nothing at that path, or not with this method. */
 export const unrouted: Step = async (ctx) => {
   const { path } = ctx.state;
-  const all = (ctx as unknown as RouterContext).matched ?? [];
+  const all = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
   const literal = all.filter((layer) => layer.path === path); // not those that would take its last part for an id
   const matched = literal.length > 0 ? literal : all;
   if (matched.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
