@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { addKey, revokeKey } from '../domain/application-keys';
 import { keyBy } from '../domain/keys';
-import { refusal } from '../domain/refusal';
 import type { Key, Tenant } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
@@ -77,7 +76,7 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
   const tenant = await session.stateOf(tenantId);
   const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
   if (tenant.status === 'absent' || key === undefined)
-    throw refusal('key_not_found', 'It has the form of a key of this service, but is not one of this log.');
+    throw fault('key_not_found', 'It has the form of a key of this service, but is not one of this log.');
   return { tenant, key };
 };
 

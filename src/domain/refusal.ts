@@ -5,8 +5,6 @@
 export type RefusalCode =
   | 'key_refused'
   | 'permission_missing'
-  | 'precondition_failed'
-  | 'idempotency_key_reused'
   | 'tenant_not_found'
   | 'tenant_exists'
   | 'tenant_deleted'
@@ -24,8 +22,7 @@ export type RefusalCode =
   | 'key_already_revoked'
   | 'too_many_keys'
   | 'name_invalid'
-  | 'expiry_invalid'
-  | 'upgrade_unfinished';
+  | 'expiry_invalid';
 
 export interface Refusal extends Error {
   readonly name: 'Refusal';

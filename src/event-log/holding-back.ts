@@ -1,14 +1,14 @@
 import { beforeDeadline, monotonicMs } from '../clock';
 import { FIRST_FORMAT } from '../domain/formats';
-import { refusal, type Refusal } from '../domain/refusal';
+import { fault, type Fault } from '../fault';
 import { formatOf } from './codec';
 import { APPEND_MS, logFault, type EventLog, type NewEvent } from './event-log';
 
 /** A log may be put in the place of another one: so long its format is believed without asking again. */
 const BELIEVED_MS = 5_000;
 
-const heldBack = ({ type, metadata }: NewEvent): Refusal =>
-  refusal(
+const heldBack = ({ type, metadata }: NewEvent): Fault =>
+  fault(
     'upgrade_unfinished',
     `This needs an event that older programs cannot read: ${type}, version ${String(metadata['version'])}. It is held back until the operator says, with \`tenant-ledger log upgrade\`, that no older program runs any more. Nothing was changed.`,
   );

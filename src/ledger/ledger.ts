@@ -1,7 +1,7 @@
 import { monotonicMs } from '../clock';
 import { keyRefused, mustHold, type Caller } from '../domain/authority';
 import type { Actor, Caused, Client, Idempotency, Recorded, TenantEvent } from '../domain/events';
-import { isRefusal, refusal } from '../domain/refusal';
+import { isRefusal } from '../domain/refusal';
 import {
   mustBeActive,
   type ActiveTenant,
@@ -14,7 +14,7 @@ import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type EventLog, type Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf, fault, type Fault } from '../fault';
+import { codeOf, fault, type Fault, type FaultCode } from '../fault';
 import { tenantEventOf, type Fold } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyCheck } from './identify';
@@ -83,7 +83,7 @@ const mustMeet = ({ precondition }: Command, now: Tenant): void => {
   const revision = precondition.revision(mustBeActive(now));
   if (precondition.isMet(revision)) return;
   const sentence = `The ${precondition.of} has changed since: If-Match does not match.`;
-  throw refusal('precondition_failed', sentence, { revision });
+  throw fault('precondition_failed', sentence, { revision });
 };
 
 type Plan =
@@ -113,7 +113,7 @@ const planned = (known: KnownTenant, command: Command, bounds: Bounds): Plan => 
   }
   if (reply.hash === idempotency?.hash) return { kind: 'repeat', reply };
   if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
-  throw refusal('idempotency_key_reused', 'This idempotency key was used with another body.');
+  throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
 export interface LedgerParts {
@@ -199,6 +199,15 @@ const repeat = async (
   return { tenant: asThen, events: events.map(causedBy), position: last.position };
 };
 
+const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
+  'precondition_failed',
+  'idempotency_key_reused',
+  'upgrade_unfinished',
+]);
+
+/** By a decision, by the ledger, or by the log because of its format. From `execute` it always rests on the head of the stream. */
+export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
+
 /** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
 const planAtHead = async (
   { folds, bounds }: LedgerParts,
@@ -216,7 +225,7 @@ const planAtHead = async (
     const plan = planned(known, command, bounds);
     return plan.kind === 'append' ? { plan, known } : await atHead();
   } catch (error) {
-    if (isRefusal(error)) return atHead();
+    if (isRefused(error)) return atHead();
     throw error;
   }
 };
@@ -227,8 +236,7 @@ const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): 
   try {
     return await append(parts, command, known, plan);
   } catch (error) {
-    // What the log holds back is a refusal, too.
-    if (isFresh || !isRefusal(error)) throw error;
+    if (isFresh || !isRefused(error)) throw error;
     return tryOnce(parts, command, true);
   }
 };

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { accessRecord, type AccessRecordParts, type Refused } from '../../src/access/access-record';
 import type { AccessEvent } from '../../src/domain/access';
 import { yieldToEventLoop } from '../../src/clock';
-import { refusal } from '../../src/domain/refusal';
+import { fault } from '../../src/fault';
 import { encode } from '../../src/event-log/codec';
 import type { NewEvent } from '../../src/event-log/event-log';
-import { fault } from '../../src/fault';
 import { until } from '../support/waiting';
 
 const TENANT = randomUUID();
@@ -40,7 +39,7 @@ describe('the record of refused access', () => {
     let appends = 0;
     const append = async (): Promise<never> => {
       appends += 1;
-      throw refusal('upgrade_unfinished', 'It is held back.');
+      throw fault('upgrade_unfinished', 'It is held back.');
     };
     const { record, warnings } = given({ append });
     record.refused(refused());

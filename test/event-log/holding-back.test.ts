@@ -48,7 +48,7 @@ describe('a log that holds events back', () => {
     const { log, held, stream } = await given(1);
     const appending = held.append(stream, [older(), newer()], 'no_stream');
     await expect(appending).rejects.toMatchObject({
-      name: 'Refusal',
+      name: 'Fault',
       code: 'upgrade_unfinished',
       message: expect.stringMatching(/KeyAdded, version 2\..*`tenant-ledger log upgrade`/),
     });

@@ -1,8 +1,8 @@
 import { keyRefused } from '../../domain/authority';
-import { isRefusal } from '../../domain/refusal';
 import { codeOf, fault } from '../../fault';
 import { digestOf, tenantOfKey } from '../../ledger/api-key';
 import type { PresentedKey } from '../../ledger/identify';
+import { isRefused } from '../../ledger/ledger';
 import { isHttpProblemCode, problems } from '../../problems';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { sentIdempotencyKey } from './idempotency';
@@ -38,7 +38,7 @@ export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<vo
 /** What `execute` refuses rests on the head of the stream already. */
 const isRefusedEarly = (error: unknown): boolean => {
   const code = codeOf(error) ?? '';
-  return !isRefusal(error) && isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
+  return !isRefused(error) && isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
 };
 
 /**
