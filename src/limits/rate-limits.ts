@@ -44,7 +44,7 @@ export interface RateLimitsParts {
   /** The limiter of a policy whose counters all instances share. Left out: this process counts for itself. */
   readonly shared?: ((policy: Policy) => RateLimiterAbstract) | undefined;
   readonly memory?: Counters;
-  /** Without an error it is a recovery. */
+  /** Without an error it is a recovery. The same failure may be reported with every request. */
   readonly report: (what: string, error?: unknown) => void;
   readonly now?: () => number;
   /** A request waits no longer than this for the shared counters. */
@@ -57,7 +57,6 @@ const MOST_COUNTERS = 200_000;
 const SHARED_WITHIN_MS = 200;
 /** Shared counters that fail are left alone for so long: requests must not wait for them one after the other. */
 const PAUSE_MS = 5_000;
-const WARN_EVERY_MS = 60_000;
 
 const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
 const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
@@ -84,16 +83,6 @@ const stateOf = ({ name }: Policy, { isRefused, result }: Outcome): string =>
 
 const listOf = (fields: readonly string[]): string | undefined =>
   fields.length === 0 ? undefined : fields.join(', ');
-
-/** The same warning once in a while, not at every request. */
-const seldom = (report: RateLimitsParts['report']): RateLimitsParts['report'] => {
-  let last = -Infinity;
-  return (what, error) => {
-    if (performance.now() - last < WARN_EVERY_MS) return;
-    last = performance.now();
-    report(what, error);
-  };
-};
 
 /** Whether the shared counters are within reach. */
 const reachOf = ({ report, now = () => performance.now() }: RateLimitsParts) => {
@@ -140,7 +129,6 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
   const { shared, memory = boundedCounters(MOST_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
-  const warn = seldom(parts.report);
   const reach = reachOf(parts);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
   const rules = policies.map((policy): Rule => ({
@@ -163,7 +151,7 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
     const outcome = (together && (await consumeShared(together, address))) ?? (await consume(own, address));
     if (!(outcome instanceof Error)) return outcome;
     totals.uncounted += 1;
-    warn('Requests are not counted: every rate counter fails.', outcome);
+    parts.report('Requests are not counted: every rate counter fails.', outcome);
     return undefined;
   };
 
