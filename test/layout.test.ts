@@ -59,7 +59,7 @@ const types = exportedBy(TYPE);
 const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/read-models/mongodb/sweep.ts sweepOnce',
   'src/audit/open-streams.ts MOST_STREAMS_PER_TENANT',
-  'src/logger.ts withoutDetails',
+  'src/app/logger.ts withoutDetails',
   'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
   'src/domain/upcast.ts missingLifts',

@@ -1,11 +1,8 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { isoNow } from './clock';
-import { masked } from './domain/key-like';
+import { isoNow } from '../clock';
+import { masked } from '../domain/key-like';
+import { REQUEST, REQUEST_FAILED } from '../http/answer/access-log';
 import { lineWriter } from './line-writer';
-
-/** What the line about a request says. */
-export const REQUEST = 'request';
-export const REQUEST_FAILED = 'request failed';
 
 /** The last place before a line is written: nothing that might be a key gets past it. */
 const masking = (destination: DestinationStream): DestinationStream => ({

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { makeServer } from '../app/server';
 import { readConfiguration, settingNames, settings } from '../configuration';
-import { makeLogger } from '../logger';
+import { makeLogger } from '../app/logger';
 import { welcome } from './welcome';
 
 /** A second signal exits immediately. */

@@ -1,8 +1,8 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { lineWriter } from '../src/line-writer';
-import { freshFolder } from './support/folders';
-import { until } from './support/waiting';
+import { lineWriter } from '../../src/app/line-writer';
+import { freshFolder } from '../support/folders';
+import { until } from '../support/waiting';
 
 describe('lines that are written without waiting', () => {
   it('go on after more came at once than is kept', async () => {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { makeKey } from '../src/ledger/api-key';
-import { withoutDetails } from '../src/logger';
+import { makeKey } from '../../src/ledger/api-key';
+import { withoutDetails } from '../../src/app/logger';
 
 describe('a request on a terminal', () => {
   const entry = {
@@ -37,7 +37,7 @@ describe('a request on a terminal', () => {
 describe('the logger', () => {
   it('lets no key pass, wherever it stands in a line', () => {
     const key = makeKey(randomUUID());
-    const module = join(__dirname, '..', 'src', 'logger.js');
+    const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
       logger.info({ path: '/x?key=${key}', deep: { list: ['${key}'] } }, 'told ${key}');
       logger.error({ err: new Error('thrown ${key}') }, 'failed');
@@ -55,7 +55,7 @@ describe('the logger', () => {
   });
 
   it('writes what is not about a request at once, after what came before it', () => {
-    const module = join(__dirname, '..', 'src', 'logger.js');
+    const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
       logger.info({ ms: 1 }, 'request');
       logger.info('another');
@@ -68,7 +68,7 @@ describe('the logger', () => {
   });
 
   it('has written everything, in order, when the process ends or fails', () => {
-    const module = join(__dirname, '..', 'src', 'logger.js');
+    const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     for (const end of ['process.exit(3)', "throw new Error('at the end')"]) {
       const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
         for (let n = 0; n < 2000; n += 1) logger.info({ n, text: 'x'.repeat(200) }, n % 2 ? 'request' : 'other');

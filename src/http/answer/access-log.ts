@@ -1,7 +1,10 @@
 import { monotonicMs } from '../../clock';
-import { REQUEST, REQUEST_FAILED } from '../../logger';
 import type { ApiContext, ApiParts } from '../api-context';
 import { observedRequest } from './request-metrics';
+
+/** What the line about a request says. */
+export const REQUEST = 'request';
+export const REQUEST_FAILED = 'request failed';
 
 const UNAVAILABLE = 503;
 
