@@ -42,6 +42,30 @@ export const indexesOf = ({ indexes, lines = {} }: Collection): Collection['inde
   ...Object.fromEntries(Object.entries(lines).map(([name, { equal, number }]) => [name, [...equal, number]])),
 });
 
+/** The fields of one of them. */
+export const fieldsOfIndex = (
+  { name, indexes, lines = {} }: Collection,
+  index: string,
+): readonly string[] => {
+  if (Object.hasOwn(indexes, index)) return indexes[index] as readonly string[];
+  if (!Object.hasOwn(lines, index)) throw new Error(`The collection ${name} has no index ${index}.`);
+  const { equal, number } = lines[index] as NumberedLine;
+  return [...equal, number];
+};
+
+/** A document without a value of this field is not in the index. */
+export const neededBy = (collection: Collection, index: string): string =>
+  fieldsOfIndex(collection, index).at(Object.hasOwn(collection.lines ?? {}, index) ? -1 : 0) as string;
+
+/** The line that a question names. */
+export const lineOf = ({ name, lines = {} }: Collection, part: LinePart): NumberedLine => {
+  const { line, equal = [], border } = part;
+  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
+  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
+    throw new Error(`The collection ${name} has no line ${line} with the border ${border}.`);
+  return declared;
+};
+
 export type Document = Readonly<Record<string, unknown>>;
 
 /** A document of the event's own tenant. The tenant is not named: no reducer can reach another one's. */

@@ -1,5 +1,6 @@
 import type { Collection, Document, Reader as Questions } from '../../projections/projector';
 import type { Position } from '../event-log/event-log';
+import { fault, type Fault } from '../fault';
 
 /**
  * Where read models are kept. Everything here can be rebuilt from the log. Every adapter keeps every promise on this
@@ -87,6 +88,19 @@ export interface GenerationId {
 
 export const generationName = ({ projection, version, generation }: GenerationId): string =>
   `${projection}_v${version}_${generation}`;
+
+/** Undefined: that is not the name of a generation. */
+export const generationNamed = (name: string): GenerationId | undefined => {
+  const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9]+)$/.exec(name) ?? [];
+  if (projection === undefined) return undefined;
+  return { projection, version: Number(version), generation: Number(generation) };
+};
+
+export const generationRemoved = (id: GenerationId): Fault =>
+  fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+
+export const commitTooLarge = (bytes: number, most: number): Fault =>
+  fault('commit_too_large', `A commit of ${bytes} bytes is more than the ${most} that are allowed.`);
 
 export interface Pointer {
   readonly live: number;
@@ -244,3 +258,9 @@ export const PARKED = 'parked';
 
 /** And this one: per tenant, the last revision of each of its streams that is in. */
 export const STREAMS = 'streams';
+
+/** They come last: they say how much of a stream is in. */
+export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((name) => ({
+  name,
+  indexes: {},
+}));

@@ -1,7 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import type { Collection, Document } from '../../../projections/projector';
-import { fault, type Fault } from '../../fault';
-import type { Write } from '../read-models';
+import { commitTooLarge, type Write } from '../read-models';
 import { idOf, stored, type Indexed, type Stored } from './layout';
 import { indexedFields } from './questions';
 
@@ -21,9 +20,6 @@ export interface BatchWrite {
 
 /** The control document has 16 MB, and texts may grow where they are quoted. */
 const MOST_TEXT_BYTES = 12_582_912;
-
-const tooLarge = (bytes: number, most: number): Fault =>
-  fault('commit_too_large', `A commit of ${bytes} bytes is more than the ${most} that are allowed.`);
 
 const add = (groups: Map<string, BatchWrite[]>, collection: string, write: BatchWrite): void => {
   const group = groups.get(collection);
@@ -47,12 +43,13 @@ export const batchOf = (
       Buffer.byteLength(tenantId) +
       Buffer.byteLength(key) +
       (document === undefined ? 0 : Buffer.byteLength(json));
-    if (bytes > mostBytes) throw tooLarge(bytes, mostBytes);
+    if (bytes > mostBytes) throw commitTooLarge(bytes, mostBytes);
     add(groups, collection, { tenantId, key, document, json });
     entries.push(`[${JSON.stringify([collection, tenantId, key]).slice(1, -1)},${json}]`);
   }
   const text = `[${entries.join(',')}]`;
-  if (Buffer.byteLength(text) > MOST_TEXT_BYTES) throw tooLarge(Buffer.byteLength(text), MOST_TEXT_BYTES);
+  const textBytes = Buffer.byteLength(text);
+  if (textBytes > MOST_TEXT_BYTES) throw commitTooLarge(textBytes, MOST_TEXT_BYTES);
   return { text, collections: groups };
 };
 

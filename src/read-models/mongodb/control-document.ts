@@ -2,9 +2,14 @@ import type { Collection as MongoCollection, FindOptions } from 'mongodb';
 import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../clock';
-import { fault, type Fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
-import { generationName, type Checkpoint, type Control, type GenerationId } from '../read-models';
+import {
+  generationName,
+  generationRemoved,
+  type Checkpoint,
+  type Control,
+  type GenerationId,
+} from '../read-models';
 import { batchFrom, operationsOf, type Batch, type BatchWrite } from './batch';
 import { documentsIn, type Incarnation } from './generation-reader';
 import { CONTROLS, idOf, type Stored } from './layout';
@@ -46,9 +51,6 @@ export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   ...(to === undefined ? {} : { to: { position: to.position, eventId: to.event_id } }),
   ...(applied === undefined ? {} : { applied }),
 });
-
-export const removed = (id: GenerationId): Fault =>
-  fault('generation_removed', `The generation ${generationName(id)} is removed.`);
 
 /** Nobody else may have made it meanwhile. */
 export const insertControl = async (
@@ -173,7 +175,7 @@ export const controlDocument = (
 
   const find = async (options: FindOptions): Promise<StoredControl> => {
     const found = await controls.findOne(self, options);
-    if (found === null) throw removed(incarnation.id);
+    if (found === null) throw generationRemoved(incarnation.id);
     return found;
   };
   const look = () => find(withoutWrites);

@@ -17,12 +17,6 @@ export const collectionName = (id: GenerationId, incarnation: string, collection
 export const lifeOf = (name: string): string | undefined =>
   /^[a-z_]+_v[0-9]+_[0-9]+\.([0-9a-f]+)\.[a-z_]+$/.exec(name)?.[1];
 
-export const generationOf = (name: string): GenerationId | undefined => {
-  const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9]+)$/.exec(name) ?? [];
-  if (projection === undefined) return undefined;
-  return { projection, version: Number(version), generation: Number(generation) };
-};
-
 /** A document as it is stored. Without `doc` it is a tombstone. */
 export interface Stored {
   readonly _id: string;

@@ -2,9 +2,9 @@ import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
 import {
+  COMMON_COLLECTIONS,
   generationName,
-  PARKED,
-  STREAMS,
+  generationRemoved,
   type GenerationId,
   type Peek,
   type ReadModels,
@@ -15,7 +15,6 @@ import {
   findControl,
   insertControl,
   isDuplicate,
-  removed,
   type OnWrite,
 } from './control-document';
 import { generationReader, type Applied, type Incarnation } from './generation-reader';
@@ -44,9 +43,6 @@ export interface MongoReadModelsOptions {
   readonly onWrite?: OnWrite;
   readonly finishAfterMs?: number;
 }
-
-/** Every generation has these besides its projector's own. They come last: they say how much of a stream is in. */
-const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
 
 /** A switch must be seen within a second. */
 const LOOK_MS = 500;
@@ -100,7 +96,7 @@ const appliedTogether = (connection: MongoConnection) => {
   return async ({ id, incarnation }: Incarnation): Promise<Applied> => {
     names.push(generationName(id));
     const shown = (await (next ??= Promise.resolve().then(ask))).get(`${generationName(id)} ${incarnation}`);
-    if (shown === undefined) throw removed(id);
+    if (shown === undefined) throw generationRemoved(id);
     return shown;
   };
 };
@@ -114,21 +110,21 @@ const lifeOf = async (
 ): Promise<string> => {
   const known = await findControl(connection, id);
   if (known !== null) return known.incarnation;
-  if (isRemovedIn(await registry.read(), id)) throw removed(id);
+  if (isRemovedIn(await registry.read(), id)) throw generationRemoved(id);
   const incarnation = await insertControl(connection, id, log);
   // It may have been removed and dropped just before this: then it must not come back.
   if (!isRemovedIn(await registry.read(), id)) return lifeOf(connection, registry, id, log);
   await controlsIn(connection).deleteOne({ _id: generationName(id), incarnation });
-  throw removed(id);
+  throw generationRemoved(id);
 };
 
 const peekAt = (connection: MongoConnection, id: GenerationId, incarnation: string): Peek => {
-  const at: Incarnation = { connection, id, incarnation, collections: COMMON };
+  const at: Incarnation = { connection, id, incarnation, collections: COMMON_COLLECTIONS };
   return {
     id,
     control: async () => {
       const now = await connection.run(findControl(connection, id));
-      if (now?.incarnation !== incarnation) throw removed(id);
+      if (now?.incarnation !== incarnation) throw generationRemoved(id);
       return controlOf(now);
     },
     scan: generationReader(at, async () => ({ position: undefined, n: 0 })).scan,
@@ -150,7 +146,7 @@ const opening = (
     connection,
     id,
     incarnation: await lifeOf(connection, registry, id, log),
-    collections: [...own, ...COMMON],
+    collections: [...own, ...COMMON_COLLECTIONS],
   });
   const open: Opening['open'] = async (id, own, log) => {
     const incarnation = await incarnationIn(id, own, log);

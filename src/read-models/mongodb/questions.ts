@@ -1,6 +1,9 @@
 import type { Filter, FindOptions, IndexDescription, Sort } from 'mongodb';
 import {
+  fieldsOfIndex,
   indexesOf,
+  lineOf,
+  neededBy,
   type Collection,
   type LinePart,
   type NumberedLine,
@@ -21,14 +24,6 @@ export interface Asked {
 
 type Direction = 1 | -1;
 
-/** Computed once per collection, because every question needs it. */
-const indexes = new WeakMap<Collection, Collection['indexes']>();
-const indexesIn = (collection: Collection): Collection['indexes'] => {
-  const known = indexes.get(collection) ?? indexesOf(collection);
-  indexes.set(collection, known);
-  return known;
-};
-
 const fieldOf = (field: string): string => `doc.${field}`;
 const keysOf = (fields: readonly string[]): Record<string, 1> =>
   Object.fromEntries(fields.map((field) => [field, 1]));
@@ -42,7 +37,7 @@ const borderIndexOf = ({ equal, number }: NumberedLine, border: string): Record<
 /** The indexes of a collection besides that of the ids. The same fields in the same order make one index. */
 export const indexesToMake = (collection: Collection): IndexDescription[] => {
   const all: IndexDescription[] = [
-    ...Object.entries(indexesIn(collection)).map(([name, fields]) => ({ name, key: indexOf(fields) })),
+    ...Object.entries(indexesOf(collection)).map(([name, fields]) => ({ name, key: indexOf(fields) })),
     ...Object.entries(collection.lines ?? {}).flatMap(([line, declared]) =>
       declared.borders.map((border) => ({
         name: `${line}_before_${border}`,
@@ -57,7 +52,7 @@ export const indexesToMake = (collection: Collection): IndexDescription[] => {
 /** All fields that are in any index. */
 export const indexedFields = (collection: Collection): readonly string[] => [
   ...new Set([
-    ...Object.values(indexesIn(collection)).flat(),
+    ...Object.values(indexesOf(collection)).flat(),
     ...Object.values(collection.lines ?? {}).flatMap(({ borders }) => borders),
   ]),
 ];
@@ -80,13 +75,9 @@ const byKey = (tenantId: string, { from, upTo }: Query): Filter<Stored> => {
   return { _id: { $gte: low, ...high }, doc: { $exists: true } };
 };
 
-/** A document without this field is not in the index. */
-const neededBy = (collection: Collection, index: string, fields: readonly string[]): string =>
-  fields[Object.hasOwn(collection.lines ?? {}, index) ? fields.length - 1 : 0] as string;
-
 const byIndex = (collection: Collection, tenantId: string, index: string, query: Query): Filter<Stored> => {
   const { equal = [], from, upTo } = query;
-  const fields = (indexesIn(collection)[index] as readonly string[]).map(fieldOf);
+  const fields = fieldsOfIndex(collection, index).map(fieldOf);
   const filter: Record<string, unknown> = { t: storedTenant(tenantId) };
   equal.forEach((value, i) => (filter[fields[i] as string] = storedValue(value)));
   const isOfKeys = equal.length === fields.length;
@@ -94,22 +85,20 @@ const byIndex = (collection: Collection, tenantId: string, index: string, query:
     value === undefined ? undefined : isOfKeys ? idOf(tenantId, String(value)) : storedValue(value);
   const range = rangeOf(end(from), end(upTo));
   if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
-  const needed = neededBy(collection, index, fields);
+  const needed = fieldOf(neededBy(collection, index));
   if (filter[needed] === undefined) filter[needed] = { $ne: null };
   return filter;
 };
 
 export const findIn = (collection: Collection, tenantId: string, query: Query): Asked => {
   const { index, equal = [], descending = false, limit } = query;
-  if (index !== undefined && !Object.hasOwn(indexesIn(collection), index))
-    throw new Error(`The collection ${collection.name} has no index ${index}.`);
-  const fields = index === undefined ? [] : (indexesIn(collection)[index] as readonly string[]).map(fieldOf);
+  const fields = index === undefined ? [] : fieldsOfIndex(collection, index);
   if (equal.length > fields.length)
     throw new Error(`There are more values than fields in the index ${index}.`);
   const filter = index === undefined ? byKey(tenantId, query) : byIndex(collection, tenantId, index, query);
-  const sort = sortBy([...fields, '_id'].slice(equal.length), descending ? -1 : 1);
+  const sort = sortBy([...fields.map(fieldOf), '_id'].slice(equal.length), descending ? -1 : 1);
   const projection = { _id: 0, doc: 1, text: 1 };
-  const hint = index === undefined ? keysOf(['_id']) : indexOf(indexesIn(collection)[index] as string[]);
+  const hint = index === undefined ? keysOf(['_id']) : indexOf(fields);
   return { filter, options: { sort, limit, batchSize: limit, projection, hint } };
 };
 
@@ -123,11 +112,8 @@ export interface Border {
 
 /** Both sides of a border in a part of a line. */
 export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
-  const { line, equal = [], first = 1, last, border } = part;
-  const { lines = {} } = collection;
-  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
-  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
-    throw new Error(`The collection ${collection.name} has no line ${line} with the border ${border}.`);
+  const { equal = [], first = 1, last, border } = part;
+  const declared = lineOf(collection, part);
   const number = fieldOf(declared.number);
   const along: Record<string, unknown> = { t: storedTenant(tenantId) };
   declared.equal.forEach((field, i) => (along[fieldOf(field)] = storedValue(equal[i] as Value)));

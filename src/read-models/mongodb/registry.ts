@@ -1,9 +1,9 @@
 import type { UpdateFilter } from 'mongodb';
 import { monotonicMs } from '../../clock';
 import type { MongoConnection } from '../../mongodb/connection';
-import type { GenerationId, Pointer, Registry } from '../read-models';
+import { generationNamed, type GenerationId, type Pointer, type Registry } from '../read-models';
 import { controlsIn } from './control-document';
-import { generationOf, REGISTRY } from './layout';
+import { REGISTRY } from './layout';
 
 /** One document says which generations are live or removed, and who holds which lease. */
 export interface StoredRegistry {
@@ -211,7 +211,7 @@ const generationsIn = async (connection: MongoConnection): Promise<readonly Gene
       .find({}, { projection: { _id: 1 } })
       .toArray(),
   );
-  return found.map(({ _id }) => generationOf(_id)).filter((id) => id !== undefined);
+  return found.map(({ _id }) => generationNamed(_id)).filter((id) => id !== undefined);
 };
 
 export const registryOf = (connection: MongoConnection, document: RegistryDocument, isHeld: Held) => {

@@ -1,24 +1,17 @@
 import { existsSync } from 'node:fs';
-import type { Collection } from '../../../projections/projector';
-import { fault } from '../../fault';
 import { openForReading } from '../../sqlite/database';
-import { generationName, type GenerationId, type Peek } from '../read-models';
+import { COMMON_COLLECTIONS, generationRemoved, type GenerationId, type Peek } from '../read-models';
 import { generationReader, type GenerationReader } from './generation-reader';
 import { orUnavailable } from './sqlite-generation';
 
 /** Looks into a generation's file, which is opened for each question only: it may be removed in between. */
-export const peekAt = (
-  path: string,
-  id: GenerationId,
-  collections: readonly Collection[],
-): Peek | undefined => {
+export const peekAt = (path: string, id: GenerationId): Peek | undefined => {
   const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
-    if (!existsSync(path))
-      throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+    if (!existsSync(path)) throw generationRemoved(id);
     return orUnavailable(path, () => {
       const db = openForReading(path);
       try {
-        return ask(generationReader(db, collections));
+        return ask(generationReader(db, COMMON_COLLECTIONS));
       } finally {
         db.close();
       }

@@ -1,4 +1,3 @@
-import { fault } from '../../fault';
 import {
   closeTidily,
   inTransaction,
@@ -9,6 +8,7 @@ import {
 } from '../../sqlite/database';
 import {
   generationName,
+  generationRemoved,
   type GenerationId,
   type Pointer,
   type Registry,
@@ -157,8 +157,7 @@ export const openRegistryWriter = (
     markRemoved: (id, unless) => inTransaction(db, () => markRemoved(on, id, unless)),
     unlessRemoved: (id, make) =>
       inTransaction(db, () => {
-        if (isMarked(on, id))
-          throw fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+        if (isMarked(on, id)) throw generationRemoved(id);
         return make();
       }),
     nextNumber: (projection, version) =>

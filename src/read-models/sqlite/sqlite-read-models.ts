@@ -5,9 +5,8 @@ import { monotonicMs } from '../../clock';
 import { codeOf, fault, messageOf, type Fault } from '../../fault';
 import { startThread, type Thread } from '../../sqlite/thread';
 import {
+  COMMON_COLLECTIONS,
   generationName,
-  PARKED,
-  STREAMS,
   type GenerationId,
   type ReadModels,
   type Registry,
@@ -41,9 +40,6 @@ export interface SqliteOptions {
   readonly idleMs?: number;
 }
 
-/** Every generation has these besides its projector's own. */
-const COMMON: readonly Collection[] = [PARKED, STREAMS].map((name) => ({ name, indexes: {} }));
-
 /** How the writing side is asked: what it cannot do becomes a fault that callers know. */
 const sender = (folder: string, writer: Thread) => {
   const withinOf = (request: WriteRequest): number =>
@@ -66,7 +62,7 @@ const openGenerations = (folder: string, send: Send, mostCommitBytes: number) =>
     log: string,
     isBuild: boolean,
   ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
-    const collections = [...own, ...COMMON];
+    const collections = [...own, ...COMMON_COLLECTIONS];
     const openWriter = () => send({ do: 'open', id, collections, log, isBuild });
     /** A writing thread that had to be started again has nothing open yet. */
     const sendOpen: Send = (request) =>
@@ -167,7 +163,7 @@ export const sqliteReadModels = async (
     },
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     lookMs: LOOK_MS,
-    peek: async (id) => peekAt(generationPath(folder, id), id, COMMON),
+    peek: async (id) => peekAt(generationPath(folder, id), id),
     drop: async (id) => {
       close(id);
       await send({ do: 'drop', id });

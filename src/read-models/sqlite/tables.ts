@@ -1,5 +1,8 @@
 import {
+  fieldsOfIndex,
   indexesOf,
+  lineOf,
+  neededBy,
   type Collection,
   type LinePart,
   type Query,
@@ -20,32 +23,17 @@ const name = (text: string): string => {
 
 export const tableOf = (collection: string): string => `docs_${name(collection)}`;
 
-/** Computed once per collection, because every question needs it. */
-const indexes = new WeakMap<Collection, Collection['indexes']>();
-const indexesIn = (collection: Collection): Collection['indexes'] => {
-  const known = indexes.get(collection) ?? indexesOf(collection);
-  indexes.set(collection, known);
-  return known;
-};
-
 export const fieldsOf = (collection: Collection): readonly string[] =>
-  [...new Set(Object.values(indexesIn(collection)).flat())].map(name);
+  [...new Set(Object.values(indexesOf(collection)).flat())].map(name);
 
 const columnOf = (field: string): string => `field_${field}`;
 
-const columnsOf = (collection: Collection, index: string): readonly string[] => {
-  const declared = indexesIn(collection);
-  const fields = Object.hasOwn(declared, index) ? declared[index] : undefined;
-  if (fields === undefined) throw new Error(`The collection ${collection.name} has no index ${index}.`);
-  return fields.map(columnOf);
-};
+const columnsOf = (collection: Collection, index: string): readonly string[] =>
+  fieldsOfIndex(collection, index).map(columnOf);
 
-/** A row without a value in this column is not in the index, so rows that have none cost the index nothing. */
-const neededBy = (collection: Collection, index: string): string => {
-  const columns = columnsOf(collection, index);
-  const at = Object.hasOwn(collection.lines ?? {}, index) ? columns.length - 1 : 0;
-  return columns[at] as string;
-};
+/** Rows that are not in the index cost it nothing. */
+const isIn = (collection: Collection, index: string): string =>
+  `${columnOf(neededBy(collection, index))} IS NOT NULL`;
 
 /** Without indexes the rows are stored in the order of their keys: one tree to keep instead of two. */
 const isStoredByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
@@ -78,10 +66,10 @@ export const findKeys = (collection: Collection): string =>
 const indexOf = (collection: Collection, index: string): string => `${name(collection.name)}_${name(index)}`;
 
 export const createIndexes = (collection: Collection): readonly string[] =>
-  Object.keys(indexesIn(collection)).map(
+  Object.keys(indexesOf(collection)).map(
     (index) =>
       `CREATE INDEX IF NOT EXISTS ${indexOf(collection, index)} ON ${tableOf(collection.name)}
-       (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${neededBy(collection, index)} IS NOT NULL;`,
+       (tenant, ${columnsOf(collection, index).join(', ')}) WHERE ${isIn(collection, index)};`,
   );
 
 export const createTenants =
@@ -122,7 +110,7 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
   const used = tests.filter(([, value]) => value !== undefined);
   const isRange = from !== undefined || upTo !== undefined;
   // SQLite uses a partial index only if it can see that the rows which are left out are not asked for.
-  const inIndex = index === undefined ? '' : ` AND ${neededBy(collection, index)} IS NOT NULL`;
+  const inIndex = index === undefined ? '' : ` AND ${isIn(collection, index)}`;
   return {
     tests: `${used.map(([test]) => ` AND ${test}`).join('')}${inIndex}`,
     values: used.map(([, value]) => value as Value),
@@ -146,11 +134,9 @@ export const findIn = (collection: Collection, query: Query) => {
 };
 
 /** The border value of one document of a line, by its number. */
-export const borderIn = (collection: Collection, { line, equal = [], border }: LinePart): string => {
-  const { lines = {} } = collection;
-  const declared = Object.hasOwn(lines, line) ? lines[line] : undefined;
-  if (declared?.equal.length !== equal.length || !declared.borders.includes(border))
-    throw new Error(`The collection ${collection.name} has no line ${line} with the border ${border}.`);
+export const borderIn = (collection: Collection, part: LinePart): string => {
+  const { line, border } = part;
+  lineOf(collection, part);
   const tests = columnsOf(collection, line).map((column) => ` AND ${column} = ?`);
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
 };

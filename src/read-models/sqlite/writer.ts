@@ -1,9 +1,15 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
-import { generationName, type Checkpoint, type DocumentKey, type GenerationId } from '../read-models';
+import {
+  generationName,
+  generationNamed,
+  type Checkpoint,
+  type DocumentKey,
+  type GenerationId,
+} from '../read-models';
 import { openGenerationWriter, type GenerationWriter, type OnWrite } from './generation-writer';
 import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
@@ -44,14 +50,11 @@ export const indexPath = (folder: string): string => join(folder, 'index.db');
 export const generationPath = (folder: string, id: GenerationId): string =>
   join(folder, `${generationName(id)}.db`);
 
-const FILE = /^([a-z_]+)_v([0-9]+)_([0-9]+)\.db$/;
-
 export const generationsIn = (folder: string): readonly GenerationId[] =>
-  readdirSync(folder).flatMap((file) => {
-    const match = FILE.exec(file);
-    if (match === null) return [];
-    return [{ projection: match[1] as string, version: Number(match[2]), generation: Number(match[3]) }];
-  });
+  readdirSync(folder)
+    .filter((file) => file.endsWith('.db'))
+    .map((file) => generationNamed(basename(file, '.db')))
+    .filter((id) => id !== undefined);
 
 /** The generations that are open for writing. */
 const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {

@@ -1,6 +1,5 @@
 import type { Collection } from '../../../projections/projector';
-import { fault } from '../../fault';
-import type { DocumentKey, Write } from '../read-models';
+import { commitTooLarge, type DocumentKey, type Write } from '../read-models';
 import { stored, storedText, type Field } from '../stored-text';
 import { fieldsOf } from './tables';
 
@@ -30,11 +29,7 @@ const mustFit = (groups: readonly CollectionWrites[], characters: number, mostBy
   let bytes = 0;
   for (const { flat } of groups)
     for (const field of flat) bytes += typeof field === 'string' ? Buffer.byteLength(field) : 0;
-  if (bytes > mostBytes)
-    throw fault(
-      'commit_too_large',
-      `A commit of ${bytes} bytes is more than the ${mostBytes} that are allowed.`,
-    );
+  if (bytes > mostBytes) throw commitTooLarge(bytes, mostBytes);
 };
 
 /**
