@@ -56,7 +56,7 @@ export const findLiveApplication = async (
   return application?.deleted_at === undefined ? application : undefined;
 };
 
-/** In the order in which they were created: those that come meanwhile come last, and shift no page. */
+/** In the order in which they were created: new ones come last, and shift no page. */
 export const findApplications = async (
   reader: Reader,
   tenantId: string,

@@ -173,7 +173,7 @@ const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuest
   return { rows, total, ...(bottom > first && end !== undefined ? { last: end } : {}) };
 };
 
-/** So many rows are looked at for one page: a page may be short, or even empty, although there are more. */
+/** The most rows scanned for one page: a page may be short, or even empty, although there are more. */
 const MOST_LOOKED_AT = 1_000;
 const LOOKED_AT_ONCE = 200;
 

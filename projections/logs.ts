@@ -45,7 +45,7 @@ interface TenantHead extends Head {
 export interface EntityHead extends Head {
   /** The type of its first row. */
   readonly type: string;
-  /** So many rows came before the first one of another type. Left out: there is none. */
+  /** How many rows came before the first one of another type. Left out: there is none. */
   readonly alone?: number;
 }
 
@@ -68,7 +68,7 @@ export const headOf = {
 
 const TYPES = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
-/** So many entity types are listed besides those that every tenant knows. */
+/** The most entity types listed besides those that every tenant knows. */
 export const MOST_TYPES = 1_000;
 /** A longer one cannot be asked for. */
 const LONGEST_TRACE_ID = 128;

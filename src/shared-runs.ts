@@ -7,7 +7,7 @@ export interface Run<T> {
   readonly done: Promise<T>;
 }
 
-/** Work that is done at most once at a time, for everybody who asks meanwhile. */
+/** Work that runs at most once at a time, for everybody who asks while it runs. */
 export interface SharedRuns<T> {
   /** The run that is under way; if there is none, another one is begun. */
   current(): Run<T>;

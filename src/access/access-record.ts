@@ -39,13 +39,13 @@ export interface AccessRecordParts {
 
 const EVERY_MS = 60_000;
 
-/** A process that ends waits so long for a log that does not answer. */
+/** How long a process that ends waits for a log that does not answer. */
 const CLOSE_MS = 3_000;
 
 /** Of more keys than this nothing is kept until the next writing: a flood must not cost memory. */
 const MOST_KEYS = 1_000;
 
-/** So many of them of one tenant: it must not crowd out the others. */
+/** The most of one tenant: it must not crowd out the others. */
 const MOST_OF_ONE = 100;
 
 interface Tally {

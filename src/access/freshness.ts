@@ -25,7 +25,7 @@ export interface Freshness {
 
 export type Shown = 'shown' | 'behind' | 'away';
 
-/** A log that takes longer than this counts as away, for those who can do without it. Nobody else waits meanwhile. */
+/** A log that takes longer than this counts as away, for those who can do without it. Nobody else waits for it. */
 const ANSWER_MS = 300;
 
 /** A proof is renewed at this age, while the one before it still counts. */

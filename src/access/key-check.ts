@@ -22,7 +22,7 @@ export interface KeyCheckParts {
   readonly withoutLogMs: number;
 }
 
-/** An answer from the read model counts for so long after the head of the log was asked for. */
+/** How long an answer from the read model counts after the head of the log was asked for. */
 const PROOF_MS = 400;
 
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');

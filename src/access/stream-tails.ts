@@ -14,7 +14,7 @@ export interface StreamTails {
   read(tenantId: string, after: number, since: number): Promise<Tail>;
   /** What was read before, however old. */
   known(tenantId: string): Tail | undefined;
-  /** It is of no more use, unless another one was read meanwhile. */
+  /** It is of no more use, unless another one was read since. */
   forget(tail: Tail, tenantId: string): void;
 }
 
@@ -98,7 +98,7 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
       const known = tails.get(tenantId);
       if (known !== undefined && known.after <= after && known.at >= since)
         return known.upTo >= after ? known : emptyTail(after, known.at);
-      // Most who ask meanwhile stand at the same revision.
+      // Most who ask in the meantime are at the same revision.
       const name = `${tenantId} ${after}`;
       const runs = reading.get(name) ?? sharedRuns((at) => readOn(tenantId, after, at));
       reading.set(name, runs);

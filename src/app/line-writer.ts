@@ -74,7 +74,7 @@ const backlogFor = (fd: number) => {
 };
 
 /**
- * `lostLine` makes the line that stands in the place of those that were lost. What could not be written when the process
+ * `lostLine` makes the line that replaces those that were lost. What could not be written when the process
  * ends is tried for a moment more.
  */
 export const lineWriter = (fd: number, lostLine: (count: number) => string): LineWriter => {

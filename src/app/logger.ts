@@ -9,7 +9,7 @@ const masking = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(masked(line)),
 });
 
-/** The message stands last in a line. */
+/** The message is the last member of a line. */
 const REQUEST_END = `"msg":"${REQUEST}"}\n`;
 
 const STDERR = 2;

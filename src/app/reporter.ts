@@ -3,7 +3,7 @@ import { monotonicMs } from '../clock';
 import { codeOf } from '../fault';
 import type { Report } from './adapters';
 
-/** While a store is away, the same is tried again and again, many times a second: so often it is logged. */
+/** How often the same warning is logged. While a store is away, the same operation fails many times a second. */
 const AGAIN_MS = 60_000;
 const MOST_REMEMBERED = 1_000;
 

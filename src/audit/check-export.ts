@@ -177,7 +177,7 @@ async function* withProgress(
 
 type Difference = NonNullable<CheckedExport['difference']>;
 
-/** The first line that is not the same in both; so many before them are. */
+/** The first line that differs, and the number of equal lines before it. */
 const firstDifference = async (
   restOfFile: AsyncGenerator<Buffer, undefined>,
   restOfLog: AsyncGenerator<Buffer, undefined>,

@@ -53,7 +53,7 @@ export interface StreamParts {
 /** A key that is revoked ends its streams within a second. */
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
-/** A text has about so many characters at most, but for one large event: a reader that stops leaves little behind. */
+/** The approximate size of one piece of text, except for a single large event: a reader that stops leaves little behind. */
 const MOST_CHARACTERS = 65_536;
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -106,7 +106,7 @@ const ignore = (): void => undefined;
 /** How far a stream has come. */
 interface Reached {
   position: Position | undefined;
-  /** So many more events are wanted. */
+  /** How many more events are wanted. */
   left: number;
 }
 

@@ -11,7 +11,7 @@ export interface ExportRequest {
   readonly after?: Position;
   /** The last position that is looked at: the head of the log when the export began. */
   readonly up_to?: Position;
-  /** The first so many events. */
+  /** The maximum number of events. */
   readonly limit?: number;
 }
 

@@ -113,7 +113,7 @@ const foldUpTo = async (
     }
 };
 
-/** So many tenants are kept while a log is read: those of the latest updates. */
+/** How many tenants are kept while a log is read: those updated last. */
 const MOST_TENANTS = 200;
 
 /**

@@ -2,7 +2,7 @@
 export const accessFaults = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
 export type AccessFault = (typeof accessFaults)[number];
 
-/** At most so many addresses are named, and at most so many are counted. */
+/** The most addresses that are named, and the most that are counted. */
 export const NAMED_ADDRESSES = 5;
 export const COUNTED_ADDRESSES = 100;
 

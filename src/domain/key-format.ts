@@ -21,7 +21,7 @@ export const crc32 = (text: string): number => {
   return (crc ^ -1) >>> 0;
 };
 
-/** So many digits are held exactly by a plain number. */
+/** How many digits a plain number holds exactly. */
 export const SHORT_DIGITS = 8;
 
 const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => KEY_ALPHABET.indexOf(String.fromCharCode(code)));

@@ -1,7 +1,7 @@
 import type { Key } from './tenant';
 
 /**
- * All keys of a tenant by digest, also those that are revoked or expired. They lie in buckets: adding or changing one
+ * All keys of a tenant by digest, also those that are revoked or expired. They are kept in buckets: adding or changing one
  * copies its bucket and not all the others, so that a write costs nearly the same at 100 keys and at 100,000.
  */
 export interface Keys {

@@ -15,9 +15,9 @@ const zoneOf = (zone: string): string =>
 
 /**
  * A moment in ISO 8601, in any of the forms that people write: extended (`2026-01-31T12:00:00`) or basic
- * (`20260131T120000`), with `Z`, with an offset, without one (UTC), or a date alone (midnight UTC); a fraction stands
+ * (`20260131T120000`), with `Z`, with an offset, without one (UTC), or a date alone (midnight UTC); a fraction is
  * after a point or a comma. Gives the one form that we keep, whose text order is its order, or undefined; so a moment
- * that lies outside the years 0000 to 9999 in UTC is none.
+ * outside the years 0000 to 9999 in UTC is none.
  */
 export const parseMoment = (text: string): string | undefined => {
   const match = EXTENDED.exec(text) ?? BASIC.exec(text);

@@ -291,7 +291,7 @@ export const copyLog = async (from: Side, to: Side, options: CopyOptions): Promi
   /** Makes the target equal to the source up to there, and verifies it. */
   const bringUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
-    // Read after the head: whatever lies before that is allowed by this format.
+    // Read after the head: whatever comes before it is allowed by this format.
     await to.log.raiseFormat(await from.log.format());
     if ((await compareOn(total)) === 'complete') return;
     let done = source.count();

@@ -65,13 +65,13 @@ export interface EventLog {
   readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
 
   /**
-   * A position after which everything lies that was recorded at a time or later; undefined: nothing lies before it. Clocks
-   * may have gone back, so earlier ones may lie there as well. Omitted by an adapter that would have to read the whole log
+   * A position before everything that was recorded at a time or later; undefined: there is nothing earlier. Clocks may
+   * have gone back, so some events after it may be earlier. Omitted by an adapter that would have to read the whole log
    * for it.
    */
   readonly positionBefore?: (time: string) => Promise<Position | undefined>;
 
-  /** How many events lie after one position, up to and including another; an estimate where counting would mean reading. */
+  /** How many events there are after one position, up to and including another; an estimate where counting would mean reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
   /**

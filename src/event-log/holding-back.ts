@@ -4,7 +4,7 @@ import { fault, type Fault } from '../fault';
 import { formatOf } from './codec';
 import { APPEND_MS, logFault, type EventLog, type NewEvent } from './event-log';
 
-/** A log may be put in the place of another one: so long its format is believed without asking again. */
+/** How long the format is believed without asking again: the log may be replaced by another one. */
 const BELIEVED_MS = 5_000;
 
 const heldBack = ({ type, metadata }: NewEvent): Fault =>

@@ -12,7 +12,7 @@ import type { TraceParent } from './request/trace-parent';
 import type { Tracing } from './request/tracing';
 import type { RouteParts } from './routes/route';
 
-/** As it stands in a body. */
+/** As a body shows it. */
 export interface StartProgress {
   readonly events_done: number;
   readonly events_total: number;
@@ -62,7 +62,7 @@ export interface ApiState {
   path: string;
   /** What the limits count by. */
   clientAddress: string;
-  /** The target of the request has no path; it stands as `/` from here on. */
+  /** The target of the request has no path; it is treated as `/` from here on. */
   pathless?: true;
   /** The key that came with the request, valid or not, and who it stands for. */
   presented?: PresentedKey;

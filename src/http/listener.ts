@@ -39,7 +39,7 @@ export interface ListenerOptions {
 /** A server that is listening. */
 export interface Listener {
   readonly url: string;
-  /** Takes no more connections, lets what is under way finish for so long, then cuts what is left. */
+  /** Takes no more connections, lets what is under way finish within this time, then cuts what is left. */
   close(withinMs: number): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
 import { codeOf, type Fault } from '../fault';
 import { isUuid } from '../uuid';
 
-/** A reported fact as it stands in a line of NDJSON; snake case, because it comes over a wire. */
+/** A reported fact as a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
   readonly id: string;
   readonly tenant_id: string;

@@ -3,7 +3,7 @@ import type { Position } from '../event-log/event-log';
 
 /** Keeps the live read models close behind: what is appended but not shown yet is never much, by time. */
 export interface Pace {
-  /** So many events have been appended, up to this position. Waits until it is time to append more. */
+  /** This many events have been appended, up to this position. Waits until it is time to append more. */
   appended(position: Position, events: number): Promise<void>;
   /** Waits for the rest. False: the read models do not show everything yet. */
   finished(): Promise<boolean>;

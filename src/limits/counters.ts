@@ -20,7 +20,7 @@ export interface Counters {
   dropped(): number;
 }
 
-/** Of those that are over, at most so many are removed per new one: it keeps pace and never stops a request for long. */
+/** The most expired ones removed for each new one: it keeps pace and never stops a request for long. */
 const SWEPT_AT_ONCE = 8;
 
 /** A text of its own: one cut out of a header would keep the whole header in memory. */

@@ -5,7 +5,7 @@ export interface Policy {
   readonly methods: readonly string[];
   /** `*`: every path. A path that ends in `/*` stands for all below it. */
   readonly paths: readonly string[];
-  /** So many requests in a window of so many seconds; one more is a block of so many seconds. */
+  /** The requests allowed in a window, its length, and the length of the block that begins with one more. */
   readonly limit: number;
   readonly windowSeconds: number;
   readonly blockSeconds: number;

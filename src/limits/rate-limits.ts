@@ -55,7 +55,7 @@ export interface RateLimitsParts {
 const MOST_COUNTERS = 200_000;
 
 const SHARED_WITHIN_MS = 200;
-/** Shared counters that fail are left alone for so long: requests must not wait for them one after the other. */
+/** How long shared counters that failed are not asked again: requests must not wait for them one after the other. */
 const PAUSE_MS = 5_000;
 
 const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';

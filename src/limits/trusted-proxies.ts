@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { parseAddress, parseForwarded, type Address } from './address';
 
-/** Whose word about the client's address counts: nobody's, so many hops before us, or proxies with these addresses. */
+/** Whose word about the client's address counts: nobody's, that of a number of hops before us, or of proxies with these addresses. */
 export type TrustedProxies =
   | { readonly kind: 'none' }
   | { readonly kind: 'hops'; readonly hops: number }
@@ -40,7 +40,7 @@ export interface Origin {
   readonly trusted: boolean;
 }
 
-/** Each proxy writes on the right whom it heard from: the client of a known chain stands at a known place. */
+/** Each proxy writes on the right whom it heard from: the client of a known chain is at a known index. */
 const afterHops = (peer: Address, elements: readonly string[], hops: number): Address =>
   parseForwarded(elements.at(-hops) ?? '') ?? peer;
 
@@ -61,7 +61,7 @@ const beyondNetworks = (
 };
 
 /**
- * Nothing that a client writes stands where we look: what it sends is left of what the trusted proxies append. A chain
+ * Nothing that a client writes is where we look: what it sends is left of what the trusted proxies append. A chain
  * shorter than it should be, or an element that is no address, leaves the nearest address that we know ourselves.
  */
 export const originOf = (

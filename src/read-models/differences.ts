@@ -74,7 +74,7 @@ async function* orderedDifferences(live: Scanner, rebuilt: Scanner, scope: Scope
 }
 
 /**
- * The documents of which two generations may have different contents, step by step; both may change meanwhile. Whatever
+ * The documents of which two generations may have different contents, step by step; both may change during the comparison. Whatever
  * differed all the time is among the suspects. Not every suspect differs: it may have been equal in another form, or have
  * changed since.
  */

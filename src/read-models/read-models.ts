@@ -46,7 +46,7 @@ export interface Registry extends Leases {
    * changed, otherwise.
    */
   point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): Promise<boolean>;
-  /** The generations that are not live now, but were within the last so many milliseconds: others may still read them. */
+  /** The generations that are not live now, but were within this time: others may still read them. */
   liveLately(projection: string, version: number, withinMs: number): Promise<readonly number[]>;
 
   /** A number for a new generation of this projection and version. None is given twice. */
@@ -143,7 +143,7 @@ export interface Peek extends Scanner {
 
 /** Where events are projected to. */
 export interface Target extends Peek {
-  /** The documents of one commit, as JSON in UTF-8 with their keys, have at most so many bytes. */
+  /** The most bytes that the documents of one commit may have, as JSON in UTF-8 with their keys. */
   readonly mostCommitBytes: number;
 
   /** The documents as of the control state or later, in the order asked for. */
@@ -242,7 +242,7 @@ export interface Scanned {
 
 /** One step of a comparison. */
 export interface Compared {
-  /** So many documents of the live generation were compared in this step. */
+  /** The number of documents of the live generation that were compared in this step. */
   readonly documents: number;
   readonly suspects: readonly Suspect[];
 }

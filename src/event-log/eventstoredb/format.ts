@@ -38,7 +38,7 @@ export const formatOf = (
         try {
           return void (await append(stream, [event], revision, APPEND_MS));
         } catch (error) {
-          // Somebody else has raised it meanwhile.
+          // Another process has raised it in the meantime.
           if (codeOf(error) !== 'stream_changed') throw error;
         }
       }

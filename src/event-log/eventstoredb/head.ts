@@ -104,7 +104,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   };
 
   const search = async (): Promise<void> => {
-    // An append that is answered meanwhile may be beyond what the page shows.
+    // An append that is answered in the meantime may be beyond what the page shows.
     const floor = searched;
     const events = await page(everything, undefined, FIRST_PAGE);
     const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];

@@ -51,7 +51,7 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
   };
 };
 
-/** So much of the time is kept back for the answer itself. */
+/** The part of the time that is reserved for the answer itself. */
 const ANSWER_MS = 50;
 
 /**
@@ -92,7 +92,7 @@ const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiP
 
 /** The innermost step: asks the handler and sends its answer. */
 export const answer = async (ctx: ApiContext, route: Route, parts: ApiParts): Promise<void> => {
-  // First: a tenant that is freed meanwhile gives more than was said, not less.
+  // First: a tenant that is released in between shows more than the header says, not less.
   if (route.from !== undefined) await showGap(ctx, route.from, parts);
   const answered = await route.handle(askedOf(ctx, route, parts), parts);
   if (answered.position !== undefined) await showWrite(ctx, answered.position, parts);

@@ -40,7 +40,7 @@ const answerHeaders = ({
 const ALWAYS = ['Cache-Control'];
 const SOMETIMES = ['RateLimit-Policy', 'RateLimit'];
 
-/** Where a header stands in an answer's description, the answer has it; but for these. */
+/** An answer has every header that its description lists, except these. */
 const isOptional = (name: string, { readPending, completeUntil, totalItems }: HeaderNames): boolean =>
   [...SOMETIMES, readPending, completeUntil, totalItems].includes(name);
 

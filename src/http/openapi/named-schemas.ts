@@ -11,7 +11,7 @@ const publishedName: Schema = {
 };
 
 export interface NamedSchemas {
-  /** The schema as it is published: what has a title stands among the named ones and is referred to. */
+  /** The schema as it is published: what has a title is among the named ones and is referred to. */
   published(schema: Schema): Schema;
   named(): Readonly<Record<string, Schema>>;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** HTML that is safe where it stands: text goes through `html`, which escapes it. */
+/** HTML that is safe to insert: text goes through `html`, which escapes it. */
 export interface Html {
   readonly html: string;
 }

@@ -56,7 +56,7 @@ const withExamples = ({ path, operation }: Call): string =>
       path,
     );
 
-/** Works as it stands once URL and KEY are set. */
+/** Works as is once URL and KEY are set. */
 const curlOf = (call: Call): string => {
   const { method, operation, keyHeader } = call;
   const body = operation.requestBody?.content['application/json']?.example;

@@ -26,7 +26,7 @@ const pathOf = (ctx: ApiContext): string | undefined => {
   }
 };
 
-/** Unless its span says where it stands already. */
+/** Unless its span has a place in the trace already. */
 const continueTrace = (ctx: ApiContext): void => {
   const parent = ctx.state.place === undefined ? readTraceParent(headerOf(ctx, 'traceparent')) : undefined;
   if (parent === undefined) return;

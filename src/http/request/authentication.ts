@@ -43,7 +43,7 @@ const isRefusedEarly = (error: unknown): boolean => {
 
 /**
  * The error that a request is answered with. A write that is refused before any decision: if its key was
- * revoked by another process meanwhile, the answer is 401, not the original error.
+ * revoked by another process in the meantime, the answer is 401, not the original error.
  */
 export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: ApiParts): Promise<unknown> => {
   const { presented, identity } = ctx.state;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { inLaterTurn } from '../../turns';
 
 /**
- * The parser gets so many bytes at a time. Node would give it all that was read, up to 64 KiB, which may hold thousands
+ * How many bytes the parser gets at a time. Node would give it all that was read, up to 64 KiB, which may hold thousands
  * of requests: they would all be made before the first of them could be waited for.
  */
 const PIECE_BYTES = 1_024;

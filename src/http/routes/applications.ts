@@ -86,7 +86,7 @@ const viewOf = async (
 ): Promise<ApplicationView> =>
   applicationView(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
 
-/** So many are looked at before others go first: each may have many keys. */
+/** How many are checked before yielding to other work: each may have many keys. */
 const AT_ONCE = 10;
 
 const viewsOf = async (

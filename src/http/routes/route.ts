@@ -36,7 +36,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly summary: string;
   /** What it belongs to in the published description. */
   readonly tag: Tag;
-  /** What stands in the path where it has `:name`, for the published description. */
+  /** The schemas of the `:name` parts of the path, for the published description. */
   readonly params?: Readonly<Record<string, Schema>>;
   /** Left out: any valid API key. */
   readonly permission?: string;
@@ -103,7 +103,7 @@ export interface Asked<Body, Query = unknown> {
   readonly caller: Caller;
   /** The route's own. */
   readonly permission: string | undefined;
-  /** What stands in the path where the route has `:name`. */
+  /** The values of the `:name` parts of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   /** A header of the request. */

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { fault } from '../../fault';
 
-/** A reader that takes nothing for so long is cut off. What it has not taken is not kept for it. */
+/** How long a reader may take nothing before it is cut off. What it has not taken is not kept for it. */
 const STALLED_MS = 30_000;
-/** So long it may still take what was sent, with the reason at its end. */
+/** How long it may still take what was sent, with the reason at its end. */
 const LAST_MS = 5_000;
 
 interface StreamBody {

@@ -52,7 +52,7 @@ export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   ...(applied === undefined ? {} : { applied }),
 });
 
-/** Nobody else may have made it meanwhile. */
+/** Nobody else may have made it in the meantime. */
 export const insertControl = async (
   connection: MongoConnection,
   id: GenerationId,
@@ -73,7 +73,7 @@ export type OnWrite = () => void;
 
 export interface ControlOptions {
   readonly onWrite: OnWrite;
-  /** So long somebody else's commit may take before it is finished here. */
+  /** How long somebody else's commit may take before it is finished here. */
   readonly finishAfterMs: number;
 }
 
@@ -122,7 +122,7 @@ const missingIn = async (
   return writes.filter((_, i) => !there.has(ids[i] as string));
 };
 
-/** So many documents are written by one command: a commit may have tens of thousands, and a command must not time out. */
+/** The most documents written by one command: a commit may have tens of thousands, and a command must not time out. */
 const MOST_WRITES = 1_000;
 
 const applySome = async (
