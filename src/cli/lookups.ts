@@ -2,30 +2,12 @@ import { findApplication, type ApplicationDocument, type KeyDocument } from '../
 import { findTenant, type TenantDocument } from '../../projections/tenants';
 import type { App } from '../app/app';
 import { fault } from '../fault';
-import type { Scanned, Scanner } from '../read-models/read-models';
+import { documentsOf } from '../read-models/scanning';
 
 /** What commands look up in the read models. */
 
 interface WithApp {
   readonly app: Pick<App, 'projecting'>;
-}
-
-const PAGE = 500;
-
-/** Every document of a collection, of one tenant or of all, by tenant and key. However many there are: page by page. */
-async function* documentsOf<T>(reader: Scanner, collection: string, tenantId?: string): AsyncGenerator<T> {
-  let after: { tenantId: string; key?: string } | undefined =
-    tenantId === undefined ? undefined : { tenantId };
-  for (;;) {
-    const page: readonly Scanned[] = await reader.scan(collection, PAGE, after);
-    for (const row of page) {
-      if (tenantId !== undefined && row.tenantId !== tenantId) return;
-      yield row.document as T;
-    }
-    const last = page.at(-1);
-    if (last === undefined) return;
-    after = { tenantId: last.tenantId, key: last.key };
-  }
 }
 
 const collected = async <T>(documents: AsyncIterable<T>): Promise<readonly T[]> => {

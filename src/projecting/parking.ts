@@ -5,7 +5,8 @@ import { encode, operatorEventOf } from '../event-log/codec';
 import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, fault } from '../fault';
-import { generationName, PARKED, type Scanned, type Scanner } from '../read-models/read-models';
+import { generationName, PARKED, type Scanner } from '../read-models/read-models';
+import { documentsOf } from '../read-models/scanning';
 import { batchOf, type Batch } from './batch';
 import { foldWaiting, parkedKey, type Retried } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
@@ -38,16 +39,8 @@ export const findParked = async (
   return (await reader.get(tenantId, collection, key)) as unknown as ParkedTenant | undefined;
 };
 
-const SCAN_PAGE = 500;
-
-export async function* parkedTenants(generation: Scanner): AsyncGenerator<ParkedTenant> {
-  let after: { tenantId: string; key: string } | undefined;
-  do {
-    const page: readonly Scanned[] = await generation.scan(PARKED, SCAN_PAGE, after);
-    for (const row of page) yield row.document as unknown as ParkedTenant;
-    after = page.at(-1);
-  } while (after !== undefined);
-}
+export const parkedTenants = (generation: Scanner): AsyncIterable<ParkedTenant> =>
+  documentsOf(generation, PARKED);
 
 /** The first ones, ordered by tenant. */
 export const firstParked = async (generation: Scanner, limit: number): Promise<readonly ParkedTenant[]> => {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Compared, Generation, Scanned, Scanner, Suspect } from './read-models';
+import { scanAll } from './scanning';
 
 /** What is compared. */
 export interface Scope {
@@ -8,35 +9,8 @@ export interface Scope {
   readonly tenantId?: string | undefined;
 }
 
-const PAGE = 500;
-
-/** The documents of a collection one page after the other, held in memory one page at a time. */
-const pagesOf = (generation: Scanner, { collection, tenantId }: Scope) => {
-  let page: readonly Scanned[] = [];
-  let at = 0;
-  let after: { tenantId: string; key?: string } | undefined =
-    tenantId === undefined ? undefined : { tenantId };
-  let isOver = false;
-
-  const fetch = async (): Promise<void> => {
-    const rows = await generation.scan(collection, PAGE, after);
-    page = tenantId === undefined ? rows : rows.filter((row) => row.tenantId === tenantId);
-    at = 0;
-    after = rows.at(-1);
-    isOver = page.length === 0;
-  };
-
-  return {
-    /** The next document, which stays the next one until `take`. Undefined: there is none. */
-    next: async (): Promise<Scanned | undefined> => {
-      if (at >= page.length && !isOver) await fetch();
-      return page[at];
-    },
-    take: (): void => {
-      at += 1;
-    },
-  };
-};
+/** The most documents of one step. */
+const STEP = 500;
 
 /** By the bytes of their UTF-8, as `scan` orders them. */
 const order = (one: string, other: string): number =>
@@ -51,25 +25,26 @@ const orderOf = (live: Scanned | undefined, rebuilt: Scanned | undefined): numbe
 /** Walks both in the order of tenant and key. Any two stores can be compared so. */
 async function* orderedDifferences(live: Scanner, rebuilt: Scanner, scope: Scope): AsyncGenerator<Compared> {
   const { collection } = scope;
-  const [ours, theirs] = [pagesOf(live, scope), pagesOf(rebuilt, scope)];
+  const ours = scanAll(live, collection, scope.tenantId);
+  const theirs = scanAll(rebuilt, collection, scope.tenantId);
+  let [one, other] = [(await ours.next()).value, (await theirs.next()).value];
   let documents = 0;
   let suspects: Suspect[] = [];
   for (;;) {
-    const [one, other] = [await ours.next(), await theirs.next()];
-    const found = one ?? other;
-    if (found === undefined || documents >= PAGE || suspects.length >= PAGE) {
+    const comes = orderOf(one, other);
+    const isInLive = comes <= 0;
+    const found = isInLive ? one : other;
+    if (found === undefined || documents >= STEP || suspects.length >= STEP) {
       yield { documents, suspects };
       [documents, suspects] = [0, []];
     }
     if (found === undefined) return;
-    const comes = orderOf(one, other);
-    const isInLive = comes <= 0;
-    if (isInLive) ours.take();
-    if (comes >= 0) theirs.take();
     documents += isInLive ? 1 : 0;
-    if (comes === 0 && isDeepStrictEqual(one?.document, other?.document)) continue;
-    const { tenantId, key } = isInLive ? (one as Scanned) : (other as Scanned);
-    suspects.push({ tenantId, collection, key, seenIn: isInLive ? 'live' : 'rebuilt' });
+    const { tenantId, key } = found;
+    if (comes !== 0 || !isDeepStrictEqual(one?.document, other?.document))
+      suspects.push({ tenantId, collection, key, seenIn: isInLive ? 'live' : 'rebuilt' });
+    if (comes <= 0) one = (await ours.next()).value;
+    if (comes >= 0) other = (await theirs.next()).value;
   }
 }
 
