@@ -1,6 +1,6 @@
 import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
-import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
+import type { EventLog, Head, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import type { Streams } from '../event-log/streams';
 import { isRecord, timeOf } from './raw-event';
@@ -80,8 +80,8 @@ export interface ReadEvents {
   readonly events: readonly LoggedEvent[];
   readonly read: number;
   readonly position: Position;
-  /** Of the event at that position. */
-  readonly eventId: string;
+  /** The last event of the log that was read. */
+  readonly last: Head;
 }
 
 async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: ReadFrom) {
@@ -121,8 +121,29 @@ export async function* findEvents(
     const last = within.at(-1);
     if (last !== undefined) {
       const { position, id: eventId } = last;
-      yield { events: within.filter(isWanted), read: within.length, position, eventId };
+      yield { events: within.filter(isWanted), read: within.length, position, last: { position, eventId } };
     }
     if (within.length < batch.length) return;
+  }
+}
+
+/** How far a reader has come, and how many more events it wants. */
+export interface Reached {
+  position: Position | undefined;
+  left: number;
+}
+
+/** The steps until a reader has all the events that it wants. */
+export async function* upToLimit<Step extends Pick<ReadEvents, 'events' | 'position'>>(
+  steps: AsyncIterable<Step>,
+  reached: Reached,
+): AsyncGenerator<Step> {
+  for await (const step of steps) {
+    const events = step.events.slice(0, reached.left);
+    reached.left -= events.length;
+    const position = (reached.left > 0 ? undefined : events.at(-1)?.position) ?? step.position;
+    reached.position = position;
+    yield { ...step, events, position };
+    if (reached.left === 0) return;
   }
 }

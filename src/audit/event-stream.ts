@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
 import { threadMs } from '../clock';
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { codeOf } from '../fault';
-import { findEvents, wantedBy, type EventFilter, type ReadEvents } from './event-filter';
+import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
+import { trailing } from './export';
 import type { Follower, LiveTail } from './live-tail';
 
 /** Why a stream ends before its reader does. It can be resumed from the position that is named. */
@@ -79,20 +79,15 @@ const checking = ({ mayRead, stopping, stalled }: StreamParts) => {
 
 /** What was written of a stream, and what its trailer says of it. */
 const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
-  const hash = createHash('sha256');
-  let events = 0;
-  let positions: { readonly first_position: string; readonly last_position: string } | undefined;
+  const trail = trailing();
   return {
     write: (event: LoggedEvent): string => {
       const cursor = cursorOf(event.position);
       const json = jsonOf(event, cursor);
-      hash.update(`${json}\n`);
-      events += 1;
-      positions = { first_position: positions?.first_position ?? cursor, last_position: cursor };
+      trail.add(`${json}\n`, [cursor]);
       return form.event(cursor, json);
     },
-    trailer: (): string =>
-      form.trailer(JSON.stringify({ trailer: { events, ...positions, sha256: hash.digest('hex') } })),
+    trailer: (): string => form.trailer(JSON.stringify({ trailer: trail.summary() })),
     end: (reason: string, position: Position | undefined): string => {
       const resume = position === undefined ? {} : { position: cursorOf(position) };
       return form.end(JSON.stringify({ end: { reason, ...resume } }));
@@ -103,29 +98,9 @@ const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
 /** A stream shows what cannot be read as it is. */
 const ignore = (): void => undefined;
 
-/** How far a stream has come. */
-interface Reached {
-  position: Position | undefined;
-  /** How many more events are wanted. */
-  left: number;
-}
-
 interface Step {
   readonly events: readonly LoggedEvent[];
   readonly position: Position | undefined;
-}
-
-async function* upToLimit(
-  found: AsyncIterable<Pick<ReadEvents, 'events' | 'position'>>,
-  reached: Reached,
-): AsyncGenerator<Step> {
-  for await (const { events: all, position } of found) {
-    const events = all.slice(0, reached.left);
-    reached.left -= events.length;
-    reached.position = reached.left > 0 ? position : events.at(-1)?.position;
-    yield { events, position: reached.position };
-    if (reached.left === 0) return;
-  }
 }
 
 /** What came since everybody last looked: the first to look reads it for all. */

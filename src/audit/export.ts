@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto';
 import type { Head, Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
-import { findEvents, type EventFilter } from './event-filter';
+import { findEvents, upToLimit, type EventFilter } from './event-filter';
 import type { EventFormat, EventLines } from './event-lines';
 
-/** What is exported: together with the log it determines every byte of the lines. */
+/** What is exported: together with the log it determines every byte of the lines. What is undefined is not in the JSON. */
 export interface ExportRequest {
   readonly format: EventFormat;
   readonly filter: EventFilter;
-  readonly after?: Position;
+  readonly after?: Position | undefined;
   /** The last position that is looked at: the head of the log when the export began. */
-  readonly up_to?: Position;
+  readonly up_to?: Position | undefined;
   /** The maximum number of events. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
 
 /** The last line of an exported file: what makes it possible to check that the file is complete and unaltered. */
 export interface Trailer extends ExportRequest {
   readonly log: string;
   readonly events: number;
-  readonly first_position?: Position;
-  readonly last_position?: Position;
+  readonly first_position?: Position | undefined;
+  readonly last_position?: Position | undefined;
   /** Over all lines before it, with their line feeds. */
   readonly sha256: string;
 }
@@ -41,31 +41,29 @@ export interface ExportedChunk extends ExportProgress {
   readonly last?: Head;
 }
 
-/** Counts and hashes lines as they are exported. */
+/** Counts and hashes lines as they are written. */
 export const trailing = () => {
   const hash = createHash('sha256');
   let events = 0;
   let first: Position | undefined;
   let last: Position | undefined;
+
+  const summary = () => ({
+    events,
+    first_position: first,
+    last_position: last,
+    sha256: hash.copy().digest('hex'),
+  });
+
   return {
-    add: (bytes: Buffer, positions: readonly Position[]): void => {
-      hash.update(bytes);
+    add: (lines: Buffer | string, positions: readonly Position[]): void => {
+      hash.update(lines);
       events += positions.length;
       first ??= positions[0];
       last = positions.at(-1) ?? last;
     },
-    trailer: ({ format, filter, after, up_to, limit }: ExportRequest, log: string): Trailer => ({
-      log,
-      format,
-      filter,
-      ...(after === undefined ? {} : { after }),
-      ...(up_to === undefined ? {} : { up_to }),
-      ...(limit === undefined ? {} : { limit }),
-      events,
-      ...(first === undefined ? {} : { first_position: first }),
-      ...(last === undefined ? {} : { last_position: last }),
-      sha256: hash.copy().digest('hex'),
-    }),
+    summary,
+    trailer: (request: ExportRequest, log: string): Trailer => ({ log, ...request, ...summary() }),
   };
 };
 
@@ -94,18 +92,15 @@ export async function* exportEvents(
   }
   // Without a follower, an empty log has nothing up to its head.
   if (up_to === undefined && !follow) return;
-  let left = limit;
-  const range = { after, upTo: up_to, follow, ...(signal === undefined ? {} : { signal }) };
-  for await (const { events, read, position, eventId } of findEvents(side, filter, range, onUnreadable)) {
-    const taken = events.slice(0, left);
-    left -= taken.length;
-    const bytes = bytesOf(await lines.linesOf(taken));
+  const range = { after, upTo: up_to, follow, signal };
+  const found = findEvents(side, filter, range, onUnreadable);
+  const wanted = upToLimit(found, { position: after, left: limit });
+  for await (const { events, read, position, last } of wanted) {
+    const bytes = bytesOf(await lines.linesOf(events));
     trail.add(
       bytes,
-      taken.map((event) => event.position),
+      events.map((event) => event.position),
     );
-    const reached = left > 0 ? position : (taken.at(-1)?.position ?? position);
-    yield { bytes, lines: taken.length, read, position: reached, last: { position, eventId } };
-    if (left <= 0) return;
+    yield { bytes, lines: events.length, read, position, last };
   }
 }

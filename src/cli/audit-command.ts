@@ -79,9 +79,9 @@ const requestOf = async ({ log }: Side, options: Options): Promise<ExportRequest
   return {
     format: options.format === 'csv' ? 'csv' : 'ndjson',
     filter: filterOf(options),
-    ...(after === undefined ? {} : { after }),
-    ...(head === undefined ? {} : { up_to: head.position }),
-    ...(limit === undefined ? {} : { limit }),
+    after,
+    up_to: head?.position,
+    limit,
   };
 };
 

@@ -110,7 +110,7 @@ interface IncompleteStream {
 export interface ReadFrom {
   readonly after?: Position | undefined;
   readonly follow?: boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type Expected = 'no_stream' | number;
