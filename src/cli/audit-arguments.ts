@@ -1,28 +1,19 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { openLog } from '../app/adapters';
 import { mustHoldData } from '../app/data-folder';
 import type { Moment } from '../audit/tenant-history';
 import { readConfiguration } from '../configuration';
 import { parseMoment } from '../domain/moment';
 import type { Position } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
-import { streamNames } from '../event-log/streams';
 import { fault } from '../fault';
-import { warn } from './operator-session';
+import { withLog } from './log-arguments';
 
 /** The log that the environment names, only for reading. */
-export const withLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {
+export const withConfiguredLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
-  const { EVENTSTORE_URL, DATA_DIR, STREAM_PREFIX } = configuration;
   // An event store is enough: nothing is read from the folder.
-  if (EVENTSTORE_URL === '') mustHoldData(configuration);
-  const streams = streamNames(STREAM_PREFIX);
-  const log = await openLog(EVENTSTORE_URL || DATA_DIR, streams, 'source', warn);
-  try {
-    return await work({ log, streams });
-  } finally {
-    await log.close();
-  }
+  if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
+  return withLog({ role: 'source', address: 'configured' }, work);
 };
 
 const POSITION = /^[0-9]{16,20}$/;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { checkExport, type CheckedExport } from '../audit/check-export';
 import { jsonOption } from './arguments';
-import { withLog } from './audit-arguments';
+import { withConfiguredLog } from './audit-arguments';
 import { counted, notice, printJson } from './output';
 import { progressLine } from './progress';
 
@@ -15,7 +15,7 @@ const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
 };
 
 const check = (file: string, { json }: { json?: boolean }): Promise<void> =>
-  withLog(async (side) => {
+  withConfiguredLog(async (side) => {
     const line = progressLine('Checking:');
     const checked = await checkExport(side, file, (read) => line.show(`${read} events read`)).finally(
       line.end,

@@ -8,7 +8,7 @@ import { logWatch } from '../event-log/log-watch';
 import type { Side } from '../event-log/own-events';
 import { codeOf } from '../fault';
 import { border, collected, uuid, wholeNumber } from './arguments';
-import { mustBeReached, positionArgument, withLog } from './audit-arguments';
+import { mustBeReached, positionArgument, withConfiguredLog } from './audit-arguments';
 import { checkCommand } from './audit-check-command';
 import { accessCommand, historyCommand } from './audit-history-commands';
 import { showCommand } from './audit-show-command';
@@ -148,7 +148,7 @@ const watching = ({ log }: Side) => {
 };
 
 const audit = (options: Options): Promise<void> =>
-  withLog(async (side) => {
+  withConfiguredLog(async (side) => {
     if (options.after !== undefined) await mustBeReached(side, options.after);
     for (const type of options.type ?? [])
       if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);

@@ -5,7 +5,7 @@ import type { Tenant } from '../domain/tenant';
 import type { Side } from '../event-log/own-events';
 import { fault } from '../fault';
 import { jsonOption, tenantOption } from './arguments';
-import { momentOption, momentOrPosition, mustBeMomentOf, withLog } from './audit-arguments';
+import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './audit-arguments';
 import { notice, printJson, printTable } from './output';
 
 interface Options {
@@ -73,7 +73,7 @@ const printDifferences = (before: Tenant, after: Tenant, json = false): void => 
 };
 
 const history = ({ tenant: tenantId, at, diff, json }: Options): Promise<void> =>
-  withLog(async (side) => {
+  withConfiguredLog(async (side) => {
     if (diff !== undefined) {
       const [before, after] = [
         await stateAt(side, tenantId, diff[0]),
@@ -107,7 +107,7 @@ export const historyCommand = (): Command =>
 
 /** Keys expire by time: at a position it is the time of the last event up to it. */
 const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
-  withLog(async (side) => {
+  withConfiguredLog(async (side) => {
     let last = '';
     const tenant = await stateAt(side, tenantId, at, (entry) => (last = entry.at));
     mustBeThere(tenant, tenantId, at);

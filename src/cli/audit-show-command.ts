@@ -7,7 +7,7 @@ import type { LoggedEvent } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { codeOf, fault, messageOf } from '../fault';
 import { jsonOption, uuid } from './arguments';
-import { withLog } from './audit-arguments';
+import { withConfiguredLog } from './audit-arguments';
 import { notice, printJson, printRecord, printTable } from './output';
 import { progressLine } from './progress';
 
@@ -72,7 +72,7 @@ const cell = (value: unknown): string | undefined =>
       : JSON.stringify(value);
 
 const show = (id: string, { tenant, json }: Options): Promise<void> =>
-  withLog(async (side) => {
+  withConfiguredLog(async (side) => {
     const found = await find(side, id, tenant);
     const event = rawEvent(found, side.streams);
     const { unreadable, before, after, changes } = await effect(side, found);

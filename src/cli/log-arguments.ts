@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { openLog } from '../app/adapters';
-import { settings, type Configuration } from '../configuration';
+import { readConfiguration, settings, type Configuration } from '../configuration';
 import type { Side } from '../event-log/own-events';
 import { streamNames } from '../event-log/streams';
 import { codeOf, fault, type Fault } from '../fault';
@@ -36,12 +36,12 @@ const namingOption =
     );
   };
 
-export interface LogArgument {
+interface LogArgument {
   readonly role: 'source' | 'target';
   readonly address: string;
-  readonly prefix: string | undefined;
+  readonly prefix?: string | undefined;
   /** The option by which the prefix is given. */
-  readonly option: string;
+  readonly option?: string;
   /** Of a target that is made. */
   readonly format?: number;
 }
@@ -50,14 +50,19 @@ export interface ArgumentLog extends Side {
   readonly address: string;
 }
 
-export const openArgument = async (
-  configuration: Configuration,
-  argument: LogArgument,
-): Promise<ArgumentLog> => {
+/** Works on a log, which is closed again whatever happens. */
+export const withLog = async <T>(
+  { role, option, format, ...argument }: LogArgument,
+  work: (log: ArgumentLog) => Promise<T>,
+): Promise<T> => {
+  const configuration = readConfiguration(process.env);
   const streams = streamNames(argument.prefix ?? configuration.STREAM_PREFIX);
   const address = addressIn(configuration, argument.address);
-  const log = await openLog(address, streams, argument.role, warn, argument.format).catch(
-    namingOption(argument.option, streams.prefix),
-  );
-  return { address, streams, log };
+  const opening = openLog(address, streams, role, warn, format);
+  const log = await (option === undefined ? opening : opening.catch(namingOption(option, streams.prefix)));
+  try {
+    return await work({ address, streams, log });
+  } finally {
+    await log.close();
+  }
 };

@@ -1,9 +1,8 @@
 import { Command, Option } from 'commander';
 import { withoutSecrets } from '../app/log-address';
-import { readConfiguration } from '../configuration';
 import { copyLog, type CopyStep } from '../event-log/copy';
 import { jsonOption, wholeNumber } from './arguments';
-import { ADDRESSES, openArgument, prefixOption, type ArgumentLog } from './log-arguments';
+import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
 import { notice, printOne } from './output';
 import { progressLine, stepText } from './progress';
 
@@ -25,34 +24,16 @@ const quietFor = (seconds: Options['followUntilQuiet']): { quietMs: number; foll
   return { quietMs: 1_000 * (seconds === true ? FOLLOWED_QUIET_SECONDS : seconds), follow: true };
 };
 
-/** Both logs of a copy, closed again whatever happens. */
-const withBoth = async (
+const withBoth = (
   options: Options,
   work: (from: ArgumentLog, to: ArgumentLog) => Promise<void>,
 ): Promise<void> => {
-  const configuration = readConfiguration(process.env);
-  const from = await openArgument(configuration, {
-    role: 'source',
-    address: options.from,
-    prefix: options.fromPrefix,
-    option: '--from-prefix',
+  const source = { address: options.from, prefix: options.fromPrefix, option: '--from-prefix' };
+  const target = { address: options.to, prefix: options.toPrefix, option: '--to-prefix' };
+  return withLog({ role: 'source', ...source }, async (from) => {
+    const format = await from.log.format();
+    await withLog({ role: 'target', ...target, format }, (to) => work(from, to));
   });
-  try {
-    const to = await openArgument(configuration, {
-      role: 'target',
-      address: options.to,
-      prefix: options.toPrefix,
-      option: '--to-prefix',
-      format: await from.log.format(),
-    });
-    try {
-      await work(from, to);
-    } finally {
-      await to.log.close();
-    }
-  } finally {
-    await from.log.close();
-  }
 };
 
 const copy = (options: Options): Promise<void> =>

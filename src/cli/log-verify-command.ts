@@ -1,11 +1,10 @@
 import { Command } from 'commander';
 import { readFileSync } from 'node:fs';
 import { withoutSecrets } from '../app/log-address';
-import { readConfiguration } from '../configuration';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
 import { fault, messageOf } from '../fault';
 import { jsonOption } from './arguments';
-import { ADDRESSES, openArgument, prefixOption, type ArgumentLog } from './log-arguments';
+import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
 import { notice, printJson, printRecord, printTable } from './output';
 import { progressLine, stepText } from './progress';
 
@@ -75,21 +74,18 @@ const print = (
     notice(outcomes[verified.earlier](earlier, verified));
 };
 
-const verify = async (address: string, options: Options): Promise<void> => {
-  const earlier = options.against === undefined ? undefined : earlierIn(options.against);
-  const named = { role: 'source', address, prefix: options.prefix, option: '--prefix' } as const;
-  const log = await openArgument(readConfiguration(process.env), named);
-  const line = progressLine('Verifying:');
-  const text = stepText();
-  const onProgress = (done: number, total: number): void => line.show(text({ step: 'reading', done, total }));
-  try {
+const verify = async (address: string, { prefix, against, json }: Options): Promise<void> => {
+  const earlier = against === undefined ? undefined : earlierIn(against);
+  await withLog({ role: 'source', address, prefix, option: '--prefix' }, async (log) => {
+    const line = progressLine('Verifying:');
+    const text = stepText();
+    const onProgress = (done: number, total: number): void =>
+      line.show(text({ step: 'reading', done, total }));
     const verified = await verifyLog(log, { earlier, onProgress }).finally(line.end);
-    print(log, verified, earlier, options.json);
+    print(log, verified, earlier, json);
     const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
     if (!isSound) process.exitCode = 1;
-  } finally {
-    await log.log.close();
-  }
+  });
 };
 
 export const verifyCommand = (): Command =>
