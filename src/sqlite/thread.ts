@@ -25,12 +25,18 @@ interface Question {
   readonly notAfter: number;
 }
 
+/** What is sent to the thread. */
+type Message = readonly Question[] | 'close';
+
 type Answer =
   | { readonly id: number; readonly value: unknown }
   | {
       readonly id: number;
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
+
+/** Requests that come together are handled together, but to so many nothing more is added: that makes a group commit. */
+const FULL_GROUP = 256;
 
 /** A request is not begun within this time before its caller gives up: so the caller learns that it was not done. */
 const EXPIRY_MS = 50;
@@ -78,6 +84,12 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
   /** Including those whose callers no longer wait: the thread may still be writing them. */
   let unanswered = 0;
   let died = 'The writing thread ended.';
+  /** What is asked in one turn of the event loop is sent, and so written, together. */
+  let questions: Question[] = [];
+  const send = (): void => {
+    if (questions.length > 0) worker.postMessage(questions);
+    questions = [];
+  };
   worker.on('message', (answers: readonly Answer[]) => {
     endWrite(answers.length);
     unanswered -= answers.length;
@@ -97,11 +109,14 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
       calls.add<T>(withinMs, (id) => {
         unanswered += 1;
         const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
-        worker.postMessage({ id, request, notAfter } satisfies Question);
+        const count = questions.push({ id, request, notAfter });
+        if (count === 1) setImmediate(send);
+        else if (count === FULL_GROUP) send();
       }),
     /** The caller has counted a write (`beginWrite`): closing its files writes, too. */
     end: async (): Promise<void> => {
       const ended = new Promise((resolve) => worker.once('exit', resolve));
+      send();
       worker.postMessage('close');
       await ended;
       endWrite();
@@ -159,9 +174,6 @@ export const startThread = (
   };
 };
 
-/** Requests that arrived together are handled together, at most this many: that makes a group commit. */
-const LARGEST_GROUP = 256;
-
 /** The default. */
 const TIDY_MS = 60_000;
 
@@ -200,11 +212,11 @@ const attempt = (body: ThreadBody, questions: readonly Question[]): readonly Out
 
 /** Adds what has arrived since, up to a full group. True: it was the last. */
 const gather = (port: MessagePort, group: Question[]): boolean => {
-  while (group.length < LARGEST_GROUP) {
-    const message = receiveMessageOnPort(port)?.message as Question | 'close' | undefined;
+  while (group.length < FULL_GROUP) {
+    const message = receiveMessageOnPort(port)?.message as Message | undefined;
     if (message === undefined) return false;
     if (message === 'close') return true;
-    group.push(message);
+    group.push(...message);
   }
   return false;
 };
@@ -213,8 +225,8 @@ const gather = (port: MessagePort, group: Question[]): boolean => {
  * Answers a group and whatever arrives meanwhile. While another process holds the lock, requests whose time is up are
  * refused and the others are retried. True: it was the last.
  */
-const answerAll = (body: ThreadBody, port: MessagePort, first: Question | 'close'): boolean => {
-  let group: Question[] = first === 'close' ? [] : [first];
+const answerAll = (body: ThreadBody, port: MessagePort, first: Message): boolean => {
+  let group: Question[] = first === 'close' ? [] : [...first];
   let isLast = first === 'close' || gather(port, group);
   while (group.length > 0) {
     const now = monotonicMs();
@@ -252,7 +264,7 @@ export const answerInThread = (body: ThreadBody): void => {
     }
   };
 
-  port.on('message', (message: Question | 'close') => {
+  port.on('message', (message: Message) => {
     if (!answerAll(body, port, message)) {
       tidying ??= setTimeout(tidy, body.tidyMs ?? TIDY_MS);
       return;

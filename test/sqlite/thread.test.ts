@@ -23,6 +23,16 @@ describe('a writing thread', () => {
     expect(await Promise.all(asked.map((echo) => thread.call({ echo }, LONG)))).toEqual(asked);
   });
 
+  it('handles together what is asked in one turn of the event loop, and no more than twice a full group', async () => {
+    const inOneTurn = async (): Promise<number> => {
+      await Promise.resolve();
+      return thread.call<number>('group', LONG);
+    };
+    expect(await Promise.all([thread.call('group', LONG), inOneTurn(), inOneTurn()])).toEqual([3, 3, 3]);
+    const groups = await Promise.all(Array.from({ length: 2_000 }, inOneTurn));
+    expect(Math.max(...groups)).toBeLessThan(512);
+  });
+
   it('passes a refusal on with its code and more', async () => {
     await expect(thread.call({ refuse: 'stream_changed' }, LONG)).rejects.toMatchObject({
       code: 'stream_changed',

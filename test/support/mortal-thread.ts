@@ -7,6 +7,7 @@ type Request =
   | { readonly busyMs: number }
   | { readonly refuse: string }
   | 'count'
+  | 'group'
   | 'throw'
   | 'die';
 
@@ -26,6 +27,7 @@ answerInThread({
     (requests as Request[]).map((request) => {
       answered += 1;
       if (request === 'count') return { value: answered };
+      if (request === 'group') return { value: requests.length };
       if (request === 'throw') throw new Error('the whole group fails');
       if (request === 'die') process.exit(3);
       if ('echo' in request) return { value: request.echo };
