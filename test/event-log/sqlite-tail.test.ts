@@ -1,12 +1,36 @@
 import { tail } from '../../src/event-log/sqlite/tail';
 
 describe('a tail', () => {
+  it('listens to this process from its first use until it is closed', async () => {
+    const listeners = new Set<() => void>();
+    const one = tail(
+      () => 1,
+      (wake) => {
+        listeners.add(wake);
+        return { close: () => void listeners.delete(wake) };
+      },
+    );
+    expect(listeners.size).toBe(0);
+    const woken = one.newsSince(one.seen());
+    expect(one.seen()).toBe(0);
+    expect(listeners.size).toBe(1);
+    for (const wake of listeners) wake();
+    await woken;
+    expect(one.seen()).toBe(1);
+    one.close();
+    one.seen();
+    expect(listeners.size).toBe(0);
+  });
+
   it('wakes its sleepers when the file cannot be looked at: they find out what is wrong', async () => {
     let broken = false;
-    const one = tail(() => {
-      if (broken) throw new Error('disk I/O error');
-      return 1;
-    });
+    const one = tail(
+      () => {
+        if (broken) throw new Error('disk I/O error');
+        return 1;
+      },
+      () => ({ close: () => undefined }),
+    );
     const woken = one.newsSince(one.seen());
     broken = true;
     await woken;

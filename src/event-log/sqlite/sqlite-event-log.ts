@@ -162,9 +162,11 @@ export const sqliteEventLog = async (
   }
 
   const db = openForReading(path);
-  const news = tail(dataVersion(db));
-  const appends = appendChannel(path);
-  appends.addEventListener('message', news.wake);
+  const news = tail(dataVersion(db), (wake) => {
+    const appends = appendChannel(path);
+    appends.addEventListener('message', wake);
+    return appends;
+  });
   const read = eventReader(db, news);
 
   return {
@@ -183,7 +185,6 @@ export const sqliteEventLog = async (
       news.close();
       if (db.isOpen) db.close();
       await thread.close();
-      appends.close();
     },
   };
 };

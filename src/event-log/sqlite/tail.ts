@@ -2,8 +2,6 @@ import { signal } from '../../signal';
 
 /** Waits for changes of a file: of this process at once, of other processes within POLL_MS. */
 export interface Tail {
-  /** This process has committed something. */
-  wake(): void;
   /** The number of changes so far: read it before the file, and pass it to `newsSince` when nothing new was found. */
   seen(): number;
   /** Resolves when there was a change since then, when the signal is aborted, or when the tail is closed. */
@@ -15,8 +13,13 @@ export interface Tail {
 
 const POLL_MS = 50;
 
-export const tail = (dataVersion: () => number): Tail => {
+/** Calls back whenever this process has committed something. */
+export type Listen = (wake: () => void) => { close(): void };
+
+/** It listens from its first use on: a thread that follows nothing is not woken. */
+export const tail = (dataVersion: () => number, listen: Listen): Tail => {
   const changed = signal();
+  let listening: ReturnType<Listen> | undefined;
   let news = 0;
   let version: number | undefined = dataVersion();
   let closed = false;
@@ -42,20 +45,21 @@ export const tail = (dataVersion: () => number): Tail => {
   };
 
   return {
-    wake,
     seen: () => {
+      if (!closed) listening ??= listen(wake);
       poll();
       return news;
     },
     newsSince: async (seen, abort) => {
       while (!closed && news === seen && abort?.aborted !== true) {
         await changed.wait({ withinMs: POLL_MS, abort });
-        poll();
+        if (news === seen) poll();
       }
     },
     isClosed: () => closed,
     close: () => {
       closed = true;
+      listening?.close();
       changed.notify();
     },
   };
