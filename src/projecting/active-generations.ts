@@ -130,6 +130,9 @@ const follow = async (active: Active, hasSlept: boolean): Promise<void> => {
   for (const [number, generation] of active.open) if (!used.includes(generation)) active.open.delete(number);
 };
 
+/** It changes only with the pointers. */
+const isSettled = ({ next, left }: Active): boolean => next === undefined && left.projected.length === 0;
+
 /** A look counts when it is over, from when it began. One that failed counts too: the next one comes soon. */
 const look = async (active: Active): Promise<void> => {
   const began = monotonicMs();
@@ -158,9 +161,21 @@ export const openActiveGenerations = async (
     lookedAt,
   }));
 
+  /** Of the last look at the pointers, if that was followed to its end. */
+  let seen: number | undefined;
+
+  /** Every write looks at the pointers. While nothing has changed and nothing is awaited, that is one question. */
   const { fresh: refresh } = sharedRuns(async (): Promise<void> => {
+    const began = monotonicMs();
+    const token = readModels.pointersToken?.();
+    if (token !== undefined && token === seen && all.every(isSettled)) {
+      for (const one of all) one.lookedAt = began;
+      return;
+    }
+    seen = undefined;
     const followed = await Promise.allSettled(all.map(look));
     for (const one of followed) if (one.status === 'rejected') throw one.reason;
+    seen = token;
   });
   await refresh();
 

@@ -40,6 +40,12 @@ export interface ReadModels extends Registry {
 export interface Registry extends Leases {
   generations(): Promise<readonly GenerationId[]>;
 
+  /**
+   * Another number after every change that `pointer` and `liveLately` would show, whoever made it, but for the passing of
+   * time; the same number while nothing has changed. Left out by a store that cannot tell at a fraction of the cost of a
+   * read.
+   */
+  readonly pointersToken?: () => number;
   pointer(projection: string, version: number): Promise<Pointer | undefined>;
   /**
    * Moves the pointer if it is still where the caller believes and names nothing that is removed; false, and nothing

@@ -51,6 +51,25 @@ describe('the active generations', () => {
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
   });
 
+  it('are not asked for one by one while nothing has changed, where the store can tell', async () => {
+    const world = await replaying();
+    await someTenants(world);
+    await world.catchUp();
+    const readModels = await openReadModels(world.folder);
+    let asked = 0;
+    const pointer: typeof readModels.pointer = (...which) => {
+      asked += 1;
+      return readModels.pointer(...which);
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, pointer }, world.log);
+    const opened = asked;
+    await active.refresh();
+    expect(asked - opened).toBe(readModels.pointersToken === undefined ? 1 : 0);
+    await world.rebuild();
+    await active.refresh();
+    expect(namesOf(active.live())).toEqual(['lines_v1_2']);
+  });
+
   it('stay with the generation before until the next one shows as much', async () => {
     const world = await replaying();
     const [tenantId = ''] = await someTenants(world);

@@ -5,6 +5,8 @@ import { isGone } from './lease-holder';
 
 /** What one process sees of `index.db`. */
 export interface RegistryReader {
+  /** Another number after every change of the file. */
+  changes(): number;
   pointer(projection: string, version: number): Pointer | undefined;
   liveLately(projection: string, version: number, withinMs: number): readonly number[];
   isRemoved(id: GenerationId): boolean;
@@ -25,7 +27,6 @@ interface Known {
 
 export const openRegistryReader = (path: string): RegistryReader => {
   const db = openForReading(path);
-  const changes = dataVersion(db);
   const pointer = db.prepare('SELECT live, previous FROM pointers WHERE projection = ? AND version = ?');
   const left = db.prepare('SELECT generation, left_at FROM switches WHERE projection = ? AND version = ?');
   const removed = db.prepare(`SELECT 1 FROM askings WHERE what = ? AND NOT EXISTS (
@@ -33,7 +34,7 @@ export const openRegistryReader = (path: string): RegistryReader => {
   const holder = db.prepare('SELECT holder, note FROM leases WHERE what = ? AND until >= ?');
   const askings = db.prepare('SELECT times, note FROM askings WHERE what = ?');
 
-  const read = (projection: string, version: number): Known => {
+  const look = (projection: string, version: number): Known => {
     const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
     // Read after the pointer: if a switch comes in between, both of its sides are known.
     const rows = left.all(projection, version) as unknown as Known['left'];
@@ -42,20 +43,8 @@ export const openRegistryReader = (path: string): RegistryReader => {
     return { pointer: { live: row.live, ...previous }, left: rows };
   };
 
-  /** Every write looks at the pointers. While the file has not changed, that is a single query. */
-  const known = new Map<string, Known>();
-  let seen: number | undefined;
-  const look = (projection: string, version: number): Known => {
-    const now = changes();
-    if (now !== seen) known.clear();
-    seen = now;
-    const name = `${projection} ${version}`;
-    const found = known.get(name) ?? read(projection, version);
-    known.set(name, found);
-    return found;
-  };
-
   return {
+    changes: dataVersion(db),
     pointer: (projection, version) => look(projection, version).pointer,
     liveLately: (projection, version, withinMs) => {
       const found = look(projection, version);

@@ -118,6 +118,7 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
       send({ do: write, args });
   return {
     generations: async () => generationsIn(folder),
+    pointersToken: registry.changes,
     pointer: async (projection, version) => registry.pointer(projection, version),
     point: writing('point'),
     liveLately: async (projection, version, withinMs) => registry.liveLately(projection, version, withinMs),

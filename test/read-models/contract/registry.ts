@@ -76,6 +76,26 @@ export const registryContract = (world: World): void => {
     });
   });
 
+  it('tells by its token whether pointers may have changed, if it has one', async () => {
+    const { readModels } = world.store;
+    const other = await again();
+    const { pointersToken } = readModels;
+    if (pointersToken === undefined) return;
+    const tokens = new Set([pointersToken()]);
+    for (const [one, to, believed] of [
+      [readModels, { live: 1 }, undefined],
+      [other, { live: 2, previous: 1 }, { live: 1 }],
+      [readModels, { live: 1, previous: 2 }, { live: 2, previous: 1 }],
+    ] as const) {
+      expect(await one.point('notes', 1, to, believed)).toBe(true);
+      tokens.add(pointersToken());
+    }
+    expect(await other.markRemoved(id('notes', 1, 2), { held: 'work', live: true })).toBe(true);
+    tokens.add(pointersToken());
+    expect(tokens.size).toBe(5);
+    expect(pointersToken()).toBe([...tokens].at(-1));
+  });
+
   describe('a generation that was live', () => {
     const LONG = 600_000;
 
