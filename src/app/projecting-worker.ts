@@ -5,7 +5,7 @@ import { openProjecting } from '../projecting/projecting';
 import { programVersion } from '../version';
 import { openStores } from './adapters';
 import { openAll } from './open-all';
-import type { Assignment, WorkerReport } from './projecting-workers';
+import type { Assignment, Move, WorkerReport } from './projecting-workers';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
@@ -13,6 +13,13 @@ const report = (one: WorkerReport): void => port.postMessage(one);
 
 const onError = (what: string, error: unknown): void =>
   report({ type: 'error', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
+
+/** What a batch has moved, in one turn of the event loop, is reported together. */
+let moves: Move[] = [];
+const reportMoves = (): void => {
+  report({ type: 'moved', moves });
+  moves = [];
+};
 
 /** Projects until it is closed. */
 const opening = openAll(async (closing) => {
@@ -24,7 +31,9 @@ const opening = openAll(async (closing) => {
     program: programVersion(),
     holder,
     onError,
-    onMoved: (generation, position) => report({ type: 'moved', generation, position }),
+    onMoved: (...move) => {
+      if (moves.push(move) === 1) setImmediate(reportMoves);
+    },
     onParked: (parked) => report({ type: 'parked', ...parked }),
   });
   closing({ close: projecting.stop });

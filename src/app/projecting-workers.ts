@@ -7,6 +7,7 @@ import type { Configuration } from '../configuration';
 import { reportedFault } from '../fault';
 import { holderName } from '../projecting/lease';
 import type { ParkedReport } from '../projecting/parking';
+import type { Progress } from '../projecting/progress';
 import type { ProjectingWorkers } from '../projecting/projecting';
 
 /** What a worker (`projecting-worker.ts`) works on. */
@@ -18,9 +19,11 @@ export interface Assignment {
   readonly holder: string;
 }
 
+export type Move = Parameters<Progress['moved']>;
+
 /** What a worker reports. */
 export type WorkerReport =
-  | { readonly type: 'moved'; readonly generation: string; readonly position: string }
+  | { readonly type: 'moved'; readonly moves: readonly Move[] }
   | ({ readonly type: 'parked' } & ParkedReport)
   | { readonly type: 'error'; readonly what: string; readonly code: string; readonly message: string };
 
@@ -100,7 +103,7 @@ export const projectingWorkers =
     const receive = (report: WorkerReport): void => {
       switch (report.type) {
         case 'moved':
-          return moved(report.generation, report.position);
+          return report.moves.forEach((move) => moved(...move));
         case 'parked':
           return onParked(report);
         case 'error':

@@ -40,7 +40,7 @@ export interface ApiParts extends RouteParts {
   /** False as soon as the process is stopping: connections are then not kept alive. */
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
-  readonly isParked: (tenantId: string) => Promise<boolean>;
+  readonly isParked: (tenantId: string, reached: Position) => Promise<boolean>;
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
   readonly metrics: RequestMetrics;

@@ -6,13 +6,15 @@ import { signal, type Signal } from '../signal';
 
 /** Knows how far generations are, whoever projects them. */
 export interface Progress {
-  /** This process has just moved the generation of this name. */
-  moved(generation: string, position: Position): void;
+  /** This process has just moved the generation of this name, and some tenant is parked there or none is. */
+  moved(generation: string, position: Position, hasParked: boolean): void;
   /**
    * Waits until everything that anybody may read shows all up to a position. False: not within the time. The pointers are
    * looked at after the wait: what was switched to meanwhile is waited for too. Without any time, the store is asked once.
    */
   reached(position: Position, withinMs: number): Promise<boolean>;
+  /** False: nobody was parked in a generation when it had reached this position, or a later one. */
+  mayPark(generation: Generation, position: Position): boolean;
 }
 
 export interface ProgressParts {
@@ -35,8 +37,8 @@ const LOOK_MS = 150;
 
 interface State extends ProgressParts {
   readonly known: Map<string, Position>;
-  /** What this process projects. */
-  readonly own: Set<string>;
+  /** What this process projects, with the last position at which nobody was parked there. */
+  readonly own: Map<string, Position | undefined>;
   readonly movement: Signal;
   readonly waiting: Set<Waiter>;
   isWatching: boolean;
@@ -144,18 +146,19 @@ export const progress = (parts: ProgressParts): Progress => {
   const state: State = {
     ...parts,
     known: new Map(),
-    own: new Set(),
+    own: new Map(),
     movement: signal(),
     waiting: new Set(),
     isWatching: false,
   };
   return {
-    moved: (generation, position) => {
-      state.own.add(generation);
+    moved: (generation, position, hasParked) => {
+      state.own.set(generation, hasParked ? undefined : position);
       learn(state, generation, position);
       state.movement.notify();
     },
     reached: (position, withinMs) =>
       withinMs <= 0 ? isShownNow(state, position) : wait(state, position, withinMs),
+    mayPark: ({ id }, position) => (state.own.get(generationName(id)) ?? '') < position,
   };
 };

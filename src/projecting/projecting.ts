@@ -28,8 +28,11 @@ export interface Projecting {
   reached(position: Position, withinMs: number): Promise<boolean>;
   /** For a process that does not stay: waits for whoever projects, and projects by itself if nobody does. */
   catchUp(position: Position, withinMs: number, onMoved?: (done: Position) => void): Promise<boolean>;
-  /** Is this tenant parked in any read model that anybody may read? */
-  isParked(tenantId: string): Promise<boolean>;
+  /**
+   * Is this tenant parked in any read model that anybody may read? With a position that was `reached`: was it parked when
+   * they showed that?
+   */
+  isParked(tenantId: string, reached?: Position): Promise<boolean>;
   /** Who projects now, as far as is known. */
   holder(): Promise<string | undefined>;
   /** Tries one parked tenant or all of them again: by itself if nobody projects, else by asking whoever does. */
@@ -46,7 +49,7 @@ export interface ProjectingParts {
   /** What went wrong and is tried again. */
   readonly onError: (what: string, error: unknown) => void;
   /** Called after every commit of this process with what is visible now. */
-  readonly onMoved?: Moved;
+  readonly onMoved?: Progress['moved'];
   /** Called with who is parked in what this process projects, at first and whenever that has changed. */
   readonly onParked?: (report: ParkedReport) => void;
   /** The name under which it holds its leases. */
@@ -55,10 +58,8 @@ export interface ProjectingParts {
   readonly workers?: ProjectingWorkers | undefined;
 }
 
-type Moved = (generation: string, position: Position) => void;
-
 /** Starts to project in threads of their own and reports what has moved; what it gives back stops them. */
-export type ProjectingWorkers = (moved: Moved) => () => Promise<void>;
+export type ProjectingWorkers = (moved: Progress['moved']) => () => Promise<void>;
 
 const RENEW_MS = 250;
 
@@ -91,9 +92,9 @@ const requestedSince = (known: RetryRequests, now: RetryRequests): AskedFor | un
 
 const runOf = async (engine: Engine, { projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
   const name = generationName(generation.id);
-  const run = await runInto(engine, projector, generation, (position) => {
-    engine.steps.moved(name, position);
-    engine.onMoved?.(name, position);
+  const run = await runInto(engine, projector, generation, (position, hasParked) => {
+    engine.steps.moved(name, position, hasParked);
+    engine.onMoved?.(name, position, hasParked);
   });
   return { ...run, parkedChanged: () => engine.reports.changed(name) };
 };
@@ -179,8 +180,8 @@ const projectUpTo = async (
     const due = active.projected().filter(({ generation }) => shown.includes(generation));
     const projecting = among(due, held).map(async (one) => {
       const run = await runOf(engine, one);
-      const moved = (done: Position): void => {
-        run.moved(done);
+      const moved: ProjectionRun['moved'] = (done, hasParked) => {
+        run.moved(done, hasParked);
         onMoved(done);
       };
       await project({ ...run, moved }, events);
@@ -257,8 +258,11 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     isUpToDate: active.isUpToDate,
     reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
-    isParked: async (tenantId) => {
-      const found = await Promise.all(active.shown().map((one) => findParked(one.reader, tenantId)));
+    isParked: async (tenantId, reached) => {
+      const asked = active
+        .shown()
+        .filter((one) => reached === undefined || engine.steps.mayPark(one, reached));
+      const found = await Promise.all(asked.map((one) => findParked(one.reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => engine.leases.holder(),

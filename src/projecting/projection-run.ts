@@ -14,8 +14,8 @@ export interface ProjectionRun extends Folding {
   readonly generation: Target;
   readonly log: EventLog;
   readonly streams: Streams;
-  /** Called after every commit with what is visible now. */
-  readonly moved: (position: Position) => void;
+  /** Called after every commit with what is visible now, and whether any tenant is parked there. */
+  readonly moved: (position: Position, hasParked: boolean) => void;
   /** Called when another tenant is parked, or one no longer is, and that is visible. */
   readonly parkedChanged?: () => void;
 }
@@ -25,7 +25,7 @@ export const runInto = async (
   { log, streams, program }: Pick<ProjectionRun, 'log' | 'streams' | 'program'>,
   projector: Projector,
   generation: Target,
-  moved: (position: Position) => void = () => undefined,
+  moved: ProjectionRun['moved'] = () => undefined,
 ): Promise<ProjectionRun> => ({
   projector,
   generation,
@@ -45,6 +45,8 @@ interface Progress {
   n: number;
   after: Position | undefined;
   cache: DocumentCache;
+  /** No batch frees a tenant: that takes another try, after which a run begins anew. */
+  hasParked: boolean;
 }
 
 /**
@@ -74,14 +76,17 @@ const commitBatch = async (
   }
   at.n += 1;
   at.after = last.position;
-  run.moved(last.position);
-  if (changesParked(writes)) run.parkedChanged?.();
+  const parks = changesParked(writes);
+  at.hasParked ||= parks;
+  run.moved(last.position, at.hasParked);
+  if (parks) run.parkedChanged?.();
   return true;
 };
 
 const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<boolean> => {
   const { n, to } = await run.generation.control();
-  const at: Progress = { n, after: to?.position, cache: documentCache(run.generation) };
+  const hasParked = (await run.generation.scan(PARKED, 1)).length > 0;
+  const at: Progress = { n, after: to?.position, cache: documentCache(run.generation), hasParked };
   for await (const batch of batches(at.after, abort)) if (!(await commitBatch(run, at, batch))) return false;
   return true;
 };

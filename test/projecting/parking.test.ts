@@ -131,8 +131,10 @@ describe('a bad event', () => {
       });
     const from = parked[0]?.after ?? '';
     expect(from >= after && from < position).toBe(true);
-    expect(await process.isParked(bad)).toBe(true);
-    expect(await process.isParked(good)).toBe(false);
+    for (const reached of [undefined, last]) {
+      expect(await process.isParked(bad, reached)).toBe(true);
+      expect(await process.isParked(good, reached)).toBe(false);
+    }
     expect((await findTenant(process.reader('tenants'), good))?.name).toBe('goes on');
     const kept = (await findTenant(process.reader('tenants'), bad))?.name;
     expect(kept).toBe(row.type === 'ApplicationRenamed' ? 'waits' : 'Bad');

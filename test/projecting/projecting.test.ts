@@ -299,11 +299,11 @@ describe('progress', () => {
     let done: boolean | undefined;
     const waiting = steps.reached('3', LONG).then((reached) => (done = reached));
     at[1] = '2';
-    steps.moved(generationName((generations[1] as Generation).id), '2');
+    steps.moved(generationName((generations[1] as Generation).id), '2', false);
     await turn();
     expect(done).toBeUndefined();
     at[1] = '3';
-    steps.moved(generationName((generations[1] as Generation).id), '3');
+    steps.moved(generationName((generations[1] as Generation).id), '3', false);
     expect(await waiting).toBe(true);
   });
 
@@ -326,9 +326,9 @@ describe('progress', () => {
     const generations = [generationAt(() => `${(asked += 1)}` && undefined)];
     const refresh = async (): Promise<void> => void (looks += 1);
     const steps = progress({ shown: () => generations, refresh });
-    steps.moved('lines_v1_1', '1');
+    steps.moved('lines_v1_1', '1', false);
     const waiting = Array.from({ length: 100 }, () => steps.reached('2', LONG));
-    steps.moved('lines_v1_1', '2');
+    steps.moved('lines_v1_1', '2', false);
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
     expect([asked, looks]).toEqual([0, 1]);
   });
@@ -348,10 +348,23 @@ describe('progress', () => {
     const refresh = async (): Promise<void> => void (generations = [generationAt(() => undefined, 2)]);
     const steps = progress({ shown: () => generations, refresh });
     const waiting = steps.reached('2', LONG);
-    steps.moved('lines_v1_1', '2');
+    steps.moved('lines_v1_1', '2', false);
     expect(await Promise.race([waiting, turn()])).toBeUndefined();
-    steps.moved('lines_v1_2', '2');
+    steps.moved('lines_v1_2', '2', false);
     expect(await waiting).toBe(true);
+  });
+
+  it('knows of whom nobody can be parked: of what it was told about, up to there', () => {
+    const [one, other] = [generationAt(() => '1', 1), generationAt(() => '1', 2)];
+    const { moved, mayPark } = progress({ shown: () => [one, other], refresh: nothing });
+    expect(mayPark(one, '1')).toBe(true);
+    moved('lines_v1_1', '2', false);
+    expect(['1', '2', '3'].map((position) => mayPark(one, position))).toEqual([false, false, true]);
+    expect(mayPark(other, '1')).toBe(true);
+    moved('lines_v1_1', '3', true);
+    expect(mayPark(one, '1')).toBe(true);
+    moved('lines_v1_1', '4', false);
+    expect(mayPark(one, '4')).toBe(false);
   });
 
   it('is over in time, whatever the store does, and fails with it', async () => {

@@ -59,10 +59,11 @@ const ANSWER_MS = 50;
  * the same, and says so; while the service starts no read is answered, so nothing is waited for.
  */
 const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
+  const { tenantId } = authenticated(ctx.state).identity;
   const left = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
   const shown = await parts
     .reached(position, left)
-    .then(async (reached) => reached && !(await parts.isParked(authenticated(ctx.state).identity.tenantId)))
+    .then(async (reached) => reached && !(await parts.isParked(tenantId, position)))
     .catch(() => false);
   if (shown) return;
   ctx.state.isReadPending = true;
