@@ -16,6 +16,8 @@ import {
   uuid,
   wholeNumber,
   yesOption,
+  type TenantOptions,
+  type YesOption,
 } from './arguments';
 import { confirmedDeletion } from './confirmation';
 import { applicationIfThere, applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
@@ -23,12 +25,6 @@ import { keyView, ownersOf } from './key-views';
 import { writeAndWarn } from './managing-keys';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
-
-interface Common {
-  readonly tenant: string;
-  readonly actor?: string;
-  readonly json?: boolean;
-}
 
 const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) => ({
   application_id: id,
@@ -68,7 +64,7 @@ const keyViewsOf = async (session: OperatorSession, tenantId: string) => {
 const permissionOption = (): Option =>
   new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
 
-interface CreateOptions extends Common {
+interface CreateOptions extends TenantOptions {
   readonly name: string;
   readonly type: ApplicationType;
   readonly id?: string;
@@ -105,7 +101,7 @@ const create = (): Command =>
     .addOption(actorOption());
 
 const list = (): Command =>
-  sessionCommand('list', 'list the Applications of a tenant', async (session, options: Common) => {
+  sessionCommand('list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
     await session.upToDate();
     const keys = await keyViewsOf(session, options.tenant);
     const rows = (await applicationsOf(session, options.tenant)).map((application) => {
@@ -116,7 +112,7 @@ const list = (): Command =>
   }).addOption(tenantOption());
 
 const show = (): Command =>
-  sessionCommand('show', 'show one Application', async (session, id: string, options: Common) => {
+  sessionCommand('show', 'show one Application', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
     const view = viewOf(await knownApplication(session, options.tenant, id));
     const keys = (await keyViewsOf(session, options.tenant)).get(id) ?? [];
@@ -128,7 +124,7 @@ const show = (): Command =>
     .addOption(tenantOption());
 
 /** Changes an Application and shows it as decided: the read models may be behind. */
-const changing = <Options extends Common>(
+const changing = <Options extends TenantOptions>(
   name: string,
   description: string,
   decide: (id: string, options: Options) => Decide,
@@ -145,19 +141,21 @@ const changing = <Options extends Common>(
     .addOption(actorOption());
 
 const rename = (): Command =>
-  changing('rename', 'give an Application another name', (id, { name }: Common & { readonly name: string }) =>
-    updateApplication(id, { name }),
+  changing(
+    'rename',
+    'give an Application another name',
+    (id, { name }: TenantOptions & { readonly name: string }) => updateApplication(id, { name }),
   ).requiredOption('--name <name>', 'its new name');
 
 const changePermissions = (): Command =>
   changing(
     'set-permissions',
     'set the permissions of an Application; those not named are removed',
-    (id, { permission = [] }: Common & { readonly permission?: readonly string[] }) =>
+    (id, { permission = [] }: TenantOptions & { readonly permission?: readonly string[] }) =>
       updateApplication(id, { permissions: permission }),
   ).addOption(permissionOption());
 
-interface RegenerateOptions extends Common {
+interface RegenerateOptions extends TenantOptions {
   readonly grace: number;
   readonly expires?: string;
 }
@@ -188,7 +186,7 @@ const remove = (): Command =>
   sessionCommand(
     'delete',
     'delete an Application and its keys',
-    async (session, id: string, options: Common & { readonly yes?: boolean }) => {
+    async (session, id: string, options: TenantOptions & YesOption) => {
       const { name } = mustHave(mustBeActive(await session.stateOf(options.tenant)), id);
       const what = `delete the Application ${id} ${JSON.stringify(name)} and its keys`;
       if (!(await confirmedDeletion(what, options))) return;

@@ -34,6 +34,20 @@ export const collected = (text: string, before: readonly string[] = []): readonl
   text,
 ];
 
+/** What commands are given by the options below. */
+export interface JsonOption {
+  readonly json?: boolean;
+}
+export interface YesOption {
+  readonly yes?: boolean;
+}
+export interface ActorOptions extends JsonOption {
+  readonly actor?: string;
+}
+export interface TenantOptions extends ActorOptions {
+  readonly tenant: string;
+}
+
 export const jsonOption = (): Option => new Option('--json', 'print JSON on stdout');
 export const yesOption = (): Option => new Option('--yes', 'do not ask for confirmation');
 export const tenantOption = (): Option =>

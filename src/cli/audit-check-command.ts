@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { checkExport, type CheckedExport } from '../audit/check-export';
-import { jsonOption } from './arguments';
+import { jsonOption, type JsonOption } from './arguments';
 import { withConfiguredLog } from './audit-arguments';
 import { counted, notice, printJson } from './output';
 import { progressLine } from './progress';
@@ -14,7 +14,7 @@ const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
   return `${file} is complete and unaltered: ${counted(events, 'event')}, ${conditions} ${range}${most}.`;
 };
 
-const check = (file: string, { json }: { json?: boolean }): Promise<void> =>
+const check = (file: string, { json }: JsonOption): Promise<void> =>
   withConfiguredLog(async (side) => {
     const line = progressLine('Checking:');
     const checked = await checkExport(side, file, (read) => line.show(`${read} events read`)).finally(

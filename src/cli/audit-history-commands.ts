@@ -1,18 +1,18 @@
 import { Command, Option } from 'commander';
-import { allEntities, differencesBetween, type Change, type Fields } from '../audit/entity-fields';
+import { allEntities, differencesBetween, type Fields } from '../audit/entity-fields';
 import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../audit/tenant-history';
 import type { Tenant } from '../domain/tenant';
 import type { Side } from '../event-log/own-events';
 import { fault } from '../fault';
-import { jsonOption, tenantOption } from './arguments';
+import { jsonOption, tenantOption, type JsonOption } from './arguments';
 import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './audit-arguments';
-import { notice, printJson, printTable } from './output';
+import { notice, printJson, printTable, valueText } from './output';
+import { changeText } from './pretty-events';
 
-interface Options {
+interface Options extends JsonOption {
   readonly tenant: string;
   readonly at?: Moment;
   readonly diff?: readonly Moment[];
-  readonly json?: boolean;
 }
 
 const stateAt = async (
@@ -32,16 +32,9 @@ const mustBeThere = (tenant: Tenant, tenantId: string, moment: Moment | undefine
   throw fault('tenant_not_found', `There is no tenant ${tenantId}${when}.`);
 };
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
-
-const changesText = (changes: readonly Change[]): string =>
-  changes
-    .map(({ field, from, to }) => `${field}: ${JSON.stringify(from)} → ${JSON.stringify(to)}`)
-    .join(', ');
-
 const fieldRows = (entities: ReadonlyMap<string, Fields>) =>
   [...entities].flatMap(([entity, fields]) =>
-    Object.entries(fields).map(([field, value]) => ({ entity, field, value: textOf(value) })),
+    Object.entries(fields).map(([field, value]) => ({ entity, field, value: valueText(value) })),
   );
 
 const printHistory = (tenant: Tenant, entries: readonly HistoryEntry[], json = false): void => {
@@ -56,7 +49,7 @@ const printHistory = (tenant: Tenant, entries: readonly HistoryEntry[], json = f
       entity: `${entity_type} ${entity_id}`,
       actor: actor === undefined ? undefined : `${actor.type} ${actor.id}`,
       event_id,
-      changes: changesText(changes),
+      changes: changes.map((change) => changeText(change)).join(', '),
     })),
   );
 };
@@ -67,7 +60,7 @@ const printDifferences = (before: Tenant, after: Tenant, json = false): void => 
   if (differences.length === 0) notice('Nothing differs.');
   printTable(
     differences.flatMap(({ entity, changes }) =>
-      changes.map(({ field, from, to }) => ({ entity, field, from: textOf(from), to: textOf(to) })),
+      changes.map(({ field, from, to }) => ({ entity, field, from: valueText(from), to: valueText(to) })),
     ),
   );
 };

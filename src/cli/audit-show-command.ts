@@ -6,14 +6,13 @@ import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
 import { codeOf, fault, messageOf } from '../fault';
-import { jsonOption, uuid } from './arguments';
+import { jsonOption, uuid, type JsonOption } from './arguments';
 import { withConfiguredLog } from './audit-arguments';
-import { notice, printJson, printRecord, printTable } from './output';
+import { notice, printJson, printRecord, printTable, valueText } from './output';
 import { progressLine } from './progress';
 
-interface Options {
+interface Options extends JsonOption {
   readonly tenant?: string;
-  readonly json?: boolean;
 }
 
 /** Events are found by reading: the log has no index by id, and a read model would not know one that cannot be read. */
@@ -64,12 +63,7 @@ const effect = async (side: Side, event: LoggedEvent) => {
   }
 };
 
-const cell = (value: unknown): string | undefined =>
-  value === undefined || value === null
-    ? undefined
-    : typeof value === 'string'
-      ? value
-      : JSON.stringify(value);
+const cell = (value: unknown): string | undefined => valueText(value ?? undefined);
 
 const show = (id: string, { tenant, json }: Options): Promise<void> =>
   withConfiguredLog(async (side) => {

@@ -1,13 +1,9 @@
 import { Command } from 'commander';
 import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgress } from '../app/backups';
 import { readConfiguration } from '../configuration';
-import { commandGroup, jsonOption } from './arguments';
+import { commandGroup, jsonOption, type JsonOption } from './arguments';
 import { printOne } from './output';
 import { progressLine, stepText } from './progress';
-
-interface Options {
-  readonly json?: boolean;
-}
 
 const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
   backup,
@@ -34,7 +30,7 @@ const create = (): Command =>
 What is in the log when the command begins is copied, read again from the copy and compared. It can be killed and run
 again at any time. Read models are not part of a backup: they are built again from the log.`,
     )
-    .action(async (folder: string, options: Options) => {
+    .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
       const { added, ...backedUp } = await withProgress('Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
@@ -47,7 +43,7 @@ const verify = (): Command =>
     .description('read a whole backup and compare it with its manifest; exit code 1 if anything differs')
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
-    .action(async (folder: string, options: Options) => {
+    .action(async (folder: string, options: JsonOption) => {
       const backedUp = await withProgress('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
       printOne(view(folder, backedUp), options);
     });
@@ -63,7 +59,7 @@ const restore = (): Command =>
 The next start builds the read models from the restored log. Everything that was acknowledged after the backup is gone:
 the output says up to when it reaches.`,
     )
-    .action(async (folder: string, options: Options) => {
+    .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
       const restored = await withProgress('Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { fault } from '../fault';
+import type { YesOption } from './arguments';
 import { notice } from './output';
 
 /** Asks on a terminal. Ctrl-C and the end of the input are a no. */
@@ -23,7 +24,7 @@ export const confirmed = async (question: string, otherwise: string): Promise<bo
 /** For what cannot be undone: without a terminal only `--yes` will do. */
 export const confirmedForGood = async (
   what: string,
-  { yes }: { readonly yes?: boolean },
+  { yes }: YesOption,
   otherwise: string,
 ): Promise<boolean> => {
   if (yes === true) return true;
@@ -36,5 +37,5 @@ export const confirmedForGood = async (
 };
 
 /** It may delete more than it names. */
-export const confirmedDeletion = (what: string, options: { readonly yes?: boolean }): Promise<boolean> =>
+export const confirmedDeletion = (what: string, options: YesOption): Promise<boolean> =>
   confirmedForGood(what, options, 'Nothing was deleted.');

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { diagnose } from '../app/doctor';
-import { jsonOption } from './arguments';
+import { jsonOption, type JsonOption } from './arguments';
 import { printJson, visible } from './output';
 
 export const doctorCommand = (): Command =>
@@ -9,7 +9,7 @@ export const doctorCommand = (): Command =>
       'check the configuration, the stores and the read models, and say what to do; exit code 1 if anything is wrong',
     )
     .addOption(jsonOption())
-    .action(async ({ json }: { json?: boolean }) => {
+    .action(async ({ json }: JsonOption) => {
       const findings = await diagnose(process.env);
       if (findings.some(({ status }) => status === 'problem')) process.exitCode = 1;
       if (json === true) return printJson(findings);

@@ -4,7 +4,7 @@ import { keyBy } from '../domain/keys';
 import type { Key, Tenant } from '../domain/tenant';
 import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
-import { actorOption, commandGroup, moment, tenantOption, uuid } from './arguments';
+import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
 import { readKey, type GivenKey } from './key-input';
 import { keyView, ownersOf, statusOf } from './key-views';
 import { applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
@@ -12,13 +12,7 @@ import { writeAndWarn } from './managing-keys';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printMany, printOne } from './output';
 
-interface Common {
-  readonly tenant: string;
-  readonly actor?: string;
-  readonly json?: boolean;
-}
-
-interface CreateOptions extends Common {
+interface CreateOptions extends TenantOptions {
   readonly application: string;
   readonly expires?: string;
   readonly name?: string;
@@ -49,7 +43,7 @@ const list = (): Command =>
   sessionCommand(
     'list',
     'list the keys of a tenant; a key itself is never shown again',
-    async (session, options: Common & { readonly application?: string }) => {
+    async (session, options: TenantOptions & { readonly application?: string }) => {
       await session.upToDate();
       const { tenant: tenantId, application } = options;
       const tenant = await knownTenant(session, tenantId);
@@ -84,7 +78,7 @@ const find = (): Command =>
   sessionCommand(
     'find',
     'find the owner of the key on stdin, for example one that leaked; it is not printed',
-    async (session, options: Common) => {
+    async (session, options: TenantOptions) => {
       const { tenant, key } = await mustFind(session, await readKey());
       const { id, applicationId, name, created, expiresAt, revoked } = key;
       const application = tenant.applications.get(applicationId);
@@ -117,15 +111,11 @@ const find = (): Command =>
     },
   );
 
-interface RevokeOptions extends Partial<Common> {
-  readonly json?: boolean;
-}
-
 /** Named by its id and its tenant; or given on stdin, where it names both. */
 const keyToRevoke = async (
   session: OperatorSession,
   keyId: string | undefined,
-  { tenant }: RevokeOptions,
+  { tenant }: Partial<TenantOptions>,
 ): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
@@ -137,7 +127,7 @@ const revoke = (): Command =>
   sessionCommand(
     'revoke',
     'revoke a key, named by its id or given on stdin: at once for writes, within a second for reads',
-    async (session, named: string | undefined, options: RevokeOptions) => {
+    async (session, named: string | undefined, options: Partial<TenantOptions>) => {
       const { tenantId, keyId } = await keyToRevoke(session, named, options);
       await writeAndWarn(session, tenantId, revokeKey(keyId), options.actor);
       printOne({ key_id: keyId, status: 'revoked' }, options);

@@ -1,18 +1,17 @@
 import { Command, Option } from 'commander';
 import { withoutSecrets } from '../app/log-address';
 import { copyLog, type CopyStep } from '../event-log/copy';
-import { jsonOption, wholeNumber } from './arguments';
+import { jsonOption, wholeNumber, type JsonOption } from './arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
 import { notice, printOne } from './output';
 import { progressLine, stepText } from './progress';
 
-interface Options {
+interface Options extends JsonOption {
   readonly from: string;
   readonly to: string;
   readonly fromPrefix?: string;
   readonly toPrefix?: string;
   readonly followUntilQuiet?: number | true;
-  readonly json?: boolean;
 }
 
 /** Long enough to notice a log that is being written, short enough to wait for. */

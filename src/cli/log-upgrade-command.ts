@@ -3,15 +3,10 @@ import { projections } from '../../projections/projections';
 import { formats, NEWEST_FORMAT } from '../domain/formats';
 import { fault } from '../fault';
 import { olderPrograms } from '../projecting/older-programs';
-import { yesOption } from './arguments';
+import { yesOption, type JsonOption, type YesOption } from './arguments';
 import { confirmedForGood } from './confirmation';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printOne } from './output';
-
-interface Options {
-  readonly json?: boolean;
-  readonly yes?: boolean;
-}
 
 const mustBeAlone = async ({ app }: OperatorSession): Promise<void> => {
   const older = await olderPrograms(app.replay.readModels, projections);
@@ -22,7 +17,7 @@ const mustBeAlone = async ({ app }: OperatorSession): Promise<void> => {
     );
 };
 
-const run = async (session: OperatorSession, options: Options): Promise<void> => {
+const run = async (session: OperatorSession, options: JsonOption & YesOption): Promise<void> => {
   const { log, store } = session.app;
   const before = await log.format();
   const allowed = formats.filter(({ format }) => format > before).map(({ allows }) => allows);

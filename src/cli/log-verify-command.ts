@@ -3,15 +3,14 @@ import { readFileSync } from 'node:fs';
 import { withoutSecrets } from '../app/log-address';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
 import { fault, messageOf } from '../fault';
-import { jsonOption } from './arguments';
+import { jsonOption, type JsonOption } from './arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
 import { notice, printJson, printRecord, printTable } from './output';
 import { progressLine, stepText } from './progress';
 
-interface Options {
+interface Options extends JsonOption {
   readonly prefix?: string;
   readonly against?: string;
-  readonly json?: boolean;
 }
 
 const isHistory = (value: unknown): value is EarlierHistory => {

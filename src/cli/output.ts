@@ -1,4 +1,5 @@
 import { masked } from '../domain/key-like';
+import type { JsonOption } from './arguments';
 
 /** Data goes to stdout; everything said about it goes to stderr. */
 export const printJson = (value: unknown): void =>
@@ -16,6 +17,10 @@ const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 /** Names come from callers of the API: on a terminal their control characters are shown, not obeyed. */
 export const visible = (text: string): string =>
   text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** Text as it is, anything else as JSON. */
+export const valueText = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : JSON.stringify(value);
 
 const textOf = (value: Row[string]): string => {
   if (value === undefined || value === null) return '-';
@@ -43,15 +48,11 @@ export const printRecord = (record: Row): void => {
     process.stdout.write(`${`${name}:`.padEnd(width)}${textOf(value)}\n`);
 };
 
-interface Format {
-  readonly json?: boolean;
-}
-
-export const printOne = (record: Row, { json }: Format): void =>
+export const printOne = (record: Row, { json }: JsonOption): void =>
   json === true ? printJson(record) : printRecord(record);
 
 /** A list, or what to say when it is empty. */
-export const printMany = (rows: readonly Row[], { json }: Format, whenEmpty = ''): void => {
+export const printMany = (rows: readonly Row[], { json }: JsonOption, whenEmpty = ''): void => {
   if (json === true) return printJson(rows);
   if (rows.length === 0 && whenEmpty !== '') notice(whenEmpty);
   printTable(rows);

@@ -7,7 +7,7 @@ import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
-import { visible } from './output';
+import { valueText, visible } from './output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';
 type Paint = (text: string, style: Style) => string;
@@ -15,10 +15,9 @@ type Paint = (text: string, style: Style) => string;
 const inColour: Paint = (text, style) => styleText(style, text);
 const plain: Paint = (text) => text;
 
-const shown = (value: unknown): string =>
-  visible(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
+const shown = (value: unknown): string => visible(valueText(value) ?? '');
 
-const changeText = ({ field, from, to }: Change, paint: Paint): string =>
+export const changeText = ({ field, from, to }: Change, paint = plain): string =>
   `${field}: ${paint(visible(JSON.stringify(from)), 'red')} → ${paint(visible(JSON.stringify(to)), 'green')}`;
 
 const byWhom = ({ actor, key_id, trace_id }: RawEvent): string => {

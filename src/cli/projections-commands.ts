@@ -5,7 +5,15 @@ import { parkedTenants, setAside } from '../projecting/parking';
 import { prune, unusedGenerations } from '../projecting/prune';
 import { rollback } from '../projecting/rebuild';
 import { generationName } from '../read-models/read-models';
-import { actorOption, commandGroup, uuid, yesOption } from './arguments';
+import {
+  actorOption,
+  commandGroup,
+  uuid,
+  yesOption,
+  type ActorOptions,
+  type JsonOption,
+  type YesOption,
+} from './arguments';
 import { confirmed } from './confirmation';
 import { sessionCommand } from './operator-session';
 import { counted, printMany, printOne } from './output';
@@ -14,15 +22,11 @@ import { rebuildCommand } from './projections-rebuild-command';
 import { statusCommand } from './projections-status-command';
 import { verifyCommand } from './projections-verify-command';
 
-interface Format {
-  readonly json?: boolean;
-}
-
 const rollBack = (): Command =>
   sessionCommand(
     'rollback',
     'go back to the generation before the last switch',
-    async ({ app }, name: string, options: Format) => {
+    async ({ app }, name: string, options: JsonOption) => {
       for (const projector of chosenProjectors([name]))
         printOne({ projection: name, live: await rollback(app.replay.readModels, projector) }, options);
     },
@@ -32,7 +36,7 @@ const pruneUnused = (): Command =>
   sessionCommand(
     'prune',
     'remove generations that are no longer used, after confirmation',
-    async ({ app }, options: Format & { readonly yes?: boolean }) => {
+    async ({ app }, options: JsonOption & YesOption) => {
       const { readModels } = app.replay;
       const unused = await unusedGenerations(readModels, projections);
       if (unused.length === 0) return printMany([], options, 'There is nothing to prune.');
@@ -54,7 +58,7 @@ const parked = (): Command =>
   sessionCommand(
     'parked',
     'list the tenants that wait behind an event that could not be projected',
-    async ({ app }, options: Format) => {
+    async ({ app }, options: JsonOption) => {
       const rows = [];
       for (const { projector, generation } of app.projecting.live)
         for await (const tenant of parkedTenants(generation)) {
@@ -69,20 +73,15 @@ const retry = (): Command =>
   sessionCommand(
     'retry',
     'try the parked tenants again',
-    async ({ app }, options: Format & { readonly tenant?: string }) =>
+    async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
       printOne({ retry: await app.projecting.retryParked(options.tenant) }, options),
   ).option('--tenant <uuid>', 'only this tenant', uuid);
-
-interface SetAsideOptions extends Format {
-  readonly reason: string;
-  readonly actor?: string;
-}
 
 const setEventAside = (): Command =>
   sessionCommand(
     'set-aside',
     'pass over an event at which a tenant is parked, or accept that events before it are missing; the log keeps it',
-    async ({ app, configuration }, eventId: string, options: SetAsideOptions) => {
+    async ({ app, configuration }, eventId: string, options: ActorOptions & { readonly reason: string }) => {
       const { log, streams, projecting } = app;
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
       const done = await setAside(

@@ -6,19 +6,18 @@ import { codeOf, messageOf } from '../fault';
 import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
 import { planRebuild } from '../projecting/rebuild';
 import { together } from '../together';
-import { jsonOption } from './arguments';
+import { jsonOption, type JsonOption } from './arguments';
 import { lowerPriority } from './lower-priority';
 import { inSession, warn } from './operator-session';
 import { notice, printMany } from './output';
 import { progressLine, shareOf } from './progress';
 import { chosenProjectors } from './projections-arguments';
 
-interface Options {
+interface Options extends JsonOption {
   readonly all?: boolean;
   readonly ifEqual?: boolean;
   readonly acceptParked?: boolean;
   readonly dryRun?: boolean;
-  readonly json?: boolean;
 }
 
 type Building = Extract<RebuildStep, { step: 'building' }>;

@@ -6,6 +6,7 @@ import { codeOf } from '../fault';
 import { parkedTenants } from '../projecting/parking';
 import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
 import { lagBehind, rebuildsUnderWay } from '../app/status';
+import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printJson, printRecord, printTable } from './output';
 
@@ -75,7 +76,7 @@ const rebuilds = async ({ app }: OperatorSession) =>
     ...step,
   }));
 
-const run = async (session: OperatorSession, options: { json?: boolean }): Promise<void> => {
+const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
   const status = {
     head: (await session.app.log.head())?.position ?? null,
     projector: (await session.app.projecting.holder()) ?? null,

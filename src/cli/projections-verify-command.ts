@@ -2,16 +2,15 @@ import { Command } from 'commander';
 import { verifyInWorkers } from '../app/replay-workers';
 import type { Difference } from '../projecting/compare';
 import type { Verified } from '../projecting/verify';
-import { jsonOption, uuid } from './arguments';
+import { jsonOption, uuid, type JsonOption } from './arguments';
 import { lowerPriority } from './lower-priority';
 import { inSession, warn } from './operator-session';
 import { notice, printJson, printMany } from './output';
 import { progressLine } from './progress';
 import { chosenProjectors } from './projections-arguments';
 
-interface Options {
+interface Options extends JsonOption {
   readonly tenant?: string;
-  readonly json?: boolean;
 }
 
 /** More differences than this are only counted in the JSON report. */

@@ -12,7 +12,7 @@ import { permissions, permissionsOf, type ApplicationType } from '../domain/perm
 import { fault } from '../fault';
 import { limitsView, readPolicies } from '../limits/policies';
 import { isProblemCode, problems } from '../problems';
-import { jsonOption, typeOption } from './arguments';
+import { jsonOption, typeOption, type JsonOption } from './arguments';
 import { notice, printJson, printMany, printOne, printRecord } from './output';
 
 /** Commands that need no data: permissions, limits, errors, settings. */
@@ -36,7 +36,7 @@ export const limitsCommand = (): Command =>
   new Command('limits')
     .description('show the rate limits in force (RATE_LIMITS) and the limits of Reactors')
     .addOption(jsonOption())
-    .action((options: { json?: boolean }) => {
+    .action((options: JsonOption) => {
       const view = limitsView(readPolicies(readConfiguration(process.env).RATE_LIMITS) ?? []);
       if (options.json === true) return printJson(view);
       if (view.rate_limits.length === 0) notice('All rate limits are off.');
@@ -50,7 +50,7 @@ export const explainCommand = (): Command =>
     .description('explain an error code and say what to do')
     .argument('<code>', 'the code, for example key_refused')
     .addOption(jsonOption())
-    .action((code: string, options: { json?: boolean }) => {
+    .action((code: string, options: JsonOption) => {
       if (!isProblemCode(code))
         throw fault(
           'code_unknown',
@@ -71,7 +71,7 @@ export const configCommand = (): Command =>
   new Command('config')
     .description('show every setting, where its value comes from, and what it means')
     .addOption(jsonOption())
-    .action((options: { json?: boolean }) => {
+    .action((options: JsonOption) => {
       const values = readConfiguration(process.env);
       const rows = settingNames.map((name) => ({
         name,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { NEWEST_FORMAT } from '../domain/formats';
 import { ledgerStatus, type LedgerStatus } from '../app/status';
+import type { JsonOption } from './arguments';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printRecord, printTable } from './output';
 
@@ -46,7 +47,7 @@ const print = (status: LedgerStatus, format: number): void => {
   printTable(parked);
 };
 
-const run = async (session: OperatorSession, options: { json?: boolean }): Promise<void> => {
+const run = async (session: OperatorSession, options: JsonOption): Promise<void> => {
   const status = await ledgerStatus(session.app);
   await reportMissingEvents(session);
   if (parkedRows(status).length > 0) process.exitCode = 1;

@@ -2,7 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
 import { documentOfTenant, type TenantDocument } from '../../projections/tenants';
 import { changePlan, createTenant, deleteTenant, mustBeActive } from '../domain/tenant';
-import { actorOption, commandGroup, uuid, wholeNumber, yesOption } from './arguments';
+import {
+  actorOption,
+  commandGroup,
+  uuid,
+  wholeNumber,
+  yesOption,
+  type ActorOptions,
+  type JsonOption,
+  type YesOption,
+} from './arguments';
 import { confirmedDeletion } from './confirmation';
 import { allTenants, knownTenant } from './lookups';
 import { sessionCommand } from './operator-session';
@@ -33,15 +42,7 @@ const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf
   created_at,
 });
 
-interface Format {
-  readonly json?: boolean;
-}
-
-interface Common extends Format {
-  readonly actor?: string;
-}
-
-interface CreateOptions extends Common {
+interface CreateOptions extends ActorOptions {
   readonly name: string;
   readonly id?: string;
   readonly owner?: string;
@@ -68,7 +69,7 @@ const create = (): Command =>
     .addOption(actorOption());
 
 const list = (): Command =>
-  sessionCommand('list', 'list all tenants, deleted ones too', async (session, options: Format) => {
+  sessionCommand('list', 'list all tenants, deleted ones too', async (session, options: JsonOption) => {
     await session.upToDate();
     const rows = [];
     for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
@@ -80,7 +81,7 @@ const list = (): Command =>
   });
 
 const show = (): Command =>
-  sessionCommand('show', 'show one tenant', async (session, tenantId: string, options: Format) => {
+  sessionCommand('show', 'show one tenant', async (session, tenantId: string, options: JsonOption) => {
     await session.upToDate();
     printOne(viewOf(await knownTenant(session, tenantId)), options);
   }).argument('<tenant-id>', 'the tenant', uuid);
@@ -89,7 +90,7 @@ const setPlan = (): Command =>
   sessionCommand(
     'set-plan',
     'change the number of monthly active tokens that the plan includes',
-    async (session, tenantId: string, options: Common & { readonly includedTokens: number }) => {
+    async (session, tenantId: string, options: ActorOptions & { readonly includedTokens: number }) => {
       const changed = await session.write(tenantId, changePlan(options.includedTokens), options.actor);
       printOne(viewOf(documentOfTenant(mustBeActive(changed))), options);
     },
@@ -102,7 +103,7 @@ const remove = (): Command =>
   sessionCommand(
     'delete',
     'delete a tenant and every key of it; its history stays',
-    async (session, tenantId: string, options: Common & { readonly yes?: boolean }) => {
+    async (session, tenantId: string, options: ActorOptions & YesOption) => {
       const { name, applications } = mustBeActive(await session.stateOf(tenantId));
       const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;
       if (!(await confirmedDeletion(what, options))) return;
