@@ -1,6 +1,7 @@
 import type { App } from './app';
 import { monotonicMs, pause } from '../clock';
-import type { EventLog, LoggedEvent, Position } from '../event-log/event-log';
+import type { EventLog, Position } from '../event-log/event-log';
+import { firstOf } from '../event-log/reading';
 import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
@@ -80,14 +81,6 @@ interface Lag {
 
 const NO_LAG: Lag = { lag_events: 0, lag_seconds: 0 };
 
-const firstAfter = async (
-  log: EventLog,
-  position: Position | undefined,
-): Promise<LoggedEvent | undefined> => {
-  for await (const [first] of log.readAll({ after: position })) return first;
-  return undefined;
-};
-
 /** How far a position is behind the head of the log. */
 export const lagBehind = async (
   log: EventLog,
@@ -95,7 +88,10 @@ export const lagBehind = async (
   position: Position | undefined,
 ): Promise<Lag> => {
   if (head === undefined || (position ?? '') >= head) return NO_LAG;
-  const [lag_events, oldest] = await Promise.all([log.distance(position, head), firstAfter(log, position)]);
+  const [lag_events, oldest] = await Promise.all([
+    log.distance(position, head),
+    firstOf(log.readAll({ after: position })),
+  ]);
   if (lag_events === 0 || oldest === undefined) return NO_LAG;
   return { lag_events, lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest.recordedAt)) / 1_000) };
 };

@@ -2,6 +2,7 @@ import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
 import type { EventLog, Head, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 import type { Side } from '../event-log/own-events';
+import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isRecord, timeOf } from './raw-event';
 
@@ -115,15 +116,9 @@ export async function* findEvents(
   onUnreadable: () => void,
 ): AsyncIterable<ReadEvents> {
   const isWanted = wantedBy(filter, { streams }, onUnreadable);
-  const { upTo } = range;
-  for await (const batch of batchesOf(log, filter, range)) {
-    const within = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);
-    const last = within.at(-1);
-    if (last !== undefined) {
-      const { position, id: eventId } = last;
-      yield { events: within.filter(isWanted), read: within.length, position, last: { position, eventId } };
-    }
-    if (within.length < batch.length) return;
+  for await (const batch of upTo(batchesOf(log, filter, range), range.upTo)) {
+    const { position, id: eventId } = batch.at(-1) as LoggedEvent;
+    yield { events: batch.filter(isWanted), read: batch.length, position, last: { position, eventId } };
   }
 }
 

@@ -1,5 +1,5 @@
 import { pause } from '../clock';
-import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
+import type { Batch, EventLog, Position, ReadFrom } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { signal } from '../signal';
 
@@ -13,7 +13,7 @@ export interface Follower {
   /** Another number whenever the tenant may have new events. */
   changes(): number;
   /** The next events of the tenant after a position, if there are any; read once for all who ask from there. */
-  read(after: Position | undefined): Promise<readonly LoggedEvent[]>;
+  read(after: Position | undefined): Promise<Batch>;
   /** Until the number is another one than this, the time is up, or the signal is aborted. */
   wait(since: number, withinMs: number, abort: AbortSignal): Promise<void>;
   stop(): void;
@@ -23,7 +23,7 @@ const AGAIN_MS = 500;
 /** All who follow a tenant ask at about the same time. */
 const SHARED_MS = 100;
 
-type Read = Promise<readonly LoggedEvent[]>;
+type Read = Promise<Batch>;
 
 interface Followed {
   changes: number;
@@ -33,12 +33,12 @@ interface Followed {
   readonly changed: ReturnType<typeof signal>;
 }
 
-const tenantsOf = (batch: readonly LoggedEvent[], streams: Streams): ReadonlySet<string> =>
+const tenantsOf = (batch: Batch, streams: Streams): ReadonlySet<string> =>
   new Set(batch.map(({ stream }) => streams.parse(stream)?.tenantId ?? ''));
 
 type FollowedLog = Pick<EventLog, 'head' | 'readAll' | 'readTenant'>;
 
-const firstBatch = async (batches: AsyncIterable<readonly LoggedEvent[]>): Read => {
+const firstBatch = async (batches: AsyncIterable<Batch>): Read => {
   for await (const batch of batches) return batch;
   return [];
 };

@@ -44,19 +44,19 @@ export interface EventLog {
    * A stream's events in order, from just after a revision, in batches. A stream that never existed is empty; one
    * whose events were removed from the store fails with `history_missing`, if the store can tell.
    */
-  readStream(stream: string, after?: number): AsyncIterable<readonly LoggedEvent[]>;
+  readStream(stream: string, after?: number): AsyncIterable<Batch>;
 
   /**
    * All streams of one tenant merged by position, from just after a position. The cost does not grow with other
    * tenants. With `follow` it waits for new events.
    */
-  readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
+  readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<Batch>;
 
   /**
    * The whole log in order, from just after a position, in bounded batches. With `follow` it waits for new events,
    * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted or the log is closed.
    */
-  readAll(from?: ReadFrom): AsyncIterable<readonly LoggedEvent[]>;
+  readAll(from?: ReadFrom): AsyncIterable<Batch>;
 
   /** The last event's position and id, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
@@ -83,6 +83,8 @@ export interface EventLog {
   /** Ends all followers and leaves nothing behind that keeps the process alive. May be called twice. */
   close(): Promise<void>;
 }
+
+export type Batch = readonly LoggedEvent[];
 
 /** Opaque text; its string order is the log's order. */
 export type Position = string;

@@ -3,6 +3,7 @@ import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
 import { ownOf, runningDigest, type Side } from './own-events';
+import { upTo } from './reading';
 import type { Streams } from './streams';
 
 /** Reads a whole log and lists what is wrong in it. */
@@ -78,7 +79,7 @@ const findDuplicates = async (
   scope: string,
   suspects: ReadonlySet<string>,
   side: Side,
-  upTo: Position,
+  last: Position,
   findings: Findings,
 ): Promise<void> => {
   const first = new Map<string, LoggedEvent>();
@@ -88,8 +89,8 @@ const findDuplicates = async (
     const detail = `The same event id is also that of revision ${other.revision} of ${other.stream}.`;
     findings.add('duplicate_id', event, detail);
   };
-  for await (const batch of eventsIn(scope, side))
-    batch.filter(({ id, position }) => suspects.has(id) && position <= upTo).forEach(compare);
+  for await (const batch of upTo(eventsIn(scope, side), last))
+    batch.filter(({ id }) => suspects.has(id)).forEach(compare);
 };
 
 /** Eight bytes for each text that is expected: about one in thirty million is mistaken. 256 MB at most. */
@@ -193,11 +194,9 @@ export const verifyLog = async (side: Side, { earlier, onProgress }: Verificatio
   };
 
   if (head !== undefined)
-    for await (const batch of log.readAll()) {
-      const upToHead = batch.filter(({ position }) => position <= head);
-      for (const event of upToHead) take(event);
+    for await (const batch of upTo(log.readAll(), head)) {
+      for (const event of batch) take(event);
       onProgress(history.events() + foreign, total);
-      if (upToHead.length < batch.length) break;
     }
   for (const [scope, ids] of suspects) await findDuplicates(scope, ids, side, lastPosition ?? '', findings);
 

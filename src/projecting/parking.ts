@@ -2,7 +2,8 @@ import type { Reader } from '../../projections/projector';
 import type { Actor, OperatorEvent } from '../domain/events';
 import { appendToEnd } from '../event-log/append-to-end';
 import { encode, operatorEventOf } from '../event-log/codec';
-import type { EventLog, LoggedEvent, NewEvent, Position } from '../event-log/event-log';
+import type { EventLog, LoggedEvent, NewEvent } from '../event-log/event-log';
+import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { codeOf, fault } from '../fault';
 import { generationName, PARKED, type Scanner } from '../read-models/read-models';
@@ -52,16 +53,6 @@ export const firstParked = async (generation: Scanner, limit: number): Promise<r
   return parked;
 };
 
-/** The waiting events of a tenant that the generation has already passed. */
-async function* waitingEvents(run: ProjectionRun, tenant: ParkedTenant, upTo: Position) {
-  for await (const batch of run.log.readTenant(tenant.tenant_id, { after: tenant.after })) {
-    const due = batch.filter((event) => event.position <= upTo);
-    yield { batch: batchOf(due, run.streams), last: due.length < batch.length };
-    if (due.length < batch.length) return;
-  }
-  yield { batch: [], last: true };
-}
-
 type Outcome = Retried['outcome'] | 'overtaken';
 
 /** How far the retry of a tenant is. */
@@ -101,12 +92,16 @@ const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Outcome>
   const [parked] = await run.generation.load([parkedKey(tenantId)]);
   if (parked === undefined) return 'free';
   const retry: Retry = { n, tenant: parked as unknown as ParkedTenant };
-  for await (const { batch, last } of waitingEvents(run, retry.tenant, to?.position ?? '')) {
-    const outcome = await commitWaiting(run, retry, batch, last);
-    if (outcome === 'parked' || outcome === 'free') run.parkedChanged?.();
-    if (outcome !== 'more') return outcome;
+  let outcome: Outcome = 'more';
+  // Those of its events that the generation has already passed.
+  const waiting = upTo(run.log.readTenant(tenantId, { after: retry.tenant.after }), to?.position ?? '');
+  for await (const due of waiting) {
+    outcome = await commitWaiting(run, retry, batchOf(due, run.streams), false);
+    if (outcome !== 'more') break;
   }
-  return 'more';
+  if (outcome === 'more') outcome = await commitWaiting(run, retry, [], true);
+  if (outcome !== 'overtaken') run.parkedChanged?.();
+  return outcome;
 };
 
 /** Tries one parked tenant again. Gives back whether it is parked no more. */

@@ -1,3 +1,4 @@
+import { upTo } from '../event-log/reading';
 import type { ReadModels, Target } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
@@ -32,11 +33,7 @@ const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string
   const { log, streams, consumer: events = consumer(log, streams) } = parts;
   if (tenantId === undefined) return events.upTo(last);
   return async function* (after) {
-    for await (const batch of log.readTenant(tenantId, { after })) {
-      const due = batch.filter((event) => event.position <= last);
-      if (due.length > 0) yield batchOf(due, streams);
-      if (due.length < batch.length) return;
-    }
+    for await (const due of upTo(log.readTenant(tenantId, { after }), last)) yield batchOf(due, streams);
   };
 };
 

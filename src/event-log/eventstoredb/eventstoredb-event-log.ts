@@ -5,6 +5,7 @@ import {
   APPEND_MS,
   logFault,
   mustBeAppendable,
+  type Batch,
   type EventLog,
   type NewEvent,
   type Position,
@@ -20,7 +21,6 @@ import { follow, type ReadUpTo } from './follow';
 import { formatOf } from './format';
 import { continuityOf, identityOf } from './identity';
 import { serialised } from './record';
-import type { Batch } from './source';
 import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';

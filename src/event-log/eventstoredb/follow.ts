@@ -1,10 +1,17 @@
 import type { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../clock';
 import { codeOf, type Fault } from '../../fault';
-import { logFault, type Continuity, type Head, type LoggedEvent, type Position } from '../event-log';
+import {
+  logFault,
+  type Batch,
+  type Continuity,
+  type Head,
+  type LoggedEvent,
+  type Position,
+} from '../event-log';
 import { isLagging } from './answers';
 import type { Connection } from './connection';
-import type { Batch, Source } from './source';
+import type { Source } from './source';
 import type { Selection, WholeLog } from './whole-log';
 
 /**

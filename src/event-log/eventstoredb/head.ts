@@ -1,11 +1,11 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
-import type { Head, LoggedEvent, Position } from '../event-log';
+import type { Batch, Head, LoggedEvent, Position } from '../event-log';
 import { sharedRuns } from '../../shared-runs';
 import type { Streams } from '../streams';
 import type { Connection } from './connection';
 import { filteredRead } from './filtered-read';
 import { pointOf } from './record';
-import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
+import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
 /** Our newest event, in a log that others write as well. */

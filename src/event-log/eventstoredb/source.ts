@@ -7,11 +7,9 @@ import type {
 import type { Readable } from 'node:stream';
 import { yieldToEventLoop } from '../../clock';
 import { signal } from '../../signal';
-import type { LoggedEvent } from '../event-log';
+import type { Batch, LoggedEvent } from '../event-log';
 import { noAnswer } from './answers';
 import { eventOf } from './record';
-
-export type Batch = readonly LoggedEvent[];
 
 /** A batch ends at whichever comes first. */
 export const BATCH_EVENTS = 512;

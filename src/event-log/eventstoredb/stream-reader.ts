@@ -1,10 +1,11 @@
 import { BACKWARDS, END, type EventStoreDBClient } from '@eventstore/db-client';
 import { pause } from '../../clock';
-import type { LoggedEvent, Position } from '../event-log';
+import type { Batch, LoggedEvent, Position } from '../event-log';
+import { firstOf } from '../reading';
 import { codeOf } from '../../fault';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './answers';
 import type { Connection } from './connection';
-import { batchesOf, READ_AHEAD, sourceOf, type Batch } from './source';
+import { batchesOf, READ_AHEAD, sourceOf } from './source';
 
 /** A read that gives nothing for this long has failed. */
 export const SILENT_MS = 3_000;
@@ -64,7 +65,7 @@ const orTombstoned = async function* (stream: string, reading: AsyncIterable<Bat
 };
 
 /** The event at a revision or, if that was removed, the last one before it. */
-const lastUpTo = async (
+const lastUpTo = (
   connection: Connection,
   stream: string,
   fromRevision: bigint | typeof END,
@@ -73,8 +74,7 @@ const lastUpTo = async (
   const reading = persistently(connection, (client) =>
     batchesOf(sourceOf(client.readStream(stream, options)), SILENT_MS),
   );
-  for await (const [event] of orTombstoned(stream, reading)) return event;
-  return undefined;
+  return firstOf(orTombstoned(stream, reading));
 };
 
 /** Of a stream's metadata: `$tb` means that everything before that revision is hidden. */

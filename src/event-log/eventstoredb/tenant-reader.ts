@@ -1,17 +1,10 @@
-import type { LoggedEvent, Position } from '../event-log';
-import { BATCH_BYTES, BATCH_EVENTS, type Batch } from './source';
+import type { Batch, LoggedEvent, Position } from '../event-log';
+import { upTo } from '../reading';
+import { BATCH_BYTES, BATCH_EVENTS } from './source';
 import type { StreamReader } from './stream-reader';
 
-/** A stream's events one by one, up to a position. */
-const eventsUpTo = async function* (
-  batches: AsyncIterable<Batch>,
-  last: Position,
-): AsyncGenerator<LoggedEvent> {
-  for await (const batch of batches)
-    for (const event of batch) {
-      if (event.position > last) return;
-      yield event;
-    }
+const oneByOne = async function* (batches: AsyncIterable<Batch>): AsyncGenerator<LoggedEvent> {
+  for await (const batch of batches) for (const event of batch) yield event;
 };
 
 type Heads = { readonly reading: AsyncGenerator<LoggedEvent>; next: LoggedEvent | undefined }[];
@@ -53,7 +46,7 @@ export const mergedUpTo = async function* (
 ): AsyncGenerator<Batch> {
   const open = async (stream: string) => {
     const revision = after === '' ? -1 : await reader.revisionAt(stream, after);
-    const reading = eventsUpTo(reader.forwards(stream, revision), last);
+    const reading = oneByOne(upTo(reader.forwards(stream, revision), last));
     return { reading, next: (await reading.next()).value as LoggedEvent | undefined };
   };
   const heads: Heads = [];

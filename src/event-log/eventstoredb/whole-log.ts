@@ -1,11 +1,12 @@
 import { START, streamNameFilter } from '@eventstore/db-client';
-import type { LoggedEvent, Position } from '../event-log';
+import type { Batch, LoggedEvent, Position } from '../event-log';
+import { firstOf } from '../reading';
 import type { Streams } from '../streams';
 import { isUnknown, noAnswer } from './answers';
 import type { Connection } from './connection';
 import { newestEvent, SEARCH_WINDOW, type NewestEvent } from './head';
 import { pointOf } from './record';
-import { batchesOf, READ_AHEAD, sourceOf, type Batch, type Source } from './source';
+import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
 /** A checkpoint every few windows is a sign of life. */
@@ -54,13 +55,12 @@ const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selec
   return source;
 };
 
-const firstFrom = async (connection: Connection, position: Position): Promise<LoggedEvent | undefined> => {
+const firstFrom = (connection: Connection, position: Position): Promise<LoggedEvent | undefined> => {
   const options = { fromPosition: pointOf(position), maxCount: 1, ...fromLeader };
   const reading = persistently(connection, (client) =>
     batchesOf(sourceOf(client.readAll(options)), SILENT_MS),
   );
-  for await (const [event] of reading) return event;
-  return undefined;
+  return firstOf(reading);
 };
 
 export const wholeLog = (connection: Connection, streams: Streams): WholeLog => {

@@ -3,7 +3,7 @@ import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
 import { textOfBytes } from '../../sqlite/text';
 import type { Tail } from './tail';
-import { logFault, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
+import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
 import { hasStoredAt } from './log-file';
 
 /** A batch ends at whichever comes first. */
@@ -12,8 +12,6 @@ const BATCH_BYTES = 1_048_576;
 
 /** Streams are read by the thread that answers HTTP, which no page may hold for long. */
 const STREAM_BATCH_EVENTS = 256;
-
-type Batch = readonly LoggedEvent[];
 
 interface Page {
   readonly batch: Batch;

@@ -4,6 +4,7 @@ import { rawEvent } from '../../audit/raw-event';
 import { isoNow, monotonicMs } from '../../clock';
 import { holds } from '../../domain/authority';
 import type { LoggedEvent, Position } from '../../event-log/event-log';
+import { upTo } from '../../event-log/reading';
 import { codeOf, fault } from '../../fault';
 import { isUuid } from '../../uuid';
 import { findLogPosition } from '../../../projections/log-pages';
@@ -184,13 +185,12 @@ export const listEvents = route<undefined, Query>({
 const searchLog = async (
   tenantId: string,
   id: string,
-  { after, upTo }: EventRange,
+  range: EventRange,
   { side }: RouteParts['events'],
 ): Promise<LoggedEvent | undefined> => {
-  for await (const batch of side.log.readTenant(tenantId, { after })) {
+  for await (const batch of upTo(side.log.readTenant(tenantId, range), range.upTo)) {
     const found = batch.find((event) => event.id === id);
     if (found !== undefined) return found;
-    if (upTo !== undefined && (batch.at(-1)?.position ?? '') >= upTo) return undefined;
   }
   return undefined;
 };
