@@ -28,6 +28,19 @@ export interface LogRow {
   readonly created_at: string;
 }
 
+/** The eight fields of the specification and the event's id; what is undefined is not in the JSON. */
+export const logView = (tenantId: string, row: LogRow) => ({
+  id: row.id,
+  tenant_id: tenantId,
+  actor_id: row.actor_id,
+  actor_type: row.actor_type,
+  entity_type: row.entity_type,
+  entity_id: row.entity_id,
+  operation: row.operation,
+  message: row.message,
+  created_at: row.created_at,
+});
+
 /** The last number of a line. */
 interface Head {
   readonly count: number;

@@ -5,7 +5,7 @@ import { beforeDeadline, monotonicMs } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
-import { headerNames } from '../http/answer/header-names';
+import { headerNames } from '../header-names';
 import { api } from '../http/api';
 import type { StartProgress } from '../http/api-context';
 import { openListener, type Listener } from '../http/listener';

@@ -1,8 +1,7 @@
 import { Command, Option } from 'commander';
 import { pause } from '../clock';
-import { logView } from '../http/routes/logs';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
-import type { LogRow } from '../../projections/logs';
+import { logView, type LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';

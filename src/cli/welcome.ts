@@ -4,7 +4,7 @@ import type { TenantDocument } from '../../projections/tenants';
 import type { App } from '../app/app';
 import { withoutSecrets } from '../app/log-address';
 import { settings, type Configuration } from '../configuration';
-import { headerNames } from '../http/answer/header-names';
+import { headerNames } from '../header-names';
 import { allTenants, applicationsOf } from './lookups';
 import { visible } from './output';
 

@@ -6,7 +6,7 @@ import type { Identity, PresentedKey } from '../ledger/identify';
 import type { Position } from '../event-log/event-log';
 import type { TrustedProxies } from '../limits/trusted-proxies';
 import type { HttpProblemCode } from '../problems';
-import type { HeaderNames } from './answer/header-names';
+import type { HeaderNames } from '../header-names';
 import type { RequestMetrics } from './answer/request-metrics';
 import type { TraceParent } from './request/trace-parent';
 import type { Tracing } from './request/tracing';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { programVersion } from '../../src/version';
 import { routes } from '../../src/http/api';
-import { headerNames } from '../../src/http/answer/header-names';
+import { headerNames } from '../../src/header-names';
 import { openApiDocument } from '../../src/http/openapi/document';
 import { ok, route } from '../../src/http/routes/route';
 import { text } from '../../src/http/routes/schema';

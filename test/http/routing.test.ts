@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ApiParts, ApiState } from '../../src/http/api-context';
-import { headerNames } from '../../src/http/answer/header-names';
+import { headerNames } from '../../src/header-names';
 import { answerProblem } from '../../src/http/answer/problem-answer';
 import { ok, route } from '../../src/http/routes/route';
 import { routing, unrouted } from '../../src/http/routes/routing';

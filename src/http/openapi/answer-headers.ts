@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../answer/header-names';
+import type { HeaderNames } from '../../header-names';
 import { moment, text, type Schema } from '../routes/schema';
 
 /** Headers that an answer may have. Those of every answer are said once. */

@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../answer/header-names';
+import type { HeaderNames } from '../../header-names';
 import { openPages } from '../routes/open-pages';
 import { tags, type Route } from '../routes/route';
 import type { Schema } from '../routes/schema';

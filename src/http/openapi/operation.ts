@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../answer/header-names';
+import type { HeaderNames } from '../../header-names';
 import type { OpenPage } from '../routes/open-pages';
 import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from '../routes/route';
 import { text, type Schema } from '../routes/schema';

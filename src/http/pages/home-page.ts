@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../answer/header-names';
+import type { HeaderNames } from '../../header-names';
 import { html, page } from './layout';
 
 /** What somebody sees who opens the address of the service in a browser. */

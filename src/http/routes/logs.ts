@@ -5,7 +5,7 @@ import {
   type LogFilter,
   type LogQuestion,
 } from '../../../projections/log-pages';
-import { listEntityTypes, MOST_TYPES, type LogRow } from '../../../projections/logs';
+import { listEntityTypes, logView, MOST_TYPES, type LogRow } from '../../../projections/logs';
 import type { Cursors } from './cursor';
 import { dateParameter, invalid, queryCheck, textParameter } from '../request/validation';
 import { pageParameters, paginationOf } from './pagination';
@@ -82,19 +82,6 @@ const olderThan = (
 
 /** The last row's place: its position, and its number as a hint. */
 const placeOf = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
-
-/** The eight fields of the specification and the event's id. */
-export const logView = (tenantId: string, row: LogRow) => ({
-  id: row.id,
-  tenant_id: tenantId,
-  ...(row.actor_id === undefined ? {} : { actor_id: row.actor_id }),
-  ...(row.actor_type === undefined ? {} : { actor_type: row.actor_type }),
-  entity_type: row.entity_type,
-  entity_id: row.entity_id,
-  operation: row.operation,
-  message: row.message,
-  created_at: row.created_at,
-});
 
 export const listLogs = route({
   method: 'get',

@@ -1,6 +1,6 @@
 import Router from '@koa/router';
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
-import type { HeaderNames } from '../answer/header-names';
+import type { HeaderNames } from '../../header-names';
 import type { ApiContext, ApiState, Step } from '../api-context';
 import { homePage } from '../pages/home-page';
 import { PAGE_SECURITY } from '../pages/layout';
