@@ -1,3 +1,5 @@
+import { signal } from './signal';
+
 /** When the clock of this thread began, on the one that all threads of the process share. */
 const THREAD_BEGAN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
@@ -26,17 +28,12 @@ export const beforeDeadline = <T>(promise: Promise<T>, deadline: number, late: (
   return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
 };
 
+/** The outcome of a promise, or undefined if it fails or takes longer than this. */
+export const orUndefined = <T>(promise: Promise<T>, withinMs: number): Promise<T | undefined> =>
+  beforeDeadline(promise, monotonicMs() + withinMs, () => new Error('No answer.')).catch(() => undefined);
+
 /** Yields to the event loop: everything else that waits in this thread goes first. */
 export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener('abort', done);
-  });
+export const pause = (ms: number, abort?: AbortSignal): Promise<void> =>
+  signal().wait({ withinMs: ms, abort });

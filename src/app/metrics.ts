@@ -1,6 +1,6 @@
 import { statfsSync, type StatsFs } from 'node:fs';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { beforeDeadline, monotonicMs, threadMs } from '../clock';
+import { orUndefined, threadMs } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { codeOf } from '../fault';
 import type { ObservedRequest, RequestMetrics } from '../http/answer/request-metrics';
@@ -302,19 +302,13 @@ export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Met
   const set = readingMetrics(registers);
   // However many ask a store that does not answer, it is asked once.
   const looks = sharedRuns(() => ledgerSnapshot(app() as App));
-  const look = (): Promise<LedgerSnapshot | undefined> =>
-    app() === undefined
-      ? Promise.resolve(undefined)
-      : beforeDeadline(looks.current().done, monotonicMs() + LOOK_MS, () => new Error('No answer.')).catch(
-          () => undefined,
-        );
   return {
     requests,
     observed,
     registry,
     contentType: registry.contentType,
     text: async () => {
-      const ledger = await look();
+      const ledger = app() === undefined ? undefined : await orUndefined(looks.current().done, LOOK_MS);
       reconnects.reset();
       reconnects.inc(app()?.watch.reconnects() ?? 0);
       set({ isReady: isReady(), folder, limits: limits()?.status(), app: app(), ledger });

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { liveTail } from '../audit/live-tail';
 import { openStreams } from '../audit/open-streams';
-import { beforeDeadline, monotonicMs } from '../clock';
+import { orUndefined } from '../clock';
 import { readOrigins, type Configuration } from '../configuration';
 import { compileTenantSchemas } from '../event-log/codec';
 import type { EventLog, Position } from '../event-log/event-log';
@@ -87,10 +87,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     upToDate: async () => {
       if (projecting.isUpToDate()) return;
       // A store that does not answer must not hold up what can be answered without it.
-      const deadline = monotonicMs() + LONGEST_LOOK_MS;
-      await beforeDeadline(projecting.refresh(), deadline, () => new Error('No answer.')).catch(
-        () => undefined,
-      );
+      await orUndefined(projecting.refresh(), LONGEST_LOOK_MS);
     },
     reached: projecting.reached,
     isParked: projecting.isParked,

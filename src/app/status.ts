@@ -1,5 +1,5 @@
 import type { App } from './app';
-import { monotonicMs, pause } from '../clock';
+import { monotonicMs, orUndefined } from '../clock';
 import type { EventLog, Position } from '../event-log/event-log';
 import { firstOf } from '../event-log/reading';
 import { projections } from '../../projections/projections';
@@ -140,7 +140,7 @@ export const lookBriefly = (): LookAt => {
   let looking: Promise<void> | undefined;
   return async (ledger, tenants) => {
     looking ??= lookAtAll(ledger, tenants).finally(() => (looking = undefined));
-    await Promise.race([looking, pause(BRIEF_MS)]);
+    await orUndefined(looking, BRIEF_MS);
   };
 };
 

@@ -2,6 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { beforeDeadline, isoNow, monotonicMs } from '../clock';
 import { messageOf, type Fault } from '../fault';
 import type { RateLimitsStatus } from '../limits/rate-limits';
+import { sharedRuns } from '../shared-runs';
 import { securityHeaders } from './answer/security-headers';
 
 /** The operations listener: for whoever runs the service, on a port of its own. */
@@ -42,13 +43,12 @@ const late = (): Error =>
 
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
-  let asking: Promise<object> | undefined;
+  /** However many ask a store that does not answer, it is asked once. */
+  const statuses = sharedRuns(status);
   let known: { readonly at: string; readonly status: object } | undefined;
 
-  /** However many ask a store that does not answer, it is asked once. */
   const ask = async (): Promise<object> => {
-    asking ??= status().finally(() => (asking = undefined));
-    const found = await beforeDeadline(asking, monotonicMs() + ANSWER_MS, late);
+    const found = await beforeDeadline(statuses.current().done, monotonicMs() + ANSWER_MS, late);
     known = { at: isoNow(), status: found };
     return found;
   };
