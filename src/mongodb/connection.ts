@@ -1,6 +1,7 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
-import { beforeDeadline, monotonicMs, pause } from '../clock';
+import { beforeDeadline, monotonicMs } from '../clock';
 import { fault, messageOf, type Fault } from '../fault';
+import { whenReachable, type WaitedFor, type WaitingForStore } from '../reachable-store';
 import { programVersion } from '../version';
 import { addressOf, wrongAddress } from './address';
 
@@ -13,13 +14,6 @@ export interface MongoConnection {
   /** Its result. A failure of the driver becomes what it means to callers of a port; anything else stays what it is. */
   run<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
-}
-
-export interface MongoOptions {
-  /** How long a start waits for the server to become reachable. */
-  readonly waitMs: number;
-  /** What went wrong and is tried again. */
-  readonly onError: (what: string, error: unknown) => void;
 }
 
 /**
@@ -42,8 +36,6 @@ const OPTIONS = {
   minHeartbeatFrequencyMS: 100,
 } as const satisfies MongoClientOptions;
 
-const AGAIN_MS = 250;
-const REPORT_EVERY_MS = 10_000;
 /** Connecting takes a few round trips; each of them has its own timeout, which a slow server can use up. */
 const CONNECT_MS = 5_000;
 
@@ -117,44 +109,24 @@ const reach = async (client: MongoClient, database: string): Promise<void> => {
   await beforeDeadline(connecting, monotonicMs() + CONNECT_MS, late);
 };
 
-/** Waits until the server is reachable, and reports regularly that it is waiting. */
-const whenThere = async (
-  client: MongoClient,
-  database: string,
-  place: string,
-  { waitMs, onError }: MongoOptions,
-): Promise<void> => {
-  const seconds = Math.round(waitMs / 1_000);
-  const end = monotonicMs() + waitMs;
-  let reportedAt = -Infinity;
-  for (;;)
-    try {
-      return await reach(client, database);
-    } catch (error) {
-      const final = finalFault(error, place);
-      if (final !== undefined) throw final;
-      const left = end - monotonicMs();
-      if (left <= 0)
-        throw fault(
-          'read_models_unavailable',
-          `MongoDB at ${place} could not be reached within ${seconds} s. Start it, or correct MONGODB_URL. ${wordsOf(error)}`,
-        );
-      if (monotonicMs() - reportedAt >= REPORT_EVERY_MS) {
-        reportedAt = monotonicMs();
-        onError(`Waiting for MongoDB at ${place}, ${seconds} s at most.`, error);
-      }
-      await pause(Math.min(AGAIN_MS, left));
-    }
-};
+const mongoAt = (place: string): WaitedFor => ({
+  name: `MongoDB at ${place}`,
+  final: (error) => finalFault(error, place),
+  late: (seconds, error) =>
+    fault(
+      'read_models_unavailable',
+      `MongoDB at ${place} could not be reached within ${seconds} s. Start it, or correct MONGODB_URL. ${wordsOf(error)}`,
+    ),
+});
 
 /** Opens the database that a URL names. The driver is loaded only here. */
-export const mongoConnection = async (url: string, options: MongoOptions): Promise<MongoConnection> => {
+export const mongoConnection = async (url: string, waiting: WaitingForStore): Promise<MongoConnection> => {
   const { servers, database } = addressOf(url);
   const place = `${servers}/${database}`;
   const client = clientFor(url);
   const close = (): Promise<void> => client.close();
   try {
-    await whenThere(client, database, place, options);
+    await whenReachable(() => reach(client, database), mongoAt(place), waiting);
   } catch (error) {
     await close().catch(() => undefined);
     throw error;

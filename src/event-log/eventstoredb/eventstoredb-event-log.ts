@@ -1,6 +1,6 @@
-import { monotonicMs, pause } from '../../clock';
 import { NEWEST_FORMAT } from '../../domain/formats';
 import { messageOf, type Fault } from '../../fault';
+import { whenReachable, type WaitedFor, type WaitingForStore } from '../../reachable-store';
 import {
   APPEND_MS,
   logFault,
@@ -12,7 +12,7 @@ import {
 } from '../event-log';
 import { settled } from '../settle';
 import type { Streams } from '../streams';
-import { isFinal, noAnswer, readFault } from './answers';
+import { isFinal, readFault } from './answers';
 import { appending } from './append';
 import { connectTo, type Connection } from './connection';
 import { serversOf } from './connection-string';
@@ -25,66 +25,22 @@ import { streamReader } from './stream-reader';
 import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
-interface EventStoreOptions {
-  /** How long a start waits for the server to become reachable. */
-  readonly waitMs: number;
-  /** What went wrong and is tried again. */
-  readonly onError: (what: string, error: unknown) => void;
+interface EventStoreOptions extends WaitingForStore {
   /** If there is no log, it is not created: this is thrown instead. */
   readonly unlessThere?: Fault | undefined;
   /** Of a log that is created. */
   readonly format?: number;
 }
 
-const AGAIN_MS = 250;
-/** First at the first failure, or after this long without an answer. */
-const REPORT_AFTER_MS = 2_000;
-const REPORT_EVERY_MS = 10_000;
-
-/** Retries until it works or the time is up. */
-const untilItWorks = async <T>(
-  work: () => Promise<T>,
-  withinMs: number,
-  onFailure: (error: unknown) => void,
-): Promise<T> => {
-  const end = monotonicMs() + withinMs;
-  for (;;)
-    try {
-      return await work();
-    } catch (error) {
-      const left = end - monotonicMs();
-      if (isFinal(error) || left <= 0) throw error;
-      onFailure(error);
-      await pause(Math.min(AGAIN_MS, left));
-    }
-};
-
-/** The same, and regularly reports what it is waiting for. */
-const whenThere = async <T>(
-  work: () => Promise<T>,
-  servers: string,
-  { waitMs, onError }: EventStoreOptions,
-): Promise<T> => {
-  const seconds = Math.round(waitMs / 1_000);
-  let reportedAt = -Infinity;
-  const report = (error: unknown): void => {
-    if (monotonicMs() - reportedAt < REPORT_EVERY_MS) return;
-    reportedAt = monotonicMs();
-    onError(`Waiting for the event store at ${servers}, ${seconds} s at most.`, error);
-  };
-  const timer = setTimeout(() => report(noAnswer('It does not answer.')), REPORT_AFTER_MS);
-  try {
-    return await untilItWorks(work, waitMs, report);
-  } catch (error) {
-    if (isFinal(error)) throw error;
-    throw logFault(
+const eventStoreAt = (servers: string): WaitedFor => ({
+  name: `the event store at ${servers}`,
+  final: (error) => (isFinal(error) ? (error as Fault) : undefined),
+  late: (seconds, error) =>
+    logFault(
       'log_unavailable',
       `The event store at ${servers} could not be reached within ${seconds} s. Start it, or correct EVENTSTORE_URL. ${messageOf(error)}`,
-    );
-  } finally {
-    clearTimeout(timer);
-  }
-};
+    ),
+});
 
 /** Up to the head at the start. */
 const readUpToHead = async function* (
@@ -123,7 +79,7 @@ export const eventStoreDbEventLog = async (
   streams: Streams,
   options: EventStoreOptions,
 ): Promise<EventLog> => {
-  const servers = serversOf(url);
+  const store = eventStoreAt(serversOf(url));
   const connection = connectTo(url);
   const reader = streamReader(connection);
   const log = wholeLog(connection, streams);
@@ -136,7 +92,7 @@ export const eventStoreDbEventLog = async (
 
   const { unlessThere, format = NEWEST_FORMAT } = options;
   const findOrMake = () => identityOf(reader, append, streams.log(), { unlessThere, format });
-  const { identity, position } = await whenThere(findOrMake, servers, options).catch(
+  const { identity, position } = await whenReachable(findOrMake, store, options).catch(
     async (error: unknown) => {
       await close();
       throw error;
