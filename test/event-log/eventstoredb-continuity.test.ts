@@ -111,7 +111,7 @@ describe('a stream whose events were removed from the event store', () => {
   };
 
   it.each([
-    ['was deleted for ever', 'tombstone', /deleted for ever \(tombstoned\) in the event store/],
+    ['was permanently deleted', 'tombstone', /permanently deleted \(tombstoned\) in the event store/],
     ['was deleted', 'softDelete', /was deleted in the event store/],
   ] as const)('and %s is no empty stream, and not away either', async (_, how, words) => {
     const { log, server, stream } = await withStream();

@@ -167,7 +167,7 @@ describe('an operator of a running service whose event log is in an event store'
     store.log.tombstone(stream);
     expectProblem(await rename(service, service.key, 'Gone'), { status: 503, code: 'tenant_unreadable' });
     expect((await ready(service)).json.decisions).toMatchObject({
-      parked: [{ event_id: null, reason: expect.stringMatching(/deleted for ever/) }],
+      parked: [{ event_id: null, reason: expect.stringMatching(/permanently deleted/) }],
     });
   });
 });
