@@ -33,13 +33,11 @@ const operations = {
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = partsOf(type);
-  return (event: { readonly data: { readonly entityId: string } }): AuditLine =>
-    line(
-      entity.toLowerCase(),
-      event.data.entityId,
-      operations[operation],
-      `${entity} ${operation.toLowerCase()}`,
-    );
+  const of = line(entity.toLowerCase(), '', operations[operation], `${entity} ${operation.toLowerCase()}`);
+  return (event: { readonly data: { readonly entityId: string } }): AuditLine => ({
+    ...of,
+    entityId: event.data.entityId,
+  });
 };
 
 const entityFacts = Object.fromEntries(

@@ -26,5 +26,15 @@ class LazilyDecoded implements BatchEvent {
   }
 }
 
-export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch =>
-  events.map((logged) => new LazilyDecoded(logged, streams.parse(logged.stream), streams));
+export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch => {
+  /** Events of one stream have one owner: its id is hashed and compared once. */
+  const owners = new Map<string, Owner>();
+  const ownerOf = (stream: string): Owner => {
+    const known = owners.get(stream);
+    if (known !== undefined) return known;
+    const owner = streams.parse(stream);
+    owners.set(stream, owner);
+    return owner;
+  };
+  return events.map((logged) => new LazilyDecoded(logged, ownerOf(logged.stream), streams));
+};

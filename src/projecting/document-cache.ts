@@ -5,6 +5,8 @@ import type { DocumentKey, Target, Write } from '../read-models/read-models';
 export interface Slot extends DocumentKey {
   document: Document | undefined;
   isWritten: boolean;
+  /** More than one event has touched it lately. */
+  isShared: boolean;
 }
 
 /** Changes a document in memory. */
@@ -12,9 +14,6 @@ export const write = (slot: Slot, document: Document | undefined): void => {
   slot.document = document;
   slot.isWritten = true;
 };
-
-/** By tenant, collection and key. Nested, because building one name from the three would cost more than the look-ups. */
-type Slots = Map<string, Map<string, Map<string, Slot>>>;
 
 const inner = <V>(map: Map<string, Map<string, V>>, key: string): Map<string, V> => {
   const known = map.get(key);
@@ -24,7 +23,21 @@ const inner = <V>(map: Map<string, Map<string, V>>, key: string): Map<string, V>
   return made;
 };
 
-/** About so many documents are kept, and those of the last batch anyhow: the next one often needs them. */
+/**
+ * The slots of each tenant and collection, by key. Nested, because building one name from the three would cost more than
+ * the look-ups. All documents of an event are of one tenant, and so are those of many events in a row.
+ */
+const slotTables = () => {
+  const tables = new Map<string, Map<string, Map<string, Slot>>>();
+  let lastTenant: string | undefined;
+  let ofLast = new Map<string, Map<string, Slot>>();
+  return (tenantId: string, collection: string): Map<string, Slot> => {
+    if (lastTenant !== tenantId) [lastTenant, ofLast] = [tenantId, inner(tables, tenantId)];
+    return inner(ofLast, collection);
+  };
+};
+
+/** From so many documents on, only those are kept that several events have touched: the next batch often needs them. */
 const MOST_KEPT = 2_048;
 
 /**
@@ -32,11 +45,7 @@ const MOST_KEPT = 2_048;
  * run has written. It is valid as long as every commit of the run succeeds; after one that did not, it must be discarded.
  */
 export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_KEPT) => {
-  /** Documents that were touched lately, and those from before that: what is not touched again is soon dropped. */
-  let recent: Slots = new Map();
-  let older: Slots = new Map();
-  /** Those of the tenant that was touched last: all documents of an event are of one tenant. */
-  let last: { readonly tenantId: string; readonly slots: Map<string, Map<string, Slot>> } | undefined;
+  let tableOf = slotTables();
   let kept: Slot[] = [];
   let unknown: Slot[] = [];
 
@@ -45,23 +54,26 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
     begin: (): void => {
       unknown = [];
       if (kept.length <= mostKept) return;
-      older = recent;
-      recent = new Map();
-      last = undefined;
-      kept = [];
+      kept = kept.filter(({ isShared }) => isShared);
+      tableOf = slotTables();
+      for (const slot of kept) {
+        slot.isShared = false;
+        tableOf(slot.tenantId, slot.collection).set(slot.key, slot);
+      }
     },
 
     /** A document of this batch. Its content is known after `load`. */
     slot: (tenantId: string, collection: string, key: string): Slot => {
-      if (last?.tenantId !== tenantId) last = { tenantId, slots: inner(recent, tenantId) };
-      const slots = inner(last.slots, collection);
-      const known = slots.get(key);
-      if (known !== undefined) return known;
-      const former = older.get(tenantId)?.get(collection)?.get(key);
-      const slot = former ?? { tenantId, collection, key, document: undefined, isWritten: false };
-      if (former === undefined) unknown.push(slot);
-      slots.set(key, slot);
+      const table = tableOf(tenantId, collection);
+      const known = table.get(key);
+      if (known !== undefined) {
+        known.isShared = true;
+        return known;
+      }
+      const slot = { tenantId, collection, key, document: undefined, isWritten: false, isShared: false };
+      table.set(key, slot);
       kept.push(slot);
+      unknown.push(slot);
       return slot;
     },
 

@@ -29,26 +29,41 @@ describe('the document cache', () => {
     expect(cache.writes()).toEqual([]);
   });
 
-  it('forgets what was used long ago, but never what the last batch has touched', async () => {
+  it('forgets what one event has touched, and keeps what several have, as soon as there is much', async () => {
     const { generation, asked } = store();
     const cache = documentCache(generation, 10);
     for (let batch = 0; batch < 5; batch += 1) {
       cache.begin();
-      const before = batch === 0 ? [] : Array.from({ length: 8 }, (_, i) => `${batch - 1} ${i}`);
-      const slots = before.map((key) => cache.slot(TENANT, 'rows', key));
+      const shared = [0, 1].map(() => cache.slot(TENANT, 'heads', 'shared'));
       await cache.load();
-      expect(slots.map(({ document }) => document)).toEqual(before.map((key) => ({ value: key })));
-      for (let i = 0; i < 8; i += 1) {
-        const slot = cache.slot(TENANT, 'rows', `${batch} ${i}`);
-        write(slot, { value: slot.key });
-      }
-      cache.writes();
+      expect(shared[1]).toBe(shared[0]);
+      expect(shared[0]?.document).toEqual({ value: batch === 0 ? 'stored shared' : batch });
+      for (const slot of shared) write(slot, { value: batch + 1 });
+      for (let i = 0; i < 10; i += 1) write(cache.slot(TENANT, 'rows', `${batch} ${i}`), { value: batch });
+      expect(cache.writes()).toHaveLength(11);
     }
-    expect(asked).toEqual([]);
+    expect(asked).toEqual(['shared']);
     cache.begin();
-    const old = cache.slot(TENANT, 'rows', '0 0');
+    const old = cache.slot(TENANT, 'rows', '4 0');
     await cache.load();
-    expect(asked).toEqual(['0 0']);
-    expect(old.document).toEqual({ value: 'stored 0 0' });
+    expect(asked).toEqual(['shared', '4 0']);
+    expect(old.document).toEqual({ value: 'stored 4 0' });
+  });
+
+  it('forgets what is not shared any more', async () => {
+    const { generation, asked } = store();
+    const cache = documentCache(generation, 0);
+    cache.begin();
+    for (const _ of [1, 2]) cache.slot(TENANT, 'heads', 'once shared');
+    await cache.load();
+    for (let batch = 0; batch < 2; batch += 1) {
+      cache.begin();
+      cache.slot(TENANT, 'rows', String(batch));
+      await cache.load();
+    }
+    cache.begin();
+    cache.slot(TENANT, 'heads', 'once shared');
+    await cache.load();
+    expect(asked).toEqual(['once shared', '0', '1', 'once shared']);
   });
 });
