@@ -11,8 +11,8 @@ import type { Reader } from './projector';
 /** The questions about the Applications that a tenant has now, and about their keys. */
 export interface ApplicationFilter {
   /** Any of these; left out: all. */
-  readonly ids?: readonly string[];
-  readonly types?: readonly ApplicationType[];
+  readonly ids?: readonly string[] | undefined;
+  readonly types?: readonly ApplicationType[] | undefined;
 }
 
 export interface ApplicationQuestion {

@@ -29,7 +29,7 @@ export interface KeyDocument {
   readonly created_by?: string | undefined;
   readonly created_at: string;
   readonly expires_at?: string | undefined;
-  readonly revoked_at?: string;
+  readonly revoked_at?: string | undefined;
   /** The Application again, unless it is revoked: the keys of an Application that are not are found by it. */
   readonly live_in?: string;
   /** When it expires, in the one form whose text order is its order. */

@@ -3,19 +3,19 @@ import type { LinePart, Reader } from './projector';
 
 /** The questions about a tenant's log. */
 export interface SpecifiedLogFilter {
-  readonly entityType?: string;
-  readonly entityId?: string;
+  readonly entityType?: string | undefined;
+  readonly entityId?: string | undefined;
   /** Rows from this moment on. */
-  readonly start?: string;
+  readonly start?: string | undefined;
   /** Rows before this moment. */
-  readonly end?: string;
+  readonly end?: string | undefined;
 }
 
 /** With those that the specification does not have. */
 export interface LogFilter extends SpecifiedLogFilter {
-  readonly actorId?: string;
-  readonly operation?: string;
-  readonly traceId?: string;
+  readonly actorId?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly traceId?: string | undefined;
 }
 
 export interface LogPage {

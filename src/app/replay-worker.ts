@@ -37,7 +37,7 @@ const verifyTogether = async (
   const place = await openScratch(configuration);
   const verifying = live.map((one) =>
     verify(replay, place.readModels, one, {
-      ...(tenantId === undefined ? {} : { tenantId }),
+      tenantId,
       onProgress: (what) => report({ type: 'progress', what }),
       onDifference: (difference) =>
         report({ type: 'difference', projection: one.projector.name, difference }),

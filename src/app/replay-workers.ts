@@ -15,7 +15,7 @@ export type ReplayWork =
       readonly projections: readonly string[];
       readonly options: Omit<RebuildOptions, 'onStep'>;
     }
-  | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId?: string };
+  | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId: string | undefined };
 
 /** What went wrong: an expected failure has a code, a bug the place where it happened. */
 interface Failure {
@@ -143,7 +143,7 @@ export const verifyInWorkers = async (
   const outcomes = await inWorkers<Verified>(
     configuration,
     projectors,
-    (names) => ({ do: 'verify', projections: names, ...(tenantId === undefined ? {} : { tenantId }) }),
+    (names) => ({ do: 'verify', projections: names, tenantId }),
     listeners,
   );
   const failed = projectors.flatMap(({ name }, i) => {

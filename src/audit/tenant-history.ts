@@ -30,9 +30,9 @@ export interface HistoryEntry {
   readonly entity_type: string;
   readonly entity_id: string;
   readonly operation: string;
-  readonly actor?: Actor;
-  readonly trace_id?: string;
-  readonly key_id?: string;
+  readonly actor?: Actor | undefined;
+  readonly trace_id?: string | undefined;
+  readonly key_id?: string | undefined;
   readonly changes: readonly Change[];
 }
 
@@ -70,9 +70,9 @@ const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]): Hist
     entity_type: entityType,
     entity_id: entityId,
     operation,
-    ...(event.actor === undefined ? {} : { actor: event.actor }),
-    ...(event.traceId === undefined ? {} : { trace_id: event.traceId }),
-    ...(event.keyId === undefined ? {} : { key_id: event.keyId }),
+    actor: event.actor,
+    trace_id: event.traceId,
+    key_id: event.keyId,
     changes,
   };
 };
@@ -152,7 +152,7 @@ export interface Access {
   readonly name: string;
   readonly type: string;
   readonly permissions: readonly string[];
-  readonly keys: readonly { readonly id: string; readonly expires_at?: string }[];
+  readonly keys: readonly { readonly id: string; readonly expires_at: string | undefined }[];
 }
 
 /** Nobody can do anything with a deleted tenant; an Application without a key that is good at that time is listed without keys. */
@@ -163,9 +163,6 @@ export const accessTo = (tenant: Tenant, at: string): readonly Access[] => {
     name: application.name,
     type: application.type,
     permissions: application.permissions.filter((permission) => isAssignable(permission, application.type)),
-    keys: liveKeysOf(tenant, application, at).map((key) => ({
-      id: key.id,
-      ...(key.expiresAt === undefined ? {} : { expires_at: key.expiresAt }),
-    })),
+    keys: liveKeysOf(tenant, application, at).map(({ id, expiresAt }) => ({ id, expires_at: expiresAt })),
   }));
 };

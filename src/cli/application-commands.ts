@@ -78,7 +78,7 @@ const create = (): Command =>
     'create an Application with its first key, which is shown once',
     async (session, options: CreateOptions) => {
       const { tenant, id = randomUUID(), name, type, permission = [], expires } = options;
-      const { key, input } = newKey(tenant, expires === undefined ? {} : { expiresAt: expires });
+      const { key, input } = newKey(tenant, { expiresAt: expires });
       const decide = createApplication({
         applicationId: id,
         name,
@@ -166,7 +166,7 @@ const regenerate = (): Command =>
     'add a key, which is shown once, and end all other keys of the Application',
     async (session, id: string, options: RegenerateOptions) => {
       const { tenant, expires, grace } = options;
-      const { key, input } = newKey(tenant, expires === undefined ? {} : { expiresAt: expires });
+      const { key, input } = newKey(tenant, { expiresAt: expires });
       await session.write(tenant, regenerateKey(id, input, grace), options.actor);
       const view = { application_id: id, key_id: input.keyId, expires_at: expires ?? null };
       printOne({ ...view, grace_seconds: grace, key }, options);

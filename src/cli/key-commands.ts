@@ -24,10 +24,7 @@ const create = (): Command =>
     'add a key to an Application; it is shown once',
     async (session, options: CreateOptions) => {
       const { tenant, application, expires, name } = options;
-      const { key, input } = newKey(tenant, {
-        ...(expires === undefined ? {} : { expiresAt: expires }),
-        ...(name === undefined ? {} : { name }),
-      });
+      const { key, input } = newKey(tenant, { expiresAt: expires, name });
       await session.write(tenant, addKey(application, input), options.actor);
       const view = { application_id: application, key_id: input.keyId, name: name ?? null };
       printOne({ ...view, expires_at: expires ?? null, key }, options);
@@ -86,10 +83,7 @@ const find = (): Command =>
         tenantDeleted: tenant.status === 'deleted',
         deletedApplications: new Set(application === undefined ? [applicationId] : []),
       };
-      const ends = {
-        ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
-        ...(revoked ? { revoked_at: '' } : {}),
-      };
+      const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
       const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
       printOne(
         {

@@ -22,10 +22,10 @@ const PAGE = 500;
 const LOOK_AGAIN_MS = 200;
 
 const filterOf = ({ entityType, entityId, since, until }: Options): SpecifiedLogFilter => ({
-  ...(entityType === undefined ? {} : { entityType: entityType.toLowerCase() }),
-  ...(entityId === undefined ? {} : { entityId }),
-  ...(since === undefined ? {} : { start: since }),
-  ...(until === undefined ? {} : { end: until }),
+  entityType: entityType?.toLowerCase(),
+  entityId,
+  start: since,
+  end: until,
 });
 
 const isEmptyRange = ({ since, until }: Options): boolean =>

@@ -17,8 +17,8 @@ import {
 export interface NewKey {
   readonly keyId: string;
   readonly digest: string;
-  readonly name?: string;
-  readonly expiresAt?: string;
+  readonly name?: string | undefined;
+  readonly expiresAt?: string | undefined;
   /** When it was asked for. A key must not be created expired. */
   readonly at: string;
 }

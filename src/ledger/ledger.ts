@@ -34,13 +34,13 @@ export interface Command {
   readonly tenantId: string;
   readonly caller: Caller;
   /** What a caller with a key must hold. The operator may do everything. */
-  readonly permission?: string;
+  readonly permission?: string | undefined;
   readonly decide: Decide;
-  readonly precondition?: Precondition;
-  readonly idempotency?: Idempotency;
+  readonly precondition?: Precondition | undefined;
+  readonly idempotency?: Idempotency | undefined;
   readonly at: string;
   readonly traceId?: string;
-  readonly client?: Client;
+  readonly client?: Client | undefined;
   /** On the monotonic clock. */
   readonly deadline: number;
 }

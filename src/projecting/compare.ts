@@ -26,7 +26,7 @@ export interface CompareOptions {
   readonly follow: (position: Position) => Promise<void>;
   readonly onDifference: (difference: Difference) => void;
   readonly onProgress?: (documents: number) => void;
-  readonly tenantId?: string;
+  readonly tenantId?: string | undefined;
 }
 
 const TIMEOUT_MS = 30_000;

@@ -9,7 +9,7 @@ import { project, runInto } from './projection-run';
 import type { ReplayParts } from './rebuild';
 
 export interface VerifyOptions {
-  readonly tenantId?: string;
+  readonly tenantId?: string | undefined;
   readonly onDifference: (difference: Difference) => void;
   readonly onProgress: (what: string) => void;
 }
@@ -65,7 +65,7 @@ export const verify = async (
     follow: follow(replayed),
     onDifference: options.onDifference,
     onProgress: (documents) => options.onProgress(`${projector.name}: ${documents} documents compared`),
-    ...(options.tenantId === undefined ? {} : { tenantId: options.tenantId }),
+    tenantId: options.tenantId,
   });
   const parked: string[] = [];
   for await (const tenant of parkedTenants(live))

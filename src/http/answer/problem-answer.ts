@@ -84,10 +84,9 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));
   if (typeof allow === 'string') ctx.set('Allow', allow);
   if (typeof retryAfter === 'number') ctx.set('Retry-After', String(retryAfter));
-  const detail = detailOf(code, error, parts);
   const body = problemBody({
     code,
-    ...(detail === undefined ? {} : { detail }),
+    detail: detailOf(code, error, parts),
     instance: ctx.path,
     traceId: ctx.state.traceId,
     publicUrl: parts.publicUrl,

@@ -14,7 +14,7 @@ export interface ProblemBody {
 
 export interface Occurrence {
   readonly code: HttpProblemCode;
-  readonly detail?: string;
+  readonly detail?: string | undefined;
   readonly instance: string;
   readonly traceId: string;
   readonly publicUrl: string;

@@ -60,13 +60,10 @@ export const keyProperties = {
   ),
 };
 
-export const keyInputOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => {
-  const expiresAt = parseMoment(text?.replace(' ', '+') ?? '');
-  return {
-    ...(name === undefined || name === null ? {} : { name }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-  };
-};
+export const keyInputOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'name' | 'expiresAt'> => ({
+  name: name ?? undefined,
+  expiresAt: parseMoment(text?.replace(' ', '+') ?? ''),
+});
 
 const fields: Partial<Record<RefusalCode, string>> = {
   permission_unknown: 'permissions',

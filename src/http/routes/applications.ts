@@ -151,7 +151,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   from: FROM,
   handle: async (asked, parts) => {
     const { id: ids, type: types, page, size, start } = asked.query;
-    const filter = { ...(ids === undefined ? {} : { ids }), ...(types === undefined ? {} : { types }) };
+    const filter = { ids, types };
     const { tenantId } = asked;
     const after = afterOf(start, asked, filter, parts);
     const question = { filter, page, size, ...after };

@@ -14,10 +14,8 @@ export const commandOf = (
   at: asked.at,
   traceId: asked.traceId,
   deadline: asked.deadline,
-  ...(asked.client === undefined ? {} : { client: asked.client }),
-  ...(asked.permission === undefined ? {} : { permission: asked.permission }),
-  ...(asked.isMet === undefined || conditional === undefined
-    ? {}
-    : { precondition: { ...conditional, isMet: asked.isMet } }),
-  ...(asked.idempotency === undefined ? {} : { idempotency: asked.idempotency }),
+  client: asked.client,
+  permission: asked.permission,
+  precondition: conditional && asked.isMet && { ...conditional, isMet: asked.isMet },
+  idempotency: asked.idempotency,
 });

@@ -32,27 +32,11 @@ const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
-const filterOf = ({
-  entity_type: type,
-  entity_id: id,
-  start_date: start,
-  end_date: end,
-  actor_id: actorId,
-  operation,
-  trace_id: traceId,
-  page,
-}: Query): LogFilter => {
+const filterOf = ({ start_date: start, end_date: end, operation, page, ...given }: Query): LogFilter => {
+  const { entity_type: entityType, entity_id: entityId, actor_id: actorId, trace_id: traceId } = given;
   if (start !== undefined && end !== undefined && start > end)
     throw invalid({ start_date: ['must not be after end_date'] });
-  const filter = {
-    ...(type === undefined ? {} : { entityType: type }),
-    ...(id === undefined ? {} : { entityId: id }),
-    ...(start === undefined ? {} : { start }),
-    ...(end === undefined ? {} : { end }),
-    ...(actorId === undefined ? {} : { actorId }),
-    ...(operation === undefined ? {} : { operation }),
-    ...(traceId === undefined ? {} : { traceId }),
-  };
+  const filter = { entityType, entityId, start, end, actorId, operation, traceId };
   if (page > 1 && !isNumbered(filter))
     throw invalid({ page: ['must be 1 with these filters: the next page is found with start'] });
   return filter;

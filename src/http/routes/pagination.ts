@@ -44,9 +44,10 @@ export interface Paged {
 }
 
 export const paginationOf = ({ page, size, total, next }: Paged) => ({
-  ...(total === undefined ? {} : { total_items: total }),
+  total_items: total,
   page_number: page,
   page_size: size,
-  ...(total === undefined ? {} : { total_pages: Math.ceil(total / size) }),
-  ...(next === undefined ? {} : { after: next, next }),
+  total_pages: total === undefined ? undefined : Math.ceil(total / size),
+  after: next,
+  next,
 });
