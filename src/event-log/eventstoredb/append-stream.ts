@@ -2,9 +2,10 @@ import { convertToCommandError, type EventStoreDBClient } from '@eventstore/db-c
 import { unpackToCommandError } from '@eventstore/db-client/dist/streams/appendToStream/unpackError';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import { type BatchAppendReq, type BatchAppendResp } from '@eventstore/db-client/generated/streams_pb';
-import type { CallOptions, ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import type { ClientDuplexStream } from '@grpc/grpc-js';
 import type { Appended } from '../event-log';
 import { noAnswer } from './answers';
+import { insidesOf } from './client-insides';
 import { positionOf } from './record';
 
 /**
@@ -16,13 +17,6 @@ export interface AppendStream {
   /** The requests of one append, the last of them final. Rejects when the stream breaks before the answer. */
   send(id: string, stream: string, requests: readonly BatchAppendReq[]): Promise<Appended>;
   close(): void;
-}
-
-/** Members that the package keeps for its subclasses. */
-interface Insides {
-  getGRPCClient(kind: typeof StreamsClient, what: string): Promise<StreamsClient>;
-  callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
-  handleError(client: StreamsClient, error: Error): Promise<void>;
 }
 
 type Call = ClientDuplexStream<BatchAppendReq, BatchAppendResp>;
@@ -53,7 +47,7 @@ const settle = ({ stream, resolve, reject }: Waiting, answer: BatchAppendResp): 
 };
 
 export const appendStream = (client: EventStoreDBClient): AppendStream => {
-  const insides = client as unknown as Insides;
+  const insides = insidesOf(client);
   let opening: Promise<Open> | undefined;
 
   const open = async (): Promise<Open> => {

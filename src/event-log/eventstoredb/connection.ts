@@ -1,19 +1,10 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../clock';
 import { appendStream, type AppendStream } from './append-stream';
+import { insidesOf } from './client-insides';
 import { unparsable } from './connection-string';
 
-/**
- * The one client of this process, replaced by another when it seems broken.
- *
- * The package keeps these members for its subclasses, but creates none of those from a connection string.
- */
-interface Insides {
-  readonly capabilities: Promise<{ readonly serverVersion: string }>;
-  handleError: (client: unknown, error: Error) => Promise<void>;
-  createChannel: () => Promise<{ close(): void }>;
-}
-
+/** The one client of this process, replaced by another when it seems broken. */
 export interface Connection {
   client(): EventStoreDBClient;
   serverVersion(): Promise<string>;
@@ -70,19 +61,19 @@ const numbered = (url: string, number: number): string => {
 
 const own = (url: string): Owned => {
   const client = make(url);
-  const insides = client as unknown as Insides;
+  const insides = insidesOf(client);
   const { handleError, createChannel } = insides;
   let channel: { close(): void } | undefined;
   let isShut = false;
   Object.assign(insides, {
     // Nobody awaits this one, so its rejection, when no server was found, would be unhandled.
-    handleError: (broken: unknown, error: Error) => handleError(broken, error).catch(() => undefined),
+    handleError: (...parts) => handleError(...parts).catch(() => undefined),
     createChannel: async () => {
       channel = await createChannel();
       if (isShut) channel.close();
       return channel;
     },
-  } satisfies Omit<Insides, 'capabilities'>);
+  } satisfies Partial<typeof insides>);
   const appends = appendStream(client);
   return {
     client,
@@ -120,7 +111,7 @@ export const connectTo = (url: string): Connection => {
 
   return {
     client: () => current.client,
-    serverVersion: async () => (await (current.client as unknown as Insides).capabilities).serverVersion,
+    serverVersion: async () => (await insidesOf(current.client).capabilities).serverVersion,
     current: () => current,
     renew: (broken) => {
       const now = monotonicMs();

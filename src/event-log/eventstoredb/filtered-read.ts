@@ -3,9 +3,9 @@ import { ReadStream } from '@eventstore/db-client/dist/streams/utils/ReadStream'
 import { convertGrpcEvent } from '@eventstore/db-client/dist/utils/convertGrpcEvent';
 import { Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
-import { ReadReq, type ReadResp } from '@eventstore/db-client/generated/streams_pb';
-import type { CallOptions, ClientReadableStream, Metadata } from '@grpc/grpc-js';
+import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
+import { insidesOf } from './client-insides';
 
 /**
  * Reads $all backwards through a filter: the protocol can do that, the package cannot. The server skips what others wrote
@@ -17,18 +17,6 @@ interface FilteredRead {
   readonly prefixes: readonly string[];
   /** How many events the server scans at a time. */
   readonly window: number;
-}
-
-type Call = ClientReadableStream<ReadResp>;
-
-/** Members that the package keeps for its subclasses. */
-interface Insides {
-  GRPCStreamCreator(
-    kind: typeof StreamsClient,
-    what: string,
-    call: (client: StreamsClient) => Call,
-  ): () => Promise<Call>;
-  callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
 }
 
 const filterOf = ({ prefixes, window }: FilteredRead): ReadReq.Options.FilterOptions => {
@@ -55,7 +43,7 @@ export const filteredRead = (
   client: EventStoreDBClient,
   read: FilteredRead,
 ): StreamingRead<AllStreamResolvedEvent> => {
-  const insides = client as unknown as Insides;
+  const insides = insidesOf(client);
   const request = requestOf(read);
   const open = insides.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>
     grpc.read(request, ...insides.callArguments({ requiresLeader: true }, { deadline: Infinity })),
