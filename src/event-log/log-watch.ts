@@ -15,8 +15,6 @@ export interface LogWatch {
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
-  /** Out of reach, as far as is known. */
-  isAway(): boolean;
   /** How often it came back after it had been out of reach. */
   reconnects(): number;
   /** Throws `log_set_back` if it was. */
@@ -254,7 +252,6 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
     log: { ...log, append },
     setBack,
     missing,
-    isAway,
     reconnects,
     mustBeWhole,
     mustBeWritable,

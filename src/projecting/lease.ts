@@ -10,7 +10,6 @@ export interface Lease {
   release(): Promise<void>;
   /** Who has it now, as far as anybody can say. */
   holder(): Promise<string | undefined>;
-  note(): Promise<string | undefined>;
 }
 
 const LEASE_MS = 2_500;
@@ -24,21 +23,18 @@ export const leaseOn = (
   onError: (what: string, error: unknown) => void,
   forMs = LEASE_MS,
   me = holderName(),
-): Lease => {
-  return {
-    hold: async (note) => {
-      try {
-        return await readModels.lease(what, me, forMs, note);
-      } catch (error) {
-        onError(`The lease ${what} cannot be renewed.`, error);
-        return false;
-      }
-    },
-    release: () => readModels.release(what, me).catch(() => undefined),
-    holder: () => readModels.leaseHolder(what),
-    note: () => readModels.leaseNote(what),
-  };
-};
+): Lease => ({
+  hold: async (note) => {
+    try {
+      return await readModels.lease(what, me, forMs, note);
+    } catch (error) {
+      onError(`The lease ${what} cannot be renewed.`, error);
+      return false;
+    }
+  },
+  release: () => readModels.release(what, me).catch(() => undefined),
+  holder: () => readModels.leaseHolder(what),
+});
 
 /**
  * The right to project, each projection and version by itself: a newer program beside an older one projects what only it

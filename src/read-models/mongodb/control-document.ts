@@ -78,9 +78,7 @@ export interface ControlOptions {
 }
 
 export interface ControlDocument {
-  /** What is known now. */
-  look(): Promise<StoredControl>;
-  /** The same, once everything up to it is applied, by whoever does that. */
+  /** What is known now, once everything up to it is applied, by whoever does that. */
   settled(): Promise<StoredControl>;
   commit(n: number, to: Checkpoint | undefined, batch: Batch): Promise<boolean>;
 }
@@ -178,7 +176,6 @@ export const controlDocument = (
     if (found === null) throw generationRemoved(incarnation.id);
     return found;
   };
-  const look = () => find(withoutWrites);
 
   const moveApplied = async (n: number, applied: string | undefined): Promise<void> => {
     onWrite();
@@ -196,7 +193,7 @@ export const controlDocument = (
   const settled = async (): Promise<StoredControl> => {
     const end = monotonicMs() + finishAfterMs;
     for (;;) {
-      const now = await look();
+      const now = await find(withoutWrites);
       if (now.applied_n === now.n) return now;
       if (monotonicMs() >= end) await finish();
       else await pause(LOOK_AGAIN_MS);
@@ -215,7 +212,6 @@ export const controlDocument = (
   };
 
   return {
-    look,
     settled,
     commit: async (n, to, batch) => {
       while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
