@@ -213,11 +213,7 @@ export const setAside = async (
 };
 
 /** A tenant that waits behind an event. */
-export interface Blocked {
-  readonly tenant_id: string;
-  readonly event_id: string;
-  readonly reason: string;
-}
+export type Blocked = Pick<ParkedTenant, 'tenant_id' | 'event_id' | 'reason'>;
 
 /** Who is parked in a projection, ordered by tenant. `isCut`: there may be more after the last one. */
 export interface ParkedReport {

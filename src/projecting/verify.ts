@@ -4,7 +4,7 @@ import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
 import { consumer, type Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
-import { parkedTenants, retryDue } from './parking';
+import { parkedTenants, retryDue, type Blocked } from './parking';
 import { project, runInto } from './projection-run';
 import type { ReplayParts } from './rebuild';
 
@@ -17,15 +17,8 @@ export interface VerifyOptions {
 export interface Verified extends Comparison {
   readonly projection: string;
   readonly parked: readonly string[];
-  /** Where events are missing from the log, and nobody has accepted that. */
-  readonly gaps: readonly Gap[];
-}
-
-export interface Gap {
-  readonly tenant_id: string;
-  /** The event after the gap. */
-  readonly event_id: string;
-  readonly reason: string;
+  /** Before which events others are missing from the log, and nobody has accepted that. */
+  readonly gaps: readonly Blocked[];
 }
 
 /** Up to a position: the whole log, or one tenant's events only. */
@@ -71,7 +64,7 @@ export const verify = async (
   for await (const tenant of parkedTenants(live))
     if (options.tenantId === undefined || tenant.tenant_id === options.tenantId)
       parked.push(tenant.tenant_id);
-  const gaps: Gap[] = [];
+  const gaps: Blocked[] = [];
   for await (const { cause, tenant_id, event_id, reason } of parkedTenants(replayed))
     if (cause === 'missing_events') gaps.push({ tenant_id, event_id, reason });
   return { projection: projector.name, ...comparison, parked, gaps };

@@ -1,5 +1,5 @@
 import type { Collection, Document, Reader as Questions } from '../../projections/projector';
-import type { Position } from '../event-log/event-log';
+import type { Head, Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 
 /**
@@ -209,10 +209,7 @@ export interface Reader extends Questions, Scanner {
 }
 
 /** The position up to which events are in, and the id of the event there. */
-export interface Checkpoint {
-  readonly position: Position;
-  readonly eventId: string;
-}
+export type Checkpoint = Head;
 
 export interface Control {
   /** Counts commits. */
