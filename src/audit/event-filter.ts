@@ -8,18 +8,18 @@ import { isRecord, timeOf } from './raw-event';
 
 /** Which events are asked for: all of the conditions hold, and of those that list several values, one. */
 export interface EventFilter {
-  readonly tenants?: readonly string[];
-  readonly types?: readonly string[];
-  readonly actor?: string;
-  readonly entity?: { readonly type: string; readonly id: string };
-  readonly operation?: string;
-  readonly trace?: string;
+  readonly tenants?: readonly string[] | undefined;
+  readonly types?: readonly string[] | undefined;
+  readonly actor?: string | undefined;
+  readonly entity?: { readonly type: string; readonly id: string } | undefined;
+  readonly operation?: string | undefined;
+  readonly trace?: string | undefined;
   /** Asked for with this key, or about it. */
-  readonly key?: string;
+  readonly key?: string | undefined;
   /** Recorded at this time or later. */
-  readonly since?: string;
+  readonly since?: string | undefined;
   /** Recorded before this time. */
-  readonly until?: string;
+  readonly until?: string | undefined;
 }
 
 type Condition = (event: LoggedEvent) => boolean;

@@ -38,8 +38,7 @@ interface Options {
 
 const filterOf = (options: Options): EventFilter => {
   const { tenant, type, actor, entity, operation, trace, key, since, until } = options;
-  const filter = { tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
-  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+  return { tenants: tenant, types: type, actor, entity, operation, trace, key, since, until };
 };
 
 const entity = (text: string): Options['entity'] => {

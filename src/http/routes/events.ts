@@ -74,7 +74,8 @@ const filterOf = (tenantId: string, asked: Query): EventFilter => {
     throw invalid({
       [entity_type === undefined ? 'entity_type' : 'entity_id']: ['is needed with the other one'],
     });
-  const filter = {
+  return {
+    tenants: [tenantId],
     types: asked.type === undefined ? undefined : [asked.type],
     entity:
       entity_type === undefined || entity_id === undefined ? undefined : { type: entity_type, id: entity_id },
@@ -84,10 +85,6 @@ const filterOf = (tenantId: string, asked: Query): EventFilter => {
     key: asked.key_id,
     since: start_date,
     until: end_date,
-  };
-  return {
-    tenants: [tenantId],
-    ...Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
   };
 };
 
