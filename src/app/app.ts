@@ -45,7 +45,7 @@ export interface App {
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
   /** What can be asked about replays without running one; they run in threads of their own. */
-  readonly replay: ReplayParts;
+  readonly replay: Omit<ReplayParts, 'consumer'>;
   /** What a server needs besides. */
   openServing(): Promise<Serving>;
   /** Throws when the disk of the read models is full: nothing that waits for them will go on then. */

@@ -32,11 +32,9 @@ const verifyTogether = async (
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
-  const events = consumer(parts.log, parts.streams);
-  const replay = { ...parts, consumer: events };
   const place = await openScratch(configuration);
   const verifying = live.map((one) =>
-    verify(replay, place.readModels, one, {
+    verify(parts, place.readModels, one, {
       tenantId,
       onProgress: (what) => report({ type: 'progress', what }),
       onDifference: (difference) =>
@@ -46,7 +44,6 @@ const verifyTogether = async (
   try {
     return await Promise.allSettled(verifying);
   } finally {
-    await events.close();
     await place.remove().catch((error: unknown) => onError('A scratch store could not be removed.', error));
   }
 };
@@ -61,14 +58,16 @@ const outcomesOf = (parts: ReplayParts): Promise<PromiseSettledResult<unknown>[]
 
 const run = async (): Promise<void> => {
   const stores = await openStores(configuration, { use: 'worker', report: onError });
+  const events = consumer(stores.log, stores.streams);
   try {
-    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onError });
+    const outcomes = await outcomesOf({ ...stores, program: programVersion(), onError, consumer: events });
     outcomes.forEach((outcome, i) => {
       const projection = projectors[i]?.name ?? '';
       if (outcome.status === 'fulfilled') report({ type: 'done', projection, outcome: outcome.value });
       else report({ type: 'failed', projection, ...failureOf(outcome.reason) });
     });
   } finally {
+    await events.close();
     await stores.close();
   }
 };

@@ -13,7 +13,7 @@ import {
 } from '../read-models/read-models';
 import { barrier } from './barrier';
 import { compare, type Comparison } from './compare';
-import { consumer, type Consumer } from './consumer';
+import type { Consumer } from './consumer';
 import { leaseOn, rebuildLease } from './lease';
 import { matchesLog } from './live-generations';
 import { parkedTenants, retryDue } from './parking';
@@ -26,7 +26,7 @@ export interface ReplayParts {
   readonly program: string;
   readonly onError: (what: string, error: unknown) => void;
   /** Shared by those who replay at the same time, so that the log is read once. */
-  readonly consumer?: Consumer;
+  readonly consumer: Consumer;
 }
 
 export interface RebuildOptions {
@@ -56,12 +56,9 @@ interface Barriers {
   readonly allIndexed: () => Promise<void>;
 }
 
-const ALONE: Barriers = { allBuilt: async () => undefined, allIndexed: async () => undefined };
-
 /** What the steps of one rebuild share. */
 interface Rebuild extends ReplayParts, RebuildOptions {
   readonly projector: Projector;
-  readonly events: Consumer;
 }
 
 const RENEW_MS = 500;
@@ -105,7 +102,7 @@ const beginBuild = async ({ readModels, log }: ReplayParts, projector: Projector
 
 /** A killed rebuild may have left parked tenants that can go on now: they come first. */
 const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void> => {
-  const { log, projector, events, onStep } = rebuild;
+  const { log, projector, consumer, onStep } = rebuild;
   for (let left = Infinity; left > NEARLY_ALL;) {
     const head = await log.head();
     if (head === undefined) return;
@@ -119,7 +116,7 @@ const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void>
     };
     const run = await runInto(rebuild, projector, target, moved);
     await retryDue(run);
-    await project(run, events.upTo(head.position));
+    await project(run, consumer.upTo(head.position));
   }
 };
 
@@ -134,12 +131,12 @@ const openBuiltLive = async (
 };
 
 const compareWith = async (rebuild: Rebuild, live: Generation, rebuilt: Generation): Promise<Comparison> => {
-  const { projector, events, onStep } = rebuild;
+  const { projector, consumer, onStep } = rebuild;
   onStep({ step: 'comparing' });
   const follow =
     (target: Target) =>
     async (position: Position): Promise<void> =>
-      project(await runInto(rebuild, projector, target), events.upTo(position));
+      project(await runInto(rebuild, projector, target), consumer.upTo(position));
   const { to } = await rebuilt.control();
   if (to !== undefined) await follow(live)(to.position);
   return compare(projector, live, rebuilt, { follow: follow(rebuilt), onDifference: () => undefined });
@@ -218,13 +215,13 @@ const rebuildWithLease = async (
  * Builds a fresh generation beside the live one, compares them, and switches to it. Killed at any moment, the live one is
  * untouched. What it does is seen by everybody as the note of its lease.
  */
-export const rebuild = async (
+const rebuild = async (
   parts: ReplayParts,
   projector: Projector,
   options: RebuildOptions,
-  barriers: Barriers = ALONE,
+  barriers: Barriers,
 ): Promise<Rebuilt> => {
-  const { log, streams, readModels, onError, consumer: events = consumer(log, streams) } = parts;
+  const { readModels, onError } = parts;
   const { name } = projector;
   const lease = leaseOn(readModels, rebuildLease(name), onError, LEASE_MS);
   let note = '';
@@ -248,25 +245,23 @@ export const rebuild = async (
     options.onStep(step);
   };
   try {
-    return await rebuildWithLease({ ...parts, ...options, projector, events, onStep }, barriers, discard);
+    return await rebuildWithLease({ ...parts, ...options, projector, onStep }, barriers, discard);
   } finally {
     await release();
   }
 };
 
 /** Rebuilds several at the same time: the log is read once for all of them. One that fails does not stop the others. */
-export const rebuildTogether = async (
+export const rebuildTogether = (
   parts: ReplayParts,
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
-  const events = consumer(parts.log, parts.streams);
-  const shared = { ...parts, consumer: events };
   const [built, indexed] = [barrier(projectors.length), barrier(projectors.length)];
   const one = async (projector: Projector): Promise<Rebuilt> => {
     const [allBuilt, allIndexed] = [built(), indexed()];
     try {
-      return await rebuild(shared, projector, optionsFor(projector), {
+      return await rebuild(parts, projector, optionsFor(projector), {
         allBuilt: allBuilt.arrive,
         allIndexed: allIndexed.arrive,
       });
@@ -275,9 +270,7 @@ export const rebuildTogether = async (
       allIndexed.leave();
     }
   };
-  const outcomes = await Promise.allSettled(projectors.map(one));
-  await events.close();
-  return outcomes;
+  return Promise.allSettled(projectors.map(one));
 };
 
 /** What a rebuild would do, as far as it can be known before. */

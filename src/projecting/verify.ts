@@ -2,7 +2,7 @@ import { upTo } from '../event-log/reading';
 import type { ReadModels, Target } from '../read-models/read-models';
 import { compare, type Comparison, type Difference } from './compare';
 import { batchOf } from './batch';
-import { consumer, type Batches } from './consumer';
+import type { Batches } from './consumer';
 import type { LiveGeneration } from './live-generations';
 import { parkedTenants, retryDue, type Blocked } from './parking';
 import { project, runInto } from './projection-run';
@@ -23,8 +23,8 @@ export interface Verified extends Comparison {
 
 /** Up to a position: the whole log, or one tenant's events only. */
 const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string): Batches => {
-  const { log, streams, consumer: events = consumer(log, streams) } = parts;
-  if (tenantId === undefined) return events.upTo(last);
+  const { log, streams, consumer } = parts;
+  if (tenantId === undefined) return consumer.upTo(last);
   return async function* (after) {
     for await (const due of upTo(log.readTenant(tenantId, { after }), last)) yield batchOf(due, streams);
   };

@@ -1,8 +1,8 @@
 import { storeName } from '../support/store-under-test';
 import { randomUUID } from 'node:crypto';
-import { consumer } from '../../src/projecting/consumer';
 import { parkedTenants, setAside } from '../../src/projecting/parking';
-import { rebuild, rollback } from '../../src/projecting/rebuild';
+import { rollback } from '../../src/projecting/rebuild';
+import { rebuild } from '../support/rebuild';
 import {
   generationName,
   type Build,
@@ -295,10 +295,11 @@ describe('a rebuild', () => {
           return generation.commit(n, to, writes);
         },
       }));
-    const parts = { ...world, consumer: consumer(world.log, streams, { batchEvents: 1_024 }) };
-    await expect(rebuild({ ...parts, readModels: counted(1) }, lines, quiet)).rejects.toThrow('killed');
+    const rebuildSlowly = (limit: number) =>
+      rebuild({ ...world, readModels: counted(limit) }, lines, quiet, 1_024);
+    await expect(rebuildSlowly(1)).rejects.toThrow('killed');
     commits = 0;
-    const { generation } = await rebuild({ ...parts, readModels: counted(99) }, lines, quiet);
+    const { generation } = await rebuildSlowly(99);
     expect(generation).toBe('lines_v1_2');
     expect(commits).toBe(Math.ceil(5_001 / 1_024) - 1);
     await expectPlain(world);

@@ -4,9 +4,10 @@ import type { Document, Projector } from '../../projections/projector';
 import { openLiveGenerations, type LiveGeneration } from '../../src/projecting/live-generations';
 import { project } from '../../src/projecting/projection-run';
 import { consumer } from '../../src/projecting/consumer';
-import { rebuild, type RebuildOptions, type ReplayParts } from '../../src/projecting/rebuild';
+import type { RebuildOptions, ReplayParts } from '../../src/projecting/rebuild';
 import { runInto } from '../../src/projecting/projection-run';
 import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
+import { rebuild } from '../support/rebuild';
 import { linesProjector, type Happened } from './lines';
 import { created, openLog, openReadModels, streams, updated, type TestLog, type GivenEvent } from './world';
 
@@ -36,7 +37,8 @@ export const replaying = async (
   const readModels = await openReadModels(folder, hooks);
   const history: Happened[] = [];
   const warnings: string[] = [];
-  const parts = { log, streams, readModels, program, onError: (what: string) => void warnings.push(what) };
+  const onError = (what: string) => void warnings.push(what);
+  const parts = { log, streams, readModels, program, onError, consumer: consumer(log, streams) };
   const live = async (projector: Projector = lines): Promise<LiveGeneration> => {
     const [one] = await openLiveGenerations([projector], readModels, log);
     return one as LiveGeneration;
