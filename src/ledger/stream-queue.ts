@@ -9,15 +9,15 @@ const tooMany = () => logFault('log_unavailable', 'Too many writes wait for this
 export const streamQueue = (): StreamQueue => {
   const tails = new Map<string, Promise<unknown>>();
   return async (stream, deadline, work) => {
-    const before = tails.get(stream) ?? Promise.resolve();
+    const before = tails.get(stream);
     let done = (): void => undefined;
     const mine = new Promise<void>((resolve) => (done = resolve));
-    const tail = before.then(() => mine);
+    const tail = before?.then(() => mine) ?? mine;
     tails.set(stream, tail);
     // Only when all before it are done: one that gave up may leave another at work.
     void tail.then(() => tails.get(stream) === tail && tails.delete(stream));
     try {
-      await beforeDeadline(before, deadline, tooMany);
+      if (before !== undefined) await beforeDeadline(before, deadline, tooMany);
       return await work();
     } finally {
       done();

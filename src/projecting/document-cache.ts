@@ -47,11 +47,14 @@ const MOST_KEPT = 2_048;
 export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_KEPT) => {
   let tableOf = slotTables();
   let kept: Slot[] = [];
+  /** The documents of this batch, perhaps more than once, and those of them that are not loaded yet. */
+  let touched: Slot[] = [];
   let unknown: Slot[] = [];
 
   return {
     /** The next batch begins. */
     begin: (): void => {
+      touched = [];
       unknown = [];
       if (kept.length <= mostKept) return;
       kept = kept.filter(({ isShared }) => isShared);
@@ -68,11 +71,13 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
       const known = table.get(key);
       if (known !== undefined) {
         known.isShared = true;
+        touched.push(known);
         return known;
       }
       const slot = { tenantId, collection, key, document: undefined, isWritten: false, isShared: false };
       table.set(key, slot);
       kept.push(slot);
+      touched.push(slot);
       unknown.push(slot);
       return slot;
     },
@@ -88,7 +93,7 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
     /** What the batch has changed. It stays so until the next batch changes it. */
     writes: (): readonly Write[] => {
       const writes: Write[] = [];
-      for (const slot of kept) {
+      for (const slot of touched) {
         if (!slot.isWritten) continue;
         slot.isWritten = false;
         writes.push(slot);

@@ -6,7 +6,7 @@ import type { Checkpoint, DocumentKey, Generation, GenerationId, Reader, Write }
 import { generationReader, type GenerationReader } from './generation-reader';
 import { rangeDifferences } from './range-differences';
 import type { WriteRequest } from './writer';
-import { flatten } from './writes';
+import { flattening } from './writes';
 
 /** Sends to the writing side of a generation, wherever that runs. */
 export type Send = <T>(request: WriteRequest) => Promise<T>;
@@ -106,10 +106,10 @@ export const sqliteGeneration = (
   const { read } = file;
   read(() => undefined);
   const reader = readerOf(file);
+  const flatten = flattening(collections, mostCommitBytes);
 
   const commitAs: SqliteGeneration['commitAs'] = async (n, to, writes, isNew) => {
-    const flat = flatten(writes, collections, mostCommitBytes, isNew);
-    const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flat });
+    const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, isNew) });
     file.touch();
     return isDone;
   };

@@ -36,32 +36,29 @@ const mustFit = (groups: readonly CollectionWrites[], characters: number, mostBy
  * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
  * writes, so that they get the same numbers, as a rule, wherever the batches of a build end.
  */
-export const flatten = (
-  writes: readonly Write[],
-  collections: readonly Collection[],
-  mostBytes: number,
-  isNew: (key: DocumentKey) => boolean,
-): Writes => {
+export const flattening = (collections: readonly Collection[], mostBytes: number) => {
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
-  const groups = { known: new Map<string, Field[]>(), new: new Map<string, Field[]>() };
-  const tenants = new Set<string>();
-  let characters = 0;
-  for (const write of writes) {
-    const { tenantId, collection, key, document } = write;
-    tenants.add(tenantId);
-    const isAdded = isNew(write);
-    if (isAdded && document === undefined) continue;
-    const group = isAdded ? groups.new : groups.known;
-    const flat = group.get(collection) ?? [];
-    group.set(collection, flat);
-    const text = document === undefined ? null : JSON.stringify(document);
-    characters += tenantId.length + key.length + (text?.length ?? 0);
-    flat.push(tenantId, storedText(key), text);
-    for (const field of fields.get(collection) ?? []) flat.push(stored(document?.[field]));
-  }
-  const written = (group: ReadonlyMap<string, Field[]>, areNew: boolean) =>
-    Array.from(group, ([collection, flat]) => ({ collection, areNew, flat }));
-  const all = [...written(groups.new, true), ...written(groups.known, false)];
-  mustFit(all, characters, mostBytes);
-  return { tenants: [...tenants], collections: all };
+  return (writes: readonly Write[], isNew: (key: DocumentKey) => boolean): Writes => {
+    const groups = { known: new Map<string, Field[]>(), new: new Map<string, Field[]>() };
+    const tenants = new Set<string>();
+    let characters = 0;
+    for (const write of writes) {
+      const { tenantId, collection, key, document } = write;
+      tenants.add(tenantId);
+      const isAdded = isNew(write);
+      if (isAdded && document === undefined) continue;
+      const group = isAdded ? groups.new : groups.known;
+      const flat = group.get(collection) ?? [];
+      group.set(collection, flat);
+      const text = document === undefined ? null : JSON.stringify(document);
+      characters += tenantId.length + key.length + (text?.length ?? 0);
+      flat.push(tenantId, storedText(key), text);
+      for (const field of fields.get(collection) ?? []) flat.push(stored(document?.[field]));
+    }
+    const written = (group: ReadonlyMap<string, Field[]>, areNew: boolean) =>
+      Array.from(group, ([collection, flat]) => ({ collection, areNew, flat }));
+    const all = [...written(groups.new, true), ...written(groups.known, false)];
+    mustFit(all, characters, mostBytes);
+    return { tenants: [...tenants], collections: all };
+  };
 };
