@@ -6,7 +6,7 @@ import {
 } from '../../src/read-models/mongodb/mongodb-read-models';
 import type { ReadModels } from '../../src/read-models/read-models';
 import { databaseUrl } from './mongodb/database-url';
-import { startMongoServer, type MongoServer } from './mongodb/server';
+import type { MongoServer } from './mongodb/server';
 
 /** The server that tests may use instead of a stand-in: `npm run test:mongodb` sets it. */
 export const REAL_MONGODB = process.env['TEST_MONGODB_URL'] ?? '';
@@ -19,8 +19,14 @@ afterAll(async () => {
   await (await standIn)?.close();
 });
 
+/** Loaded when it is asked for: most files of tests that could use any store use another one. */
+const startStandIn = (): Promise<MongoServer> => {
+  const { startMongoServer } = require('./mongodb/server') as typeof import('./mongodb/server');
+  return startMongoServer();
+};
+
 const serverUrl = async (): Promise<string> =>
-  REAL_MONGODB === '' ? (await (standIn ??= startMongoServer())).url : REAL_MONGODB;
+  REAL_MONGODB === '' ? (await (standIn ??= startStandIn())).url : REAL_MONGODB;
 
 /** The URL of a database of its own for each place. */
 export const mongodbUrl = async (place: string = randomUUID()): Promise<string> =>
