@@ -28,12 +28,11 @@ describe('the keys of a tenant', () => {
       }
       looks.push({ keys: changing.keys(), expected: plain });
       for (const { keys, expected } of looks) {
+        const all = [...expected];
         expect(entries(keys)).toEqual(expected);
         expect(keys.size).toBe(expected.size);
-        for (const [digest, key] of expected) {
-          expect(keyBy(keys, digest)).toEqual(key);
-          expect(findKey(keys, ({ id }) => id === key.id)).toEqual(key);
-        }
+        expect(all.map(([digest]) => [digest, keyBy(keys, digest)])).toEqual(all);
+        expect(all.map(([digest, key]) => [digest, findKey(keys, ({ id }) => id === key.id)])).toEqual(all);
       }
       expect(keyBy(changing.keys(), 'f'.repeat(64))).toBeUndefined();
     });

@@ -64,7 +64,10 @@ describe('folding the events of a tenant', () => {
     };
     const least = (keys: number): number => Math.min(...[1, 2, 3].map(() => milliseconds(keys)));
     least(500);
-    const [few, many] = [least(500), least(16_000)];
-    expect(many / few).toBeLessThan(55); // 32 times the keys; if each copied all the others: 68 to 100
+    let ratio = Infinity;
+    // 32 times the keys; if each copied all the others: 68 to 100. A busy machine may need another attempt.
+    for (let attempt = 0; attempt < 5 && ratio >= 55; attempt += 1)
+      ratio = Math.min(ratio, least(16_000) / least(500));
+    expect(ratio).toBeLessThan(55);
   });
 });
