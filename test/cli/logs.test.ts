@@ -4,7 +4,7 @@ import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 import { operatorAt } from '../support/operator';
-import { spawnProgram, startService } from '../support/service';
+import { spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
@@ -200,8 +200,15 @@ describe('tenant-ledger logs', () => {
 });
 
 describe('tenant-ledger logs --follow beside a server', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ DEMO: 'false' });
+  });
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
   it('sees each new row once, in order, filtered, and ends with 0 on SIGINT', async () => {
-    const service = await startService({ DEMO: 'false' });
     const { folder } = service;
     const { tenant_id: tenant } = (await operatorAt(folder).json('tenant create --name A')) as {
       tenant_id: string;
@@ -229,7 +236,6 @@ describe('tenant-ledger logs --follow beside a server', () => {
     const idsOf = (text: string) => rowsIn(text).map((row) => row.id);
     expect(idsOf(all.stdout()).slice(1)).toEqual(more);
     expect(idsOf(tokens.stdout())).toEqual(expected);
-    expect(await service.stop()).toBe(0);
   });
 
   it.each([
@@ -238,10 +244,9 @@ describe('tenant-ledger logs --follow beside a server', () => {
   ])(
     'goes on while the read model is rebuilt and the old ones are pruned: %s',
     async (_, withServer) => {
-      const folder = freshFolder();
+      const folder = withServer ? service.folder : freshFolder();
       const operator = operatorAt(folder);
       const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
-      const service = withServer ? await startService({ DATA_DIR: folder, DEMO: 'false' }) : undefined;
       const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
       const ids: string[] = [];
       const report = async (what: string): Promise<void> => {
@@ -262,7 +267,6 @@ describe('tenant-ledger logs --follow beside a server', () => {
           .map((row) => row.id)
           .slice(1),
       ).toEqual(ids);
-      await service?.stop();
     },
     60_000,
   );

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startService, type Service } from '../support/service';
+import { command, startService, type Service } from '../support/service';
+import { shellWords } from '../support/shell-words';
 
 const ROOT = join(__dirname, '..', '..', '..');
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -22,20 +23,26 @@ describe('the README', () => {
   });
   afterAll(() => service.stop());
 
-  /** As a reader would run it, but for the ports, and without npx, which would look for the package first. */
-  const shell = (line: string) => {
+  /** As a reader would run it, but for the ports. */
+  const requested = async (line: string): Promise<string> => {
     const here = line
       .replaceAll('http://127.0.0.1:8080', service.url)
       .replaceAll('http://127.0.0.1:8081', service.operationsUrl)
-      .replace(/^npx tenant-ledger/, `${process.execPath} ${join(ROOT, 'dist', 'src', 'cli', 'main.js')}`)
       .replace(/^curl /, 'curl --fail-with-body ');
-    const env = { PATH: process.env['PATH'], KEY: service.key, DATA_DIR: service.folder };
-    return run('sh', ['-c', here], { env, cwd: ROOT });
+    const env = { PATH: process.env['PATH'], KEY: service.key };
+    return (await run('sh', ['-c', here], { env, cwd: ROOT })).stdout;
+  };
+
+  const commanded = async (line: string): Promise<string> => {
+    const words = await shellWords(line.replace(/^npx tenant-ledger /, ''));
+    const { code, stdout, stderr } = await command(words, { DATA_DIR: service.folder });
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    return stdout;
   };
 
   it.each(shellLines('Use'))('works as written: %s', async (line) => {
-    const { stdout } = await shell(line);
-    expect(stdout).not.toBe('');
+    const isCommand = line.startsWith('npx tenant-ledger ');
+    expect(await (isCommand ? commanded(line) : requested(line))).not.toBe('');
   });
 
   it('names scripts that exist', () => {

@@ -230,21 +230,11 @@ describe('an operator whose event log is in an event store', () => {
   it('with another prefix by mistake gets an error, and leaves nothing behind', async () => {
     const store = await aStore();
     const folder = freshFolder();
-    const service = await startService({
-      EVENTSTORE_URL: store.url,
-      STREAM_PREFIX: PREFIX,
-      DATA_DIR: folder,
-    });
-    await service.stop();
+    const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, DATA_DIR: folder };
+    expect((await command(['tenant', 'create', '--name', 'Acme'], env)).code).toBe(0);
     const [records, files] = [store.log.records.length, readdirSync(folder).toSorted()];
     for (const args of [['status'], ['serve'], ['tenant', 'create', '--name', 'Misplaced']]) {
-      const ended = await command(args, {
-        EVENTSTORE_URL: store.url,
-        STREAM_PREFIX: 'other.',
-        DATA_DIR: folder,
-        PORT: '0',
-        OPS_PORT: '0',
-      });
+      const ended = await command(args, { ...env, STREAM_PREFIX: 'other.', PORT: '0', OPS_PORT: '0' });
       expect(ended.code).toBe(1);
       expect(ended.stderr).toMatch(
         /STREAM_PREFIX="other\.".*Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR\..*move the folder.*\[read_models_of_another_log\]/,

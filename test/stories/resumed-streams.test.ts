@@ -5,7 +5,7 @@ import { startStandIn } from '../support/event-store/stand-in';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { SQLITE_LOG } from '../support/log-under-test';
-import { commandProcess, spawnProgram, startService, type Service } from '../support/service';
+import { command, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 interface Event {
@@ -124,7 +124,7 @@ describe('followers', () => {
       resumed.child.kill();
       followers.cli.child.kill('SIGINT');
       expect(await followers.cli.ended).toEqual([0, null]);
-      const { stdout } = await commandProcess(['audit'], env);
+      const { stdout } = await command(['audit'], env);
       const stored = eventsIn(stdout);
       const tenantId = stored.find(({ data }) => data.name === 'f')?.tenant_id;
       const own = idsOf(stored.filter(({ tenant_id }) => tenant_id === tenantId));
