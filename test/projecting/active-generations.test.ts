@@ -305,7 +305,7 @@ describe('a projecting process', () => {
       const reading = servers.map(async (server, i) => {
         let last = '';
         let count = 0;
-        for (; !done; await pause(1)) {
+        for (; !done; await pause(3)) {
           const reader = server.reader('lines');
           const applied = (await reader.applied()) ?? '';
           const head = (await reader.get(tenantId, 'heads', 'all')) as { count: number } | undefined;
@@ -317,7 +317,7 @@ describe('a projecting process', () => {
         }
       });
       const writing = (async () => {
-        while (!done) {
+        for (; !done; await pause(3)) {
           const position = await world.record(tenantId, updated('again'));
           const server = servers[Math.floor(random() * 2)] as Projecting;
           expect(await server.reached(position, LONG)).toBe(true);

@@ -130,7 +130,7 @@ const underLoad = async <T>(
   const seen = nothingSeen();
   let isDone = false;
   const customers = await Promise.all(Array.from({ length: lanes }, instances.newTenant));
-  const running = customers.map(({ key }) => lane(crowds, key, seen, () => isDone));
+  const running = customers.map(({ key }) => lane(crowds, key, seen, () => isDone, BETWEEN_MS));
   try {
     return await work(() => seen.reads);
   } finally {

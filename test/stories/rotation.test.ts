@@ -1,11 +1,14 @@
+import { pause } from '../../src/clock';
 import { permissionsOf } from '../../src/domain/permissions';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-const ROTATIONS = Number(process.env['ROTATIONS'] ?? 4);
+const ROTATIONS = Number(process.env['ROTATIONS'] ?? 3);
 const GRACE_MS = 1_000;
+/** After each request. */
+const REST_MS = 10;
 
 interface Held {
   readonly key: string;
@@ -54,7 +57,7 @@ describe('a key that is rotated under load, at two servers', () => {
       if (!isFine) wrong.push(`${isWrite ? 'a write' : 'a read'} ${when} the end: ${status}`);
     };
     const worker = async (n: number): Promise<void> => {
-      for (let turn = n; isGoing; turn += 1)
+      for (let turn = n; isGoing; turn += 1, await pause(REST_MS))
         await use(crowds[turn % crowds.length]!, keys[(turn * 7 + n) % keys.length]!, turn % 3 === 0);
     };
     const workers = Array.from({ length: 6 }, (_, n) => worker(n));

@@ -1,3 +1,4 @@
+import { pause } from '../../src/clock';
 import type { Crowd } from './crowd';
 
 /** What clients saw that write on one server and read on another at once. */
@@ -10,17 +11,18 @@ export interface Seen {
 
 export const nothingSeen = (): Seen => ({ reads: 0, pending: 0, stale: [], failed: [] });
 
-/** One client with a tenant of its own, which writes on one server and reads on the next at once. */
+/** One client with a tenant of its own, which writes on one server and reads on the next at once; then it may rest. */
 export const lane = async (
   servers: readonly Pick<Crowd, 'ask'>[],
   key: string,
   seen: Seen,
   isDone: () => boolean,
+  restMs = 0,
 ): Promise<void> => {
   const rows = async (server: Pick<Crowd, 'ask'>): Promise<number> =>
     (await server.ask('/logs?size=1', { key })).json.pagination.total_items;
   const before = await rows(servers[0]!);
-  for (let i = 0; !isDone(); i += 1) {
+  for (let i = 0; !isDone(); i += 1, await pause(restMs)) {
     const [writer, reader] = [servers[i % servers.length]!, servers[(i + 1) % servers.length]!];
     const name = `Name ${i}`;
     const put = await writer.ask('/tenants/self', { method: 'PUT', key, body: { name } });
