@@ -70,7 +70,7 @@ const job = async (args: readonly string[], folder: string) => {
   };
 };
 
-const STOPS = 8;
+const STOPS = 6;
 
 describe('a command that is stopped with Ctrl-Z', () => {
   whereJobs(
@@ -78,7 +78,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
     async () => {
       const service = await startService();
       const { tenant_id: tenant } = await operatorAt(service.folder).json('tenant create --name A');
-      const facts = manyFacts([tenant ?? ''], 12_000, seed);
+      const facts = manyFacts([tenant ?? ''], 9_000, seed);
       const ingesting = await job(['ingest', '--json', fileOf(facts)], service.folder);
       const head = async () => (await ask(`${service.operationsUrl}/readyz`)).json.log.head as string;
       let stops = 0;
@@ -105,7 +105,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
     async () => {
       const operator = operatorAt(freshFolder());
       const { tenant_id: tenant } = await operator.json('tenant create --name A');
-      const facts = manyFacts([tenant ?? ''], 6_000, seed);
+      const facts = manyFacts([tenant ?? ''], 3_000, seed);
       const ingesting = await job(['ingest', '--json', fileOf(facts)], operator.folder);
       for (let stops = 0; stops < 3; stops += 1) {
         await ingesting.stop();

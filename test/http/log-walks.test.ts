@@ -29,7 +29,7 @@ describe('a walk through a growing log', () => {
     service = await startService({ DEMO: 'false' });
     by = await beside(service);
     customer = await customerOf(() => service, by);
-    await customer.report(...someFacts(600));
+    await customer.report(...someFacts(300));
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
@@ -52,7 +52,7 @@ describe('a walk through a growing log', () => {
     try {
       const answered = await customer.get(first);
       const before = await total();
-      await until(async () => (await total()) >= before + 40);
+      await until(async () => (await total()) >= before + 20);
       return [...idsOf(answered), ...(await walkOn(answered))];
     } finally {
       stop.abort();

@@ -544,11 +544,12 @@ describe('audit logs', () => {
 
     it('that was changed in any one character is refused', async () => {
       const cursor = await cursorOf(customer);
-      for (let i = 0; i < cursor.length; i += 1)
-        for (const letter of ['A', 'B', '.']) {
-          if (cursor[i] === letter) continue;
-          await refused(customer, cursor.slice(0, i) + letter + cursor.slice(i + 1));
-        }
+      const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+      for (let i = 0; i < cursor.length; i += 1) {
+        // The letter that differs in the lowest bit only: of the last one of a text that bit says nothing.
+        const letter = letters[letters.indexOf(cursor[i]!) ^ 1] ?? 'A';
+        await refused(customer, cursor.slice(0, i) + letter + cursor.slice(i + 1));
+      }
     });
 
     it('that was cut, made longer or made up is refused', async () => {

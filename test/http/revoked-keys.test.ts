@@ -150,7 +150,7 @@ describe('a key, read with at two servers on one folder', () => {
     const customers: Customer[] = [];
     for (const _ of endings) customers.push(await by.newTenant());
     for (const { key } of customers) await allRead(key);
-    for (let i = 0; i < 20; i += 1) {
+    for (let i = 0; i < 10; i += 1) {
       const facts = Array.from({ length: 1_000 }, () => fact('TokenCreated', randomUUID()));
       await reportFacts(one!.folder, busy.tenantId, facts);
     }

@@ -9,7 +9,7 @@ import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:requests` asks for more. */
-const CASES = Number(process.env['CASES'] ?? 1_000);
+const CASES = Number(process.env['CASES'] ?? 500);
 const WARM_UP = 1_000;
 const REQUESTS = CASES * 2;
 const MOST_GROWTH = 2_000_000;

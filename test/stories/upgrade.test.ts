@@ -63,7 +63,7 @@ describe('an upgrade with a changed projection', () => {
     running = await startService(env);
     ({ url, key } = running);
     const app = await openAppIn(env['DATA_DIR'] as string);
-    for (let i = 0; i < 6; i++) {
+    for (let i = 0; i < 3; i++) {
       const history = [created(), ...Array.from({ length: 1_000 }, (_, n) => updated(`${n}`))];
       await app.log.append(app.streams.tenant(randomUUID()), history.map(newEvent), 'no_stream', 10_000);
     }

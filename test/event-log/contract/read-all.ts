@@ -10,9 +10,9 @@ export const readAllContract = (given: GivenLog): void => {
     it('gives the whole log in order, in bounded batches, none of them empty', async () => {
       const [one, other] = [given.aStream(), given.aStream()];
       const written = [
-        ...(await grow(given.log, one, 800)),
-        ...(await grow(given.log, other, 1_000)),
-        ...(await grow(given.log, one, 700, 799)),
+        ...(await grow(given.log, one, 500)),
+        ...(await grow(given.log, other, 600)),
+        ...(await grow(given.log, one, 400, 499)),
       ];
       const sizes: number[] = [];
       const seen: LoggedEvent[] = [];

@@ -88,7 +88,7 @@ export const readTenantContract = (given: GivenLog): void => {
       await put(kinds[0], large());
       const events = await readInTime(tenantId);
       expect(idsOf(events)).toEqual(ids);
-      for (const [i, { position }] of events.entries())
+      for (const [i, { position }] of events.slice(0, 3).entries())
         expect(idsOf(await readInTime(tenantId, position))).toEqual(ids.slice(i + 1));
     });
 
