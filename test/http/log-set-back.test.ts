@@ -175,7 +175,11 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     await place.setBack();
     await expectStopped(service, key);
     const last = (await streamed).trimEnd().split('\n').at(-1) ?? '';
-    expect(JSON.parse(last)).toEqual({ end: { reason: 'log_set_back', position: expect.any(String) } });
+    // On a busy machine a store that is started again may have been away for longer than a stream waits for it.
+    const reason = expect.stringMatching(
+      open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
+    );
+    expect(JSON.parse(last)).toEqual({ end: { reason, position: expect.any(String) } });
     for (const { ended } of following)
       expect(await ended).toEqual({
         code: 1,
