@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Projector } from '../../projections/projector';
@@ -7,6 +7,15 @@ import { reportedFault } from '../fault';
 import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
+
+/** For long work beside a server, whose callers go first. Threads inherit the priority of the one that starts them. */
+export const lowerPriority = (): void => {
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Where it is not allowed, the work goes on as it is.
+  }
+};
 
 /** What a worker (`replay-worker.ts`) is to do. */
 export type ReplayWork =

@@ -5,8 +5,7 @@ import { logView, type LogRow } from '../../projections/logs';
 import { border, jsonOption, tenantOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
-import { visible } from './output';
-import { untilInterrupted, writeOut } from './streaming-output';
+import { visible, untilInterrupted, writeOut } from './output';
 
 interface Options {
   readonly tenant: string;

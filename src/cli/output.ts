@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { masked } from '../domain/key-like';
 import type { JsonOption } from './arguments';
 
@@ -60,3 +61,22 @@ export const printMany = (rows: readonly Row[], { json }: JsonOption, whenEmpty 
 
 /** `1 Application`, `2 Applications`. */
 export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
+
+/** Writes to stdout, and waits for a reader that is slower than we are. */
+export const writeOut = async (text: string | Buffer, signal: AbortSignal): Promise<void> => {
+  if (signal.aborted || process.stdout.write(text)) return;
+  await once(process.stdout, 'drain', { signal }).catch(() => undefined);
+};
+
+const OUTPUT_LOST = 'output lost';
+
+/** Aborted when the user interrupts the command, or nobody reads its output any more. */
+export const untilInterrupted = (): AbortSignal => {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
+  process.stdout.once('error', () => stop.abort(OUTPUT_LOST));
+  return stop.signal;
+};
+
+/** Nobody knows how much of the output was read before. */
+export const isOutputLost = ({ reason }: AbortSignal): boolean => reason === OUTPUT_LOST;

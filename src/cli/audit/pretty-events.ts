@@ -1,13 +1,13 @@
 import { styleText } from 'node:util';
-import type { Change } from '../audit/entity-fields';
-import type { EventLines } from '../audit/event-lines';
-import { isRecord, rawEvent, timeOf, type RawEvent } from '../audit/raw-event';
-import { updateChanges } from '../audit/tenant-history';
-import { auditLine } from '../domain/audit-wording';
-import { decode } from '../event-log/codec';
-import type { LoggedEvent } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
-import { valueText, visible } from './output';
+import type { Change } from '../../audit/entity-fields';
+import type { EventLines } from '../../audit/event-lines';
+import { isRecord, rawEvent, timeOf, type RawEvent } from '../../audit/raw-event';
+import { updateChanges } from '../../audit/tenant-history';
+import { auditLine } from '../../domain/audit-wording';
+import { decode } from '../../event-log/codec';
+import type { LoggedEvent } from '../../event-log/event-log';
+import type { Side } from '../../event-log/own-events';
+import { valueText, visible } from '../output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';
 type Paint = (text: string, style: Style) => string;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
-import { fault, messageOf } from '../fault';
+import { fault, messageOf } from '../../fault';
 
 /** Where the lines of an export go. */
 export interface Output {

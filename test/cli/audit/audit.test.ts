@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RawEvent } from '../../src/audit/raw-event';
-import { fillBusyLog } from '../support/busy-log';
-import { freshFolder } from '../support/folders';
-import { openLogIn } from '../support/log-under-test';
-import { operatorAt } from '../support/operator';
-import { spawnProgram } from '../support/service';
+import type { RawEvent } from '../../../src/audit/raw-event';
+import { fillBusyLog } from '../../support/busy-log';
+import { freshFolder } from '../../support/folders';
+import { openLogIn } from '../../support/log-under-test';
+import { operatorAt } from '../../support/operator';
+import { spawnProgram } from '../../support/service';
 
 const NOBODY = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { readFileSync } from 'node:fs';
-import { withoutSecrets } from '../app/log-address';
-import { verifyLog, type EarlierHistory, type VerifiedLog } from '../event-log/verify-log';
-import { fault, messageOf } from '../fault';
-import { jsonOption, type JsonOption } from './arguments';
-import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
-import { notice, printJson, printRecord, printTable } from './output';
-import { progressLine, stepText } from './progress';
+import { withoutSecrets } from '../../app/log-address';
+import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../event-log/verify-log';
+import { fault, messageOf } from '../../fault';
+import { jsonOption, type JsonOption } from '../arguments';
+import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
+import { notice, printJson, printRecord, printTable } from '../output';
+import { progressLine, stepText } from '../progress';
 
 interface Options extends JsonOption {
   readonly prefix?: string;

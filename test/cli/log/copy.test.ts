@@ -2,13 +2,13 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
-import { fillBusyLog } from '../support/busy-log';
-import { freshFolder } from '../support/folders';
-import { operatorAt } from '../support/operator';
-import { spawnProgram } from '../support/service';
-import { until } from '../support/waiting';
+import { sqliteEventLog } from '../../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../../src/event-log/streams';
+import { fillBusyLog } from '../../support/busy-log';
+import { freshFolder } from '../../support/folders';
+import { operatorAt } from '../../support/operator';
+import { spawnProgram } from '../../support/service';
+import { until } from '../../support/waiting';
 
 const run = operatorAt(freshFolder());
 

@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
-import { withoutSecrets } from '../app/log-address';
-import { copyLog, type CopyStep } from '../event-log/copy';
-import { jsonOption, wholeNumber, type JsonOption } from './arguments';
-import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './log-arguments';
-import { notice, printOne } from './output';
-import { progressLine, stepText } from './progress';
+import { withoutSecrets } from '../../app/log-address';
+import { copyLog, type CopyStep } from '../../event-log/copy';
+import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
+import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
+import { notice, printOne } from '../output';
+import { progressLine, stepText } from '../progress';
 
 interface Options extends JsonOption {
   readonly from: string;

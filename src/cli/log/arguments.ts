@@ -1,10 +1,10 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { openLog } from '../app/adapters';
-import { readConfiguration, settings, type Configuration } from '../configuration';
-import type { Side } from '../event-log/own-events';
-import { streamNames } from '../event-log/streams';
-import { codeOf, fault, type Fault } from '../fault';
-import { warn } from './operator-session';
+import { openLog } from '../../app/adapters';
+import { readConfiguration, settings, type Configuration } from '../../configuration';
+import type { Side } from '../../event-log/own-events';
+import { streamNames } from '../../event-log/streams';
+import { codeOf, fault, type Fault } from '../../fault';
+import { warn } from '../operator-session';
 
 /** Event logs as arguments of a command: an address and the stream prefix there. */
 

@@ -1,6 +1,6 @@
-import { projections } from '../../projections/projections';
-import type { Projector } from '../../projections/projector';
-import { fault } from '../fault';
+import { projections } from '../../../projections/projections';
+import type { Projector } from '../../../projections/projector';
+import { fault } from '../../fault';
 
 /** The projections with these names; all of them when none is named. */
 export const chosenProjectors = (names: readonly string[]): readonly Projector[] => {

@@ -1,13 +1,12 @@
 import { Command } from 'commander';
-import { verifyInWorkers } from '../app/replay-workers';
-import type { Difference } from '../projecting/compare';
-import type { Verified } from '../projecting/verify';
-import { jsonOption, uuid, type JsonOption } from './arguments';
-import { lowerPriority } from './lower-priority';
-import { inSession, warn } from './operator-session';
-import { notice, printJson, printMany } from './output';
-import { progressLine } from './progress';
-import { chosenProjectors } from './projections-arguments';
+import { lowerPriority, verifyInWorkers } from '../../app/replay-workers';
+import type { Difference } from '../../projecting/compare';
+import type { Verified } from '../../projecting/verify';
+import { jsonOption, uuid, type JsonOption } from '../arguments';
+import { inSession, warn } from '../operator-session';
+import { notice, printJson, printMany } from '../output';
+import { progressLine } from '../progress';
+import { chosenProjectors } from './chosen-projectors';
 
 interface Options extends JsonOption {
   readonly tenant?: string;

@@ -1,12 +1,12 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { mustHoldData } from '../app/data-folder';
-import type { Moment } from '../audit/tenant-history';
-import { readConfiguration } from '../configuration';
-import { parseMoment } from '../domain/moment';
-import type { Position } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
-import { fault } from '../fault';
-import { withLog } from './log-arguments';
+import { mustHoldData } from '../../app/data-folder';
+import type { Moment } from '../../audit/tenant-history';
+import { readConfiguration } from '../../configuration';
+import { parseMoment } from '../../domain/moment';
+import type { Position } from '../../event-log/event-log';
+import type { Side } from '../../event-log/own-events';
+import { fault } from '../../fault';
+import { withLog } from '../log/arguments';
 
 /** The log that the environment names, only for reading. */
 export const withConfiguredLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import { allEntities, differencesBetween, type Fields } from '../audit/entity-fields';
-import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../audit/tenant-history';
-import type { Tenant } from '../domain/tenant';
-import type { Side } from '../event-log/own-events';
-import { fault } from '../fault';
-import { jsonOption, tenantOption, type JsonOption } from './arguments';
-import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './audit-arguments';
-import { notice, printJson, printTable, valueText } from './output';
+import { allEntities, differencesBetween, type Fields } from '../../audit/entity-fields';
+import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../../audit/tenant-history';
+import type { Tenant } from '../../domain/tenant';
+import type { Side } from '../../event-log/own-events';
+import { fault } from '../../fault';
+import { jsonOption, tenantOption, type JsonOption } from '../arguments';
+import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './arguments';
+import { notice, printJson, printTable, valueText } from '../output';
 import { changeText } from './pretty-events';
 
 interface Options extends JsonOption {

@@ -1,15 +1,15 @@
 import { Command, Option } from 'commander';
-import { findEvents } from '../audit/event-filter';
-import { rawEvent, type RawEvent } from '../audit/raw-event';
-import { effectOf, tenantBefore } from '../audit/tenant-history';
-import { decode } from '../event-log/codec';
-import type { LoggedEvent } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
-import { codeOf, fault, messageOf } from '../fault';
-import { jsonOption, uuid, type JsonOption } from './arguments';
-import { withConfiguredLog } from './audit-arguments';
-import { notice, printJson, printRecord, printTable, valueText } from './output';
-import { progressLine } from './progress';
+import { findEvents } from '../../audit/event-filter';
+import { rawEvent, type RawEvent } from '../../audit/raw-event';
+import { effectOf, tenantBefore } from '../../audit/tenant-history';
+import { decode } from '../../event-log/codec';
+import type { LoggedEvent } from '../../event-log/event-log';
+import type { Side } from '../../event-log/own-events';
+import { codeOf, fault, messageOf } from '../../fault';
+import { jsonOption, uuid, type JsonOption } from '../arguments';
+import { withConfiguredLog } from './arguments';
+import { notice, printJson, printRecord, printTable, valueText } from '../output';
+import { progressLine } from '../progress';
 
 interface Options extends JsonOption {
   readonly tenant?: string;

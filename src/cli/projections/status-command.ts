@@ -1,14 +1,14 @@
 import type { Command } from 'commander';
-import { projections } from '../../projections/projections';
-import { pause } from '../clock';
-import type { Position } from '../event-log/event-log';
-import { codeOf } from '../fault';
-import { parkedTenants } from '../projecting/parking';
-import { generationName, type GenerationId, type Peek } from '../read-models/read-models';
-import { lagBehind, rebuildsUnderWay } from '../app/status';
-import type { JsonOption } from './arguments';
-import { sessionCommand, type OperatorSession } from './operator-session';
-import { printJson, printRecord, printTable } from './output';
+import { projections } from '../../../projections/projections';
+import { pause } from '../../clock';
+import type { Position } from '../../event-log/event-log';
+import { codeOf } from '../../fault';
+import { parkedTenants } from '../../projecting/parking';
+import { generationName, type GenerationId, type Peek } from '../../read-models/read-models';
+import { lagBehind, rebuildsUnderWay } from '../../app/status';
+import type { JsonOption } from '../arguments';
+import { sessionCommand, type OperatorSession } from '../operator-session';
+import { printJson, printRecord, printTable } from '../output';
 
 /** The rate is what was projected in this time. */
 const SAMPLE_MS = 500;

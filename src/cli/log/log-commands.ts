@@ -1,12 +1,14 @@
 import type { Command } from 'commander';
-import { projections } from '../../projections/projections';
-import { formats, NEWEST_FORMAT } from '../domain/formats';
-import { fault } from '../fault';
-import { olderPrograms } from '../projecting/older-programs';
-import { yesOption, type JsonOption, type YesOption } from './arguments';
-import { confirmedForGood } from './confirmation';
-import { sessionCommand, type OperatorSession } from './operator-session';
-import { notice, printOne } from './output';
+import { projections } from '../../../projections/projections';
+import { formats, NEWEST_FORMAT } from '../../domain/formats';
+import { fault } from '../../fault';
+import { olderPrograms } from '../../projecting/older-programs';
+import { commandGroup, yesOption, type JsonOption, type YesOption } from '../arguments';
+import { confirmedForGood } from '../confirmation';
+import { copyCommand } from './copy-command';
+import { verifyCommand } from './verify-command';
+import { sessionCommand, type OperatorSession } from '../operator-session';
+import { notice, printOne } from '../output';
 
 const mustBeAlone = async ({ app }: OperatorSession): Promise<void> => {
   const older = await olderPrograms(app.replay.readModels, projections);
@@ -32,7 +34,7 @@ const run = async (session: OperatorSession, options: JsonOption & YesOption): P
   printOne({ log: store, format_before: before, format: await log.format(), allowed }, options);
 };
 
-export const upgradeCommand = (): Command =>
+const upgrade = (): Command =>
   sessionCommand(
     'upgrade',
     'finish an upgrade: allow events that older programs cannot read, after confirmation',
@@ -47,3 +49,6 @@ upgrade_unfinished to requests that need more; going back to the older program i
 runs the new program and none will go back. All of them notice at once. It cannot be undone, and is refused while an
 older program is seen to project the same read models; any other cannot be seen.`,
     );
+
+export const logCommands = (): Command =>
+  commandGroup('log', 'work on the event log itself', [copyCommand(), upgrade(), verifyCommand()]);

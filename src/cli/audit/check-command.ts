@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { checkExport, type CheckedExport } from '../audit/check-export';
-import { jsonOption, type JsonOption } from './arguments';
-import { withConfiguredLog } from './audit-arguments';
-import { counted, notice, printJson } from './output';
-import { progressLine } from './progress';
+import { checkExport, type CheckedExport } from '../../audit/check-export';
+import { jsonOption, type JsonOption } from '../arguments';
+import { withConfiguredLog } from './arguments';
+import { counted, notice, printJson } from '../output';
+import { progressLine } from '../progress';
 
 const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
   const { events, after, up_to = 'none', limit, filter } = trailer;

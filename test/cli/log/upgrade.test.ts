@@ -1,10 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { join } from 'node:path';
-import type { Finding } from '../../src/app/doctor';
-import { folderOfRelease010 } from '../support/earlier-folder';
-import { freshFolder } from '../support/folders';
-import { SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
-import { operatorAt, type Operator } from '../support/operator';
+import type { Finding } from '../../../src/app/doctor';
+import { folderOfRelease010 } from '../../support/earlier-folder';
+import { freshFolder } from '../../support/folders';
+import { SQLITE_LOG, SQLITE_READ_MODELS } from '../../support/log-under-test';
+import { operatorAt, type Operator } from '../../support/operator';
 
 const EMBEDDED = { ...SQLITE_LOG, ...SQLITE_READ_MODELS };
 const at = (folder: string): Operator => operatorAt(folder, EMBEDDED);

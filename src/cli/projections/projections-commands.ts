@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { projections } from '../../projections/projections';
-import { operatorActor } from '../app/operator';
-import { parkedTenants, setAside } from '../projecting/parking';
-import { prune, unusedGenerations } from '../projecting/prune';
-import { rollback } from '../projecting/rebuild';
-import { generationName } from '../read-models/read-models';
+import { projections } from '../../../projections/projections';
+import { operatorActor } from '../../app/operator';
+import { parkedTenants, setAside } from '../../projecting/parking';
+import { prune, unusedGenerations } from '../../projecting/prune';
+import { rollback } from '../../projecting/rebuild';
+import { generationName } from '../../read-models/read-models';
 import {
   actorOption,
   commandGroup,
@@ -13,14 +13,14 @@ import {
   type ActorOptions,
   type JsonOption,
   type YesOption,
-} from './arguments';
-import { confirmed } from './confirmation';
-import { sessionCommand } from './operator-session';
-import { counted, printMany, printOne } from './output';
-import { chosenProjectors } from './projections-arguments';
-import { rebuildCommand } from './projections-rebuild-command';
-import { statusCommand } from './projections-status-command';
-import { verifyCommand } from './projections-verify-command';
+} from '../arguments';
+import { confirmed } from '../confirmation';
+import { sessionCommand } from '../operator-session';
+import { counted, printMany, printOne } from '../output';
+import { chosenProjectors } from './chosen-projectors';
+import { rebuildCommand } from './rebuild-command';
+import { statusCommand } from './status-command';
+import { verifyCommand } from './verify-command';
 
 const rollBack = (): Command =>
   sessionCommand(

@@ -1,11 +1,11 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
-import { streamNames } from '../../src/event-log/streams';
-import { fillBusyLog } from '../support/busy-log';
-import { freshFolder } from '../support/folders';
-import { operatorAt } from '../support/operator';
+import { sqliteEventLog } from '../../../src/event-log/sqlite/sqlite-event-log';
+import { streamNames } from '../../../src/event-log/streams';
+import { fillBusyLog } from '../../support/busy-log';
+import { freshFolder } from '../../support/folders';
+import { operatorAt } from '../../support/operator';
 
 const withLog = async (count: number): Promise<string> => {
   const [folder, streams] = [freshFolder(), streamNames('p-')];

@@ -1,17 +1,16 @@
 import { Command } from 'commander';
-import type { Projector } from '../../projections/projector';
-import { rebuildInWorkers } from '../app/replay-workers';
-import { readConfiguration, type Configuration } from '../configuration';
-import { codeOf, messageOf } from '../fault';
-import type { Rebuilt, RebuildStep } from '../projecting/rebuild';
-import { planRebuild } from '../projecting/rebuild';
-import { together } from '../together';
-import { jsonOption, type JsonOption } from './arguments';
-import { lowerPriority } from './lower-priority';
-import { inSession, warn } from './operator-session';
-import { notice, printMany } from './output';
-import { progressLine, shareOf } from './progress';
-import { chosenProjectors } from './projections-arguments';
+import type { Projector } from '../../../projections/projector';
+import { lowerPriority, rebuildInWorkers } from '../../app/replay-workers';
+import { readConfiguration, type Configuration } from '../../configuration';
+import { codeOf, messageOf } from '../../fault';
+import type { Rebuilt, RebuildStep } from '../../projecting/rebuild';
+import { planRebuild } from '../../projecting/rebuild';
+import { together } from '../../together';
+import { jsonOption, type JsonOption } from '../arguments';
+import { inSession, warn } from '../operator-session';
+import { notice, printMany } from '../output';
+import { progressLine, shareOf } from '../progress';
+import { chosenProjectors } from './chosen-projectors';
 
 interface Options extends JsonOption {
   readonly all?: boolean;
