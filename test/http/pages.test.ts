@@ -23,6 +23,24 @@ describe('the pages for people', () => {
 
   const open = (path: string) => ask(`${service.url}${path}`, { headers: HTML });
 
+  it.each(['/', '/docs', '/openapi.json', '/problems', '/problems/not_found'])(
+    '%s has GET and HEAD, as whoever has a key learns',
+    async (path) => {
+      const url = `${service.url}${path}`;
+      for (const method of ['OPTIONS', 'POST', 'PUT', 'DELETE', 'PATCH']) {
+        expect((await ask(url, { method })).status).toBe(401);
+        const { status, headers } = await ask(url, { method, key: service.key });
+        const expected = [method === 'OPTIONS' ? 204 : 405, 'GET, HEAD, OPTIONS'];
+        expect([status, headers.get('allow')]).toEqual(expected);
+      }
+    },
+  );
+
+  it.each(['/problems/nonsense', '//', '/docs//'])('%s is none', async (path) => {
+    for (const method of ['GET', 'OPTIONS'])
+      expect((await ask(`${service.url}${path}`, { method, key: service.key })).status).toBe(404);
+  });
+
   it.each(['/', '/docs', '/problems', '/problems/not_found'])(
     '%s needs no key, loads nothing and runs nothing',
     async (path) => {

@@ -126,6 +126,14 @@ const wantsHtml = (ctx: ApiContext, { json, html }: OpenPage): boolean => {
   return ctx.accepts('json', 'html') === 'html';
 };
 
+/** The one at exactly this path: the router takes `//` for `/`, and any text for a code. */
+export const openPageAt = (path: string): OpenPage | undefined =>
+  openPages.find((page) =>
+    page.params === undefined
+      ? path === page.path
+      : path.startsWith(PROBLEM) && isProblemCode(path.slice(PROBLEM.length)),
+  );
+
 export const openRouting = (shown: Shown): Step => {
   const router = new Router<ApiState>({ sensitive: true });
   /** Each page is made when somebody first asks for it. */
@@ -148,10 +156,7 @@ export const openRouting = (shown: Shown): Step => {
   for (const page of openPages)
     router.get(page.path, async (ctx, next) => {
       const { path } = ctx.state;
-      const code = path.slice(PROBLEM.length);
-      // The router takes `//` for `/`, and any text for a code.
-      if (path === page.path || (page.params !== undefined && isProblemCode(code)))
-        show(ctx, page, code as ProblemCode);
+      if (openPageAt(path) === page) show(ctx, page, path.slice(PROBLEM.length) as ProblemCode);
       else await next();
     });
   return router.routes() as unknown as Step;

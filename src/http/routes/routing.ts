@@ -4,6 +4,7 @@ import { fault } from '../../fault';
 import { answer } from '../answer/answering';
 import { authenticated, type ApiParts, type ApiState, type Step } from '../api-context';
 import { bodyReader } from '../request/request-body';
+import { openPageAt } from './open-pages';
 import type { Route } from './route';
 
 /** Before a write is refused, the head of its tenant's stream is asked: the permission may have been given since. */
@@ -39,11 +40,13 @@ export const unrouted: Step = async (ctx) => {
   const all = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
   const literal = all.filter((layer) => layer.path === path); // not those that would take its last part for an id
   const matched = literal.length > 0 ? literal : all;
-  if (matched.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
-  const allow = [...new Set(matched.flatMap(({ methods }) => methods)), 'OPTIONS'].toSorted().join(', ');
+  const open = openPageAt(path);
+  const methods = open === undefined ? matched.flatMap((layer) => layer.methods) : ['GET', 'HEAD'];
+  if (methods.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
+  const allow = [...new Set(methods), 'OPTIONS'].toSorted().join(', ');
   if (ctx.method !== 'OPTIONS')
     throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
-  ctx.state.route = String(matched[0]?.path);
+  ctx.state.route = open?.path ?? String(matched[0]?.path);
   ctx.set('Allow', allow);
   ctx.status = 204;
 };
