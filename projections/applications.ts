@@ -1,7 +1,7 @@
 import { applicationAfter, keyAfter, noChanges, type AccessChanges } from '../src/domain/access-changes';
 import type { KeyRecord } from '../src/domain/authority';
 import type { Caused, Recorded } from '../src/domain/events';
-import { keptForm } from '../src/domain/moment';
+import { canonicalTime } from '../src/domain/moment';
 import type { ApplicationType } from '../src/domain/permissions';
 import type { KeyState } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
@@ -57,7 +57,7 @@ const TENANT = 'tenant';
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const endsAt = (expiresAt: string | undefined): Pick<KeyDocument, 'expires_at' | 'ends_at'> =>
-  expiresAt === undefined ? { ends_at: NEVER } : { expires_at: expiresAt, ends_at: keptForm(expiresAt) };
+  expiresAt === undefined ? { ends_at: NEVER } : { expires_at: expiresAt, ends_at: canonicalTime(expiresAt) };
 
 const changeDirectory = (
   id: string,

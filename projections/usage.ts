@@ -1,6 +1,6 @@
 import { factOperations, type EntityFactType, type FactOperation } from '../src/domain/facts';
 import type { Recorded } from '../src/domain/events';
-import { keptForm } from '../src/domain/moment';
+import { canonicalTime } from '../src/domain/moment';
 import {
   change,
   changeTogether,
@@ -45,7 +45,7 @@ const MOST_TYPES = 1_000;
 
 type TokenFact = Extract<Recorded, { readonly type: EntityFactType }>;
 
-const ownTime = (event: TokenFact): string => keptForm(event.data.occurredAt ?? event.at);
+const ownTime = (event: TokenFact): string => canonicalTime(event.data.occurredAt ?? event.at);
 
 const latest = (known: string | undefined, time: string): string =>
   known === undefined || time > known ? time : known;

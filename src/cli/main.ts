@@ -63,7 +63,7 @@ const exitCodeOf = (error: unknown): number => {
 };
 
 /** Whoever reads our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
-const outliveTheReader = (report: FailureReport): void => {
+const tolerateClosedStdout = (report: FailureReport): void => {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     process.stdout.on('error', () => undefined);
     if (error.code === 'EPIPE') return;
@@ -75,7 +75,7 @@ const outliveTheReader = (report: FailureReport): void => {
 export const main = async (argv: readonly string[]): Promise<void> => {
   const report = failureReport(argv.includes('--json') ? 'json' : 'text');
   makePrivateFiles();
-  outliveTheReader(report);
+  tolerateClosedStdout(report);
   suspendInOrder();
   try {
     const program = await programFor(argv.slice(2), report);

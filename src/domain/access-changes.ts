@@ -1,4 +1,4 @@
-import type { HeldBy } from './authority';
+import type { KeyHolder } from './authority';
 import type { TenantEvent } from './events';
 import type { KeyState } from './tenant';
 
@@ -10,7 +10,7 @@ export interface AccessChanges {
   readonly revoked: ReadonlySet<string>;
   /** By the id of the key, as they were last set. */
   readonly expiries: ReadonlyMap<string, string>;
-  readonly applications: ReadonlyMap<string, HeldBy>;
+  readonly applications: ReadonlyMap<string, KeyHolder>;
   /** By Application, as they were last set. */
   readonly permissions: ReadonlyMap<string, readonly string[]>;
   readonly deletedApplications: ReadonlySet<string>;
@@ -88,10 +88,10 @@ export const keyAfter = (
 
 /** The same for an Application; undefined: it is not there, or deleted. */
 export const applicationAfter = (
-  known: HeldBy | undefined,
+  known: KeyHolder | undefined,
   id: string,
   changes: AccessChanges,
-): HeldBy | undefined => {
+): KeyHolder | undefined => {
   const application = changes.applications.get(id) ?? known;
   if (application === undefined || changes.deletedApplications.has(id)) return undefined;
   const permissions = changes.permissions.get(id);

@@ -1,6 +1,6 @@
 import { isExpired } from './authority';
 import type { TenantEvent } from './events';
-import { heldBy, liveKeysOf, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
+import { effectivePermissions, liveKeysOf, mustHoldAll, mustKeepManager, requireForce } from './grants';
 import { findKey, keyBy } from './keys';
 import { mustBeName } from './names';
 import { refusal } from './refusal';
@@ -11,7 +11,7 @@ import {
   type Application,
   type Decide,
   type Key,
-  type Question,
+  type DecisionContext,
 } from './tenant';
 
 export interface NewKey {
@@ -42,10 +42,10 @@ export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKe
 };
 
 /** Whoever gets a key of an Application can do what that Application can. */
-const mustBeReachable = (question: Question, application: Application): void =>
-  mustHoldAll(question, heldBy(application), 'A new key of this Application');
+const mustBeReachable = (context: DecisionContext, application: Application): void =>
+  mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
 
-const mustHaveRoom = ({ bounds }: Question, live: number): void => {
+const mustHaveRoom = ({ bounds }: DecisionContext, live: number): void => {
   if (live < bounds.liveKeys) return;
   const most = `An Application has at most ${bounds.liveKeys} keys that are neither revoked nor expired.`;
   throw refusal('too_many_keys', `${most} Revoke one first.`);
@@ -53,11 +53,11 @@ const mustHaveRoom = ({ bounds }: Question, live: number): void => {
 
 export const addKey =
   (applicationId: string, key: NewKey): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
-    mustBeReachable(question, application);
-    mustHaveRoom(question, liveKeysOf(tenant, application, question.at).length);
+    mustBeReachable(context, application);
+    mustHaveRoom(context, liveKeysOf(tenant, application, context.at).length);
     return [keyAdded(tenant, applicationId, key)];
   };
 
@@ -73,14 +73,14 @@ const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: st
 /** A new key in the place of all others, which end at once or, to be replaced without haste, after some seconds. */
 export const regenerateKey =
   (applicationId: string, key: NewKey, graceSeconds: number): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
-    mustBeReachable(question, application);
-    const live = liveKeysOf(tenant, application, question.at);
-    mustHaveRoom(question, graceSeconds === 0 ? 0 : live.length);
+    mustBeReachable(context, application);
+    const live = liveKeysOf(tenant, application, context.at);
+    mustHaveRoom(context, graceSeconds === 0 ? 0 : live.length);
     const endsAt =
-      graceSeconds === 0 ? undefined : new Date(Date.parse(question.at) + graceSeconds * 1_000).toISOString();
+      graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [
       ...live.flatMap((one): readonly TenantEvent[] => ending(applicationId, one, endsAt)),
       keyAdded(tenant, applicationId, key),
@@ -111,17 +111,17 @@ const knownKey = (tenant: ActiveTenant, keyId: string): Key => {
 
 export const revokeKey =
   (keyId: string, { applicationId, force = false }: Revocation = {}): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
     const key =
       applicationId === undefined
         ? knownKey(tenant, keyId)
-        : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, question.at);
+        : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, context.at);
     if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is revoked already.`);
-    mustMeanIt(question, {
+    requireForce(context, {
       force,
       ends: (_, own) => (own === keyId ? 'This revokes the key that asks for it.' : undefined),
     });
-    mustKeepManager(tenant, question, { force, isLost: (_, { id }) => id === keyId });
+    mustKeepManager(tenant, context, { force, isLost: (_, { id }) => id === keyId });
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];
   };

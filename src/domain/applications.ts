@@ -1,7 +1,7 @@
 import { keyAdded, type NewKey } from './application-keys';
 import { holds } from './authority';
 import type { TenantEvent } from './events';
-import { heldBy, mustHoldAll, mustKeepManager, mustMeanIt } from './grants';
+import { effectivePermissions, mustHoldAll, mustKeepManager, requireForce } from './grants';
 import { findKey } from './keys';
 import { mustBeName } from './names';
 import { isAssignable, permissions, permissionsOf, type ApplicationType } from './permissions';
@@ -40,12 +40,12 @@ export interface NewApplication {
 /** An Application is created with its first key, in one step. */
 export const createApplication =
   (input: NewApplication): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
-    const { bounds } = question;
+    const { bounds } = context;
     mustBeName(input.name);
     mustBeAssignable(input.permissions, input.type);
-    mustHoldAll(question, input.permissions, 'Granting this');
+    mustHoldAll(context, input.permissions, 'Granting this');
     if (wasThere(tenant, input.applicationId))
       throw refusal(
         'application_exists',
@@ -86,13 +86,13 @@ const mustBeGrantable = (
   tenant: ActiveTenant,
   application: Application,
   wanted: readonly string[],
-  ...[question, force]: [Parameters<Decide>[1], boolean]
+  ...[context, force]: [Parameters<Decide>[1], boolean]
 ): void => {
   mustBeAssignable(wanted, application.type);
   const added = wanted.filter((permission) => !holds(application, permission));
-  mustHoldAll(question, added, 'Granting this');
-  const lost = heldBy(application).filter((permission) => !wanted.includes(permission));
-  mustMeanIt(question, {
+  mustHoldAll(context, added, 'Granting this');
+  const lost = effectivePermissions(application).filter((permission) => !wanted.includes(permission));
+  requireForce(context, {
     force,
     ends: ({ id }) =>
       id === application.id && lost.length > 0
@@ -101,20 +101,20 @@ const mustBeGrantable = (
   });
   const remains = { ...application, permissions: wanted };
   const isLost = ({ id }: Application) => id === application.id && !holds(remains, 'application:update');
-  mustKeepManager(tenant, question, { force, isLost });
+  mustKeepManager(tenant, context, { force, isLost });
 };
 
 /** One event for each that changes; a new name alone where nothing does: somebody asked for it. */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
     mustBeSameType(application, update);
     const { name = application.name, force = false } = update;
     mustBeName(name);
     const wanted = [...new Set(update.permissions ?? application.permissions)];
-    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, question, force);
+    if (update.permissions !== undefined) mustBeGrantable(tenant, application, wanted, context, force);
     const renamed: TenantEvent = { type: 'ApplicationRenamed', data: { applicationId, name } };
     const permitted: TenantEvent = {
       type: 'ApplicationPermissionsSet',
@@ -127,14 +127,14 @@ export const updateApplication =
 /** Its keys end with it. */
 export const deleteApplication =
   (applicationId: string, { force = false } = {}): Decide =>
-  (now, question) => {
+  (now, context) => {
     const tenant = mustBeActive(now);
     mustHave(tenant, applicationId);
-    mustMeanIt(question, {
+    requireForce(context, {
       force,
       ends: ({ id }) =>
         id === applicationId ? 'This deletes the Application whose key asks for it.' : undefined,
     });
-    mustKeepManager(tenant, question, { force, isLost: ({ id }) => id === applicationId });
+    mustKeepManager(tenant, context, { force, isLost: ({ id }) => id === applicationId });
     return [{ type: 'ApplicationDeleted', data: { applicationId } }];
   };

@@ -14,7 +14,7 @@ export type KeyStanding =
   | {
       readonly status: 'good' | 'tenant_deleted';
       readonly keyId: string;
-      readonly application: HeldBy;
+      readonly application: KeyHolder;
       readonly expiresAt?: string;
     }
   | {
@@ -28,7 +28,8 @@ export interface KnownKey {
   readonly applicationId: string;
 }
 
-export interface HeldBy {
+/** The Application that holds a key. */
+export interface KeyHolder {
   readonly id: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
@@ -46,7 +47,7 @@ export const isLive = ({ revoked, expiresAt }: KeyState, at: string): boolean =>
 export interface KeyRecord {
   readonly key: KeyState | undefined;
   /** Undefined: it is deleted. */
-  readonly application: HeldBy | undefined;
+  readonly application: KeyHolder | undefined;
   readonly isTenantDeleted: boolean;
 }
 
@@ -86,16 +87,16 @@ export const keyRefused = (reason: string, of?: KnownKey) =>
 
 export const requireValid = (
   standing: KeyStanding,
-): { readonly keyId: string; readonly application: HeldBy; readonly expiresAt?: string } => {
+): { readonly keyId: string; readonly application: KeyHolder; readonly expiresAt?: string } => {
   if (standing.status === 'good') return standing;
   throw keyRefused(standing.status, 'of' in standing ? standing.of : undefined);
 };
 
 /** A permission counts only if the Application holds it and its type may hold it. */
-export const holds = ({ type, permissions }: HeldBy, permission: string): boolean =>
+export const holds = ({ type, permissions }: KeyHolder, permission: string): boolean =>
   isAssignable(permission, type) && permissions.includes(permission);
 
-export const mustHold = (application: HeldBy, permission: string): void => {
+export const mustHold = (application: KeyHolder, permission: string): void => {
   if (holds(application, permission)) return;
   throw refusal('permission_missing', `This needs the permission ${permission}.`, {
     required_permission: permission,

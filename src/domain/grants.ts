@@ -1,8 +1,8 @@
-import { holds, isLive, type HeldBy } from './authority';
+import { holds, isLive, type KeyHolder } from './authority';
 import { keyBy } from './keys';
 import { permissionsOf } from './permissions';
 import { refusal } from './refusal';
-import type { ActiveTenant, Application, Key, Question } from './tenant';
+import type { ActiveTenant, Application, Key, DecisionContext } from './tenant';
 
 /** What changes Applications, their permissions and their keys. */
 const MANAGE = 'application:update';
@@ -11,11 +11,11 @@ const MANAGE = 'application:update';
  * An Application that holds all that its type may hold is the owner's: within its tenant there is nothing more to gain.
  * It may also grant what only other types may hold.
  */
-const isOwners = (application: HeldBy): boolean =>
+const isOwners = (application: KeyHolder): boolean =>
   permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
 
 /** Nobody gets more than they have: neither by granting a permission, nor by a key of an Application that holds it. */
-export const mustHoldAll = ({ asker }: Question, wanted: readonly string[], what: string): void => {
+export const mustHoldAll = ({ asker }: DecisionContext, wanted: readonly string[], what: string): void => {
   if (asker.kind === 'operator' || isOwners(asker.application)) return;
   const missing = wanted.filter((permission) => !holds(asker.application, permission));
   if (missing.length === 0) return;
@@ -27,7 +27,7 @@ export const mustHoldAll = ({ asker }: Question, wanted: readonly string[], what
 };
 
 /** The permissions of an Application that count. */
-export const heldBy = (application: HeldBy): readonly string[] =>
+export const effectivePermissions = (application: KeyHolder): readonly string[] =>
   application.permissions.filter((permission) => holds(application, permission));
 
 export const liveKeysOf = (
@@ -52,7 +52,7 @@ const FORCE = 'Repeat it with ?force=true if that is meant.';
 /** The operator can always make another key, and needs no protection from this. */
 export const mustKeepManager = (
   tenant: ActiveTenant,
-  { asker, at }: Question,
+  { asker, at }: DecisionContext,
   { force, isLost }: { readonly force: boolean; readonly isLost: IsLost },
 ): void => {
   if (force || asker.kind === 'operator' || !hasManager(tenant, at) || hasManager(tenant, at, isLost)) return;
@@ -63,12 +63,12 @@ export const mustKeepManager = (
 };
 
 /** What ends the caller's own access in whole or in part is done only if the caller says so. */
-export const mustMeanIt = (
-  { asker }: Question,
+export const requireForce = (
+  { asker }: DecisionContext,
   {
     force,
     ends,
-  }: { readonly force: boolean; readonly ends: (own: HeldBy, keyId: string) => string | undefined },
+  }: { readonly force: boolean; readonly ends: (own: KeyHolder, keyId: string) => string | undefined },
 ): void => {
   if (force || asker.kind === 'operator') return;
   const what = ends(asker.application, asker.keyId);

@@ -42,7 +42,7 @@ export const parseBorder = (text: string): string | undefined => {
 };
 
 /** A valid date-time (RFC 3339) in the form that we keep, which most of them already have. */
-export const keptForm = (dateTime: string): string =>
+export const canonicalTime = (dateTime: string): string =>
   dateTime.length === 24 && dateTime[10] === 'T' && dateTime[23] === 'Z'
     ? dateTime
     : new Date(dateTime).toISOString();

@@ -1,4 +1,4 @@
-import type { HeldBy } from './authority';
+import type { KeyHolder } from './authority';
 import type { TenantEvent, TenantSettings } from './events';
 import type { Keys } from './keys';
 import { mustBeName } from './names';
@@ -57,7 +57,7 @@ export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenan
 /** Who asks for a decision: the operator, who may do everything, or an Application with one of its keys. */
 export type Asker =
   | { readonly kind: 'operator' }
-  | { readonly kind: 'application'; readonly application: HeldBy; readonly keyId: string };
+  | { readonly kind: 'application'; readonly application: KeyHolder; readonly keyId: string };
 
 /** How much a tenant may have. */
 export interface Bounds {
@@ -67,7 +67,7 @@ export interface Bounds {
 }
 
 /** What a decision may know besides the state of the tenant. */
-export interface Question {
+export interface DecisionContext {
   readonly asker: Asker;
   /** When it was asked for, ISO 8601. */
   readonly at: string;
@@ -75,7 +75,7 @@ export interface Question {
 }
 
 /** A decision: what happens, given the present state of the tenant. It refuses by throwing a Refusal. */
-export type Decide = (now: Tenant, question: Question) => readonly TenantEvent[];
+export type Decide = (now: Tenant, context: DecisionContext) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
 

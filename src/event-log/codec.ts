@@ -16,7 +16,7 @@ import type {
   TenantEvent,
 } from '../domain/events';
 import { FIRST_FORMAT } from '../domain/formats';
-import { keptForm } from '../domain/moment';
+import { canonicalTime } from '../domain/moment';
 import { upcast } from '../domain/upcast';
 import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
@@ -189,7 +189,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
     tenantId,
     revision: logged.revision,
     position: logged.position,
-    at: keptForm(at),
+    at: canonicalTime(at),
     recordedAt,
   };
   if (actor !== undefined) event['actor'] = actor;

@@ -1,4 +1,4 @@
-import { isFinal, keyStanding, requireValid, type HeldBy, type KeyStanding } from '../domain/authority';
+import { isFinal, keyStanding, requireValid, type KeyHolder, type KeyStanding } from '../domain/authority';
 import type { Idempotency } from '../domain/events';
 import { codeOf } from '../fault';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
@@ -21,7 +21,7 @@ export interface PresentedKey {
 export interface Identity {
   readonly tenantId: string;
   readonly keyId: string;
-  readonly application: HeldBy;
+  readonly application: KeyHolder;
   /** When the key expires, if it does. */
   readonly expiresAt?: string;
 }

@@ -1,5 +1,5 @@
 import type { TenantEvent } from '../../src/domain/events';
-import { isExpired, keyStanding, requireValid, mustHold, type HeldBy } from '../../src/domain/authority';
+import { isExpired, keyStanding, requireValid, mustHold, type KeyHolder } from '../../src/domain/authority';
 import { applicationTypes, isAssignable, permissions } from '../../src/domain/permissions';
 import { isRefusal } from '../../src/domain/refusal';
 import { minute, tenantAfter } from '../support/given';
@@ -78,7 +78,7 @@ describe('holding a permission', () => {
   const pairs = permissions.flatMap(({ type }) => applicationTypes.map((kind) => [type, kind] as const));
 
   it.each(pairs)('%s counts for a %s Application only if its type may hold it', (permission, type) => {
-    const holder = (held: readonly string[]): HeldBy => ({ id: APPLICATION, type, permissions: held });
+    const holder = (held: readonly string[]): KeyHolder => ({ id: APPLICATION, type, permissions: held });
     const assignable = isAssignable(permission, type);
     const more = { required_permission: permission, application_type: type, assignable };
     const all = permissions.map((row) => row.type);

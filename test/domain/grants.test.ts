@@ -2,7 +2,7 @@ import { addKey, regenerateKey, revokeKey } from '../../src/domain/application-k
 import { createApplication, deleteApplication, updateApplication } from '../../src/domain/applications';
 import type { TenantEvent } from '../../src/domain/events';
 import { permissions, permissionsOf, type ApplicationType } from '../../src/domain/permissions';
-import type { Bounds, Decide, Question } from '../../src/domain/tenant';
+import type { Bounds, Decide, DecisionContext } from '../../src/domain/tenant';
 import { BOUNDS, given, minute, tenantAfter as tenantOf } from '../support/given';
 import { created } from '../support/histories';
 
@@ -25,7 +25,7 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
 });
 
 /** Asked by the Application SELF, which holds this, with its key. */
-const by = (held: readonly string[], bounds: Bounds = BOUNDS): Question => ({
+const by = (held: readonly string[], bounds: Bounds = BOUNDS): DecisionContext => ({
   asker: {
     kind: 'application',
     application: { id: SELF, type: 'management', permissions: held },

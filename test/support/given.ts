@@ -1,6 +1,6 @@
 import type { Recorded, TenantEvent } from '../../src/domain/events';
 import { isRefusal, type Refusal, type RefusalCode } from '../../src/domain/refusal';
-import { absent, type Bounds, type Decide, type Question, type Tenant } from '../../src/domain/tenant';
+import { absent, type Bounds, type Decide, type DecisionContext, type Tenant } from '../../src/domain/tenant';
 import { evolve } from '../../src/domain/tenant-folding';
 
 export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
@@ -29,9 +29,9 @@ export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
 export const BOUNDS: Bounds = { applications: 1_000, liveKeys: 100 };
 
 /** What the operator asks at minute 30. */
-export const byOperator: Question = { asker: { kind: 'operator' }, at: minute(30), bounds: BOUNDS };
+export const byOperator: DecisionContext = { asker: { kind: 'operator' }, at: minute(30), bounds: BOUNDS };
 
-const refusalOf = (decide: Decide, now: Tenant, question: Question): Refusal => {
+const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {
   try {
     const events = decide(now, question);
     throw new Error(`It was not refused, but decided: ${JSON.stringify(events)}`);
@@ -43,7 +43,7 @@ const refusalOf = (decide: Decide, now: Tenant, question: Question): Refusal => 
 
 /** given(what happened).when(a decision, who asks).then(what happens) or .thenRefuses(code). */
 export const given = (...history: readonly TenantEvent[]) => ({
-  when: (decide: Decide, question: Question = byOperator) => ({
+  when: (decide: Decide, question: DecisionContext = byOperator) => ({
     // oxlint-disable-next-line unicorn/no-thenable -- the words of the tests; nobody awaits it
     then: (...expected: readonly TenantEvent[]): Tenant => {
       const decided = decide(tenantAfter(history), question);

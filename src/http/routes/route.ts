@@ -1,6 +1,6 @@
 import type { LiveTail } from '../../audit/live-tail';
 import type { OpenStreams } from '../../audit/open-streams';
-import type { Caller, HeldBy } from '../../domain/authority';
+import type { Caller, KeyHolder } from '../../domain/authority';
 import type { Client, Idempotency } from '../../domain/events';
 import type { Position } from '../../event-log/event-log';
 import type { Side } from '../../event-log/own-events';
@@ -99,7 +99,7 @@ export interface EventSource {
 /** A request that has passed every check so far. */
 export interface Asked<Body, Query = unknown> {
   readonly tenantId: string;
-  readonly application: HeldBy;
+  readonly application: KeyHolder;
   readonly caller: Caller;
   /** The route's own. */
   readonly permission: string | undefined;
