@@ -1,3 +1,4 @@
+import { boundedCache } from '../bounded-cache';
 import { changesAfter, noChanges, type AccessChanges } from '../domain/access-changes';
 import type { Recorded, TenantEvent } from '../domain/events';
 import type { EventLog } from '../event-log/event-log';
@@ -43,56 +44,34 @@ const emptyTail = (after: number, at: number): Tail => ({
   size: 0,
 });
 
-/** The tails that are kept, the least recently read first. */
-interface KeptTails {
-  readonly tails: Map<string, Tail>;
-  cost: number;
-}
-
-const drop = (kept: KeptTails, tenantId: string): void => {
-  const dropped = kept.tails.get(tenantId);
-  if (dropped !== undefined) kept.cost -= costOf(dropped);
-  kept.tails.delete(tenantId);
-};
-
-const keep = (kept: KeptTails, tenantId: string, tail: Tail): Tail => {
-  drop(kept, tenantId);
-  kept.tails.set(tenantId, tail);
-  kept.cost += costOf(tail);
-  for (const oldest of kept.tails.keys()) {
-    if (kept.cost <= MOST_EVENTS || oldest === tenantId) break;
-    drop(kept, oldest);
-  }
-  return tail;
-};
-
 export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams): StreamTails => {
-  const kept: KeptTails = { tails: new Map(), cost: 0 };
-  const { tails } = kept;
+  const tails = boundedCache(MOST_EVENTS, costOf);
   const reading = new Map<string, SharedRuns<Tail>>();
 
   /** Goes on from what was read before; only what came since is read. */
   const readOn = async (tenantId: string, after: number, at: number): Promise<Tail> => {
     const known = tails.get(tenantId);
     const fits = known !== undefined && known.after <= after && after <= known.upTo;
-    const tail = fits ? { ...known, at } : emptyTail(after, at);
+    const before = fits ? known : emptyTail(after, at);
     const events: Recorded<TenantEvent>[] = [];
-    for await (const batch of log.readStream(streams.tenant(tenantId), tail.upTo))
+    for await (const batch of log.readStream(streams.tenant(tenantId), before.upTo))
       for (const logged of batch)
-        events.push(tenantEventOf(logged, tail.upTo + events.length, tenantId, streams));
-    if (events.length === 0) return keep(kept, tenantId, tail);
-    return keep(kept, tenantId, {
-      ...tail,
-      upTo: tail.upTo + events.length,
-      size: tail.size + events.length,
-      changes: changesAfter(tail.changes, events),
-    });
+        events.push(tenantEventOf(logged, before.upTo + events.length, tenantId, streams));
+    const tail: Tail = {
+      after: before.after,
+      upTo: before.upTo + events.length,
+      at,
+      changes: events.length === 0 ? before.changes : changesAfter(before.changes, events),
+      size: before.size + events.length,
+    };
+    tails.put(tenantId, tail);
+    return tail;
   };
 
   return {
     known: (tenantId) => tails.get(tenantId),
     forget: (tail, tenantId) => {
-      if (tails.get(tenantId) === tail) drop(kept, tenantId);
+      if (tails.get(tenantId) === tail) tails.delete(tenantId);
     },
     read: async (tenantId, after, since) => {
       const known = tails.get(tenantId);

@@ -1,3 +1,4 @@
+import { boundedCache } from '../bounded-cache';
 import { auditLine } from '../domain/audit-wording';
 import type { Actor, Recorded, TenantEvent } from '../domain/events';
 import { liveKeysOf } from '../domain/grants';
@@ -121,20 +122,12 @@ const MOST_TENANTS = 200;
  * the event itself is shown all the same.
  */
 export const updateChanges = (side: Side) => {
-  const foldings = new Map<string, FoldingStream>();
-
-  const foldingOf = (tenantId: string): FoldingStream => {
-    const folding = foldings.get(tenantId) ?? foldingStream(emptyFold, tenantId);
-    foldings.delete(tenantId);
-    foldings.set(tenantId, folding);
-    const [oldest] = foldings.keys();
-    if (foldings.size > MOST_TENANTS && oldest !== undefined) foldings.delete(oldest);
-    return folding;
-  };
+  const foldings = boundedCache<FoldingStream>(MOST_TENANTS);
 
   return async (event: Recorded<TenantEvent>): Promise<readonly Change[]> => {
     if (!UPDATES.has(event.type)) return [];
-    const folding = foldingOf(event.tenantId);
+    const folding = foldings.get(event.tenantId) ?? foldingStream(emptyFold, event.tenantId);
+    foldings.put(event.tenantId, folding);
     try {
       await foldUpTo(side, folding, event);
       return takeWithChanges(folding, event);

@@ -1,3 +1,4 @@
+import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { monotonicMs } from '../clock';
 import { appendToEnd } from '../event-log/append-to-end';
 import { LARGEST_APPEND, type EventLog, type NewEvent, type Position } from '../event-log/event-log';
@@ -99,25 +100,13 @@ const byTenant = (facts: readonly Taken[]): ReadonlyMap<string, readonly Taken[]
 /** More events than may be appended before the read models show them. */
 const MOST_RECENT = 20_000;
 
-/** What this process has appended lately: the read models may not show it yet. */
-const recentIds = () => {
-  const ids = new Set<string>();
-  return {
-    has: (id: string): boolean => ids.has(id),
-    add: (id: string): void => {
-      ids.add(id);
-      const [oldest] = ids;
-      if (ids.size > MOST_RECENT && oldest !== undefined) ids.delete(oldest);
-    },
-  };
-};
-
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
 /** One run over the input, and what it has found so far. */
 interface Run extends IngestParts, IngestOptions {
   readonly append: ReturnType<typeof appender>;
-  readonly recent: ReturnType<typeof recentIds>;
+  /** What this process has appended lately: the read models may not show it yet. */
+  readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
   accepted: number;
   alreadyThere: number;
@@ -157,8 +146,9 @@ const onlyNew = async (run: Run, facts: readonly Taken[]): Promise<readonly Take
   const fresh: Taken[] = [];
   for (const fact of facts) {
     const id = `${fact.tenantId} ${fact.event.id}`;
-    if (!run.recent.has(id) && !(await run.isShown(fact.tenantId, fact.event.id))) fresh.push(fact);
-    run.recent.add(id);
+    if (run.recent.get(id) === undefined && !(await run.isShown(fact.tenantId, fact.event.id)))
+      fresh.push(fact);
+    run.recent.put(id, true);
   }
   run.alreadyThere += facts.length - fresh.length;
   return fresh;
@@ -190,7 +180,13 @@ export const ingest = async (
 ): Promise<Finished> => {
   const { appended, finished } = pace(parts.reached);
   const none = { refusals: [], accepted: 0, alreadyThere: 0, refused: 0 };
-  const run: Run = { ...parts, ...options, ...none, append: appender(parts), recent: recentIds() };
+  const run: Run = {
+    ...parts,
+    ...options,
+    ...none,
+    append: appender(parts),
+    recent: boundedCache(MOST_RECENT),
+  };
   for await (const lines of linesOf(input)) {
     const at = parts.now();
     const batch = lines.flatMap((line) => take(run, line, at));

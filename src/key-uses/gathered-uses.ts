@@ -1,3 +1,4 @@
+import { boundedCache } from '../bounded-cache';
 import { monotonicMs } from '../clock';
 import type { KeyUses } from './key-uses';
 
@@ -25,7 +26,7 @@ export const gatheredUses = (
   write: (uses: readonly KeyUse[]) => Promise<unknown>,
   { periodMs = PERIOD_MS, mostKeys = MOST_KEYS }: KeyUsesOptions,
 ): Pick<KeyUses, 'used' | 'close'> => {
-  const writtenAt = new Map<string, number>();
+  const writtenAt = boundedCache<number>(mostKeys);
   let gathered: KeyUse[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<unknown> = Promise.resolve();
@@ -38,18 +39,11 @@ export const gatheredUses = (
     if (uses.length > 0) writing = write(uses).catch(() => undefined);
   };
 
-  const remember = (keyId: string, now: number): void => {
-    writtenAt.delete(keyId);
-    writtenAt.set(keyId, now);
-    const [oldest] = writtenAt.keys();
-    if (writtenAt.size > mostKeys && oldest !== undefined) writtenAt.delete(oldest);
-  };
-
   return {
     used: (tenantId, keyId, at) => {
       const now = monotonicMs();
       if (now - (writtenAt.get(keyId) ?? -Infinity) < periodMs) return;
-      remember(keyId, now);
+      writtenAt.put(keyId, now);
       gathered.push({ tenantId, keyId, at });
       timer ??= setTimeout(flush, GATHER_MS).unref();
     },

@@ -1,3 +1,4 @@
+import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { beforeDeadline, threadMs, yieldToEventLoop } from '../clock';
 import type { Recorded, TenantEvent } from '../domain/events';
 import { logFault, type EventLog } from '../event-log/event-log';
@@ -142,32 +143,14 @@ interface Cached {
   readonly bytes: number;
 }
 
-/** The least recently used first. */
 interface FoldCache extends Parts {
   readonly snapshots: Snapshots;
-  readonly mostBytes: number;
-  readonly tenants: Map<string, Cached>;
-  bytes: number;
+  /** The least recently used first. */
+  readonly tenants: BoundedCache<Cached>;
   /** Those that could not be read. */
   readonly broken: Map<string, Fault>;
   readonly loading: Map<string, Promise<KnownTenant>>;
 }
-
-const drop = (cache: FoldCache, tenantId: string): void => {
-  cache.bytes -= cache.tenants.get(tenantId)?.bytes ?? 0;
-  cache.tenants.delete(tenantId);
-};
-
-/** Puts it last: it was just used. */
-const put = (cache: FoldCache, tenantId: string, entry: Cached): void => {
-  drop(cache, tenantId);
-  cache.tenants.set(tenantId, entry);
-  cache.bytes += entry.bytes;
-  for (const oldest of cache.tenants.keys()) {
-    if (cache.bytes <= cache.mostBytes || oldest === tenantId) return;
-    drop(cache, oldest);
-  }
-};
 
 /** Gives the later one of this and what is cached. */
 const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
@@ -180,7 +163,7 @@ const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?:
   if (isDue) void cache.snapshots.save(cache.streams.tenant(tenantId), fold);
   replies.flush();
   const bytes = bytesOf(fold) + replies.bytes();
-  put(cache, tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes });
+  cache.tenants.put(tenantId, { known, snapshotAt: isDue ? fold.revision : snapshotAt, bytes });
   return known;
 };
 
@@ -194,7 +177,7 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
     const isLost = codeOf(thrown) === 'history_missing';
     const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
     if (codeOf(error) === 'tenant_unreadable') {
-      drop(cache, tenantId);
+      cache.tenants.delete(tenantId);
       cache.broken.set(tenantId, error as Fault);
     }
     throw error;
@@ -205,7 +188,7 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
 const load = (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
   const { loading } = cache;
   const begin = async (): Promise<KnownTenant> => {
-    const parts = { ...cache, onLost: () => drop(cache, tenantId) };
+    const parts = { ...cache, onLost: () => cache.tenants.delete(tenantId) };
     const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
     return keep(cache, tenantId, known, snapshotAt);
   };
@@ -227,16 +210,15 @@ export const cachedFolds = (
   streams: Streams,
   mostBytes = MOST_BYTES,
 ): Folds => {
-  const tenants = new Map<string, Cached>();
+  const tenants = boundedCache<Cached>(mostBytes, ({ bytes }) => bytes);
   const broken = new Map<string, Fault>();
-  const parts = { log, snapshots, streams, mostBytes };
-  const cache: FoldCache = { ...parts, tenants, bytes: 0, broken, loading: new Map() };
+  const cache: FoldCache = { log, snapshots, streams, tenants, broken, loading: new Map() };
   return {
     peek: (tenantId) => tenants.get(tenantId)?.known.fold,
     known: async (tenantId, deadline) => {
       const entry = tenants.get(tenantId);
       if (entry === undefined) return beforeDeadline(load(cache, tenantId), deadline, slow);
-      put(cache, tenantId, entry);
+      tenants.put(tenantId, entry);
       return entry.known;
     },
     atHead: (tenantId, deadline) => beforeDeadline(catchUp(cache, tenantId), deadline, slow),
