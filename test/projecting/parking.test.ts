@@ -140,6 +140,24 @@ describe('a bad event', () => {
     expect(kept).toBe(row.type === 'ApplicationRenamed' ? 'waits' : 'Bad');
   });
 
+  it('is known to a process that was started later', async () => {
+    const log = await openLog();
+    const { bad, good } = names();
+    await log.record(streams.tenant(bad), created());
+    log.plant(streams.tenant(bad), { type: 'TenantUpdated', data: 'no json' });
+    const { position: first } = await log.record(streams.tenant(good), created());
+    const folder = join(log.folder, 'read-models');
+    const before = await openProcess(log, await openReadModels(folder), projections);
+    expect(await before.catchUp(first, 10_000)).toBe(true);
+
+    const process = await openProcess(log, await openReadModels(folder), projections);
+    await process.start();
+    const { position } = await log.record(streams.tenant(good), updated('goes on'));
+    expect(await process.reached(position, 10_000)).toBe(true);
+    expect(await process.isParked(bad, position)).toBe(true);
+    expect(await process.isParked(good, position)).toBe(false);
+  });
+
   it('parks a tenant only in the projection that cannot take it', async () => {
     const log = await openLog();
     const { bad } = names();
