@@ -1,7 +1,6 @@
 import { yieldToEventLoop } from '../../clock';
 import { messageOf } from '../../fault';
 import type { Database } from '../../sqlite/database';
-import { textOfBytes } from '../../sqlite/text';
 import type { Tail } from './tail';
 import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
 import { hasStoredAt } from './log-file';
@@ -159,39 +158,6 @@ const revisionFinder = (db: Database) => {
   };
 };
 
-/**
- * The rows of the next page. Most of the cost of a row is its way out of SQLite, so a page leaves it as one JSON text,
- * unless it is too large or has something that the driver gives in another form: a blob, or a text with a NUL.
- */
-const pageReader = (db: Database, columns: string, oneByOne: (after: number) => Iterable<unknown>) => {
-  const span = db.prepare(
-    `SELECT max(position) AS last, sum(octet_length(data) + octet_length(metadata)) AS bytes
-     FROM (SELECT position, data, metadata FROM events WHERE position > ? ORDER BY position LIMIT ${BATCH_EVENTS})`,
-  );
-  const page = db.prepare(
-    `SELECT CAST(json_group_array(json_array(${columns})) AS BLOB) AS text
-     FROM (SELECT * FROM events WHERE position > ? AND position <= ? ORDER BY position)`,
-  );
-
-  const textUpTo = (after: number, last: number): string | undefined => {
-    try {
-      return textOfBytes((page.get(after, last) as { text: Uint8Array }).text);
-    } catch (error) {
-      if (messageOf(error).includes('JSON cannot hold BLOB values')) return undefined;
-      throw error;
-    }
-  };
-
-  return (after: number): Iterable<unknown> => {
-    const { last, bytes } = span.get(after) as { last: number | null; bytes: number };
-    if (last === null) return [];
-    const text = bytes < BATCH_BYTES ? textUpTo(after, last) : undefined;
-    return text === undefined || text.includes('\\u0000')
-      ? oneByOne(after)
-      : (JSON.parse(text) as Iterable<unknown>);
-  };
-};
-
 export const eventReader = (db: Database, news: Tail) => {
   // A log that no program with this column has opened for writing does not have it.
   const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
@@ -203,7 +169,6 @@ export const eventReader = (db: Database, news: Tail) => {
   };
   const ofStream = rows('stream = ? AND revision > ? ORDER BY revision');
   const ofAll = rows('position > ? ORDER BY position');
-  const pageAfter = pageReader(db, columns, (after) => ofAll.iterate(after));
   const revisionAt = revisionFinder(db);
 
   return {
@@ -220,7 +185,7 @@ export const eventReader = (db: Database, news: Tail) => {
     all: (from: ReadFrom): AsyncIterable<Batch> => {
       let after = rowIdOf(from.after);
       const next = (): Page => {
-        const page = takeBatch(pageAfter(after));
+        const page = takeBatch(ofAll.iterate(after));
         after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
         return page;
       };
