@@ -239,11 +239,11 @@ describe('tenant-ledger logs --follow beside a server', () => {
   });
 
   it.each([
-    ['beside a server', true],
-    ['alone', false],
+    ['beside a server', true, [1, 2]],
+    ['alone', false, [1]],
   ])(
     'goes on while the read model is rebuilt and the old ones are pruned: %s',
-    async (_, withServer) => {
+    async (_, withServer, rounds) => {
       const folder = withServer ? service.folder : freshFolder();
       const operator = operatorAt(folder);
       const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
@@ -254,7 +254,7 @@ describe('tenant-ledger logs --follow beside a server', () => {
         await until(() => stdout().includes(ids.at(-1) ?? ''), 20_000, what);
       };
       await report('the first rows');
-      for (const round of [1, 2]) {
+      for (const round of rounds) {
         expect(await operator.json('projections rebuild logs')).toMatchObject([{ differences: 0 }]);
         await report(`the rows after rebuild ${round}`);
         expect(await operator.json('projections prune --yes')).toHaveLength(1);

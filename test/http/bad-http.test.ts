@@ -7,10 +7,15 @@ import { answersIn, converse, sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
+let service: Service;
+let by: Beside;
+beforeAll(async () => {
+  service = await startService({ RATE_LIMITS: 'global=1000000' });
+  by = await beside(service);
+});
+
 /** What no decent client sends: written on the socket by hand. */
 describe('bad HTTP', () => {
-  let service: Service;
-  let by: Beside;
   let events: number;
   let slowHeaders: ReturnType<typeof converse>;
   let slowBody: ReturnType<typeof converse>;
@@ -28,8 +33,6 @@ describe('bad HTTP', () => {
   };
 
   beforeAll(async () => {
-    service = await startService({ RATE_LIMITS: 'global=1000000' });
-    by = await beside(service);
     events = await by.count();
     slowHeaders = converse(service.url);
     slowHeaders.socket.write(`GET /permissions HTTP/1.1\r\n${HOST}SVC-API`);
@@ -39,10 +42,6 @@ describe('bad HTTP', () => {
   afterEach(async () => {
     expect(service.process.exitCode).toBeNull();
     expect(await by.count()).toBe(events);
-  });
-  afterAll(async () => {
-    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
-    expect(await service.stop()).toBe(0);
   });
 
   describe('400', () => {
@@ -356,20 +355,15 @@ describe('bad HTTP', () => {
 });
 
 describe('one connection', () => {
-  let service: Service;
-  let by: Beside;
   let before: number;
   const put = (length: number): string =>
     `PUT /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
 
-  beforeAll(async () => {
-    service = await startService();
-    by = await beside(service);
-  });
   beforeEach(async () => {
     before = await by.count();
   });
   afterAll(async () => {
+    expect(service.stderr()).not.toMatch(/"level":50|internal_error/);
     expect(await service.stop()).toBe(0);
   });
 

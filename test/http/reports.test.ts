@@ -12,15 +12,15 @@ import { until } from '../support/waiting';
 
 const PATH = '/tenants/self/reports/usage';
 
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+
 describe('GET /tenants/self/reports/usage', () => {
-  let service: Service;
   let by: Beside;
   beforeAll(async () => {
-    service = await startService({ DEMO: 'false' });
     by = await beside(service);
-  });
-  afterAll(async () => {
-    expect(await service.stop()).toBe(0);
   });
 
   const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
@@ -138,8 +138,11 @@ describe('GET /tenants/self/reports/usage', () => {
 });
 
 describe('the demonstration facts', () => {
+  afterAll(async () => {
+    expect(await service.stop()).toBe(0);
+  });
+
   it('are there after a first start, in the logs and in the usage', async () => {
-    const service = await startService();
     const logs = await ask(`${service.url}/logs?size=100`, { key: service.key });
     const types = logs.json.data.map((row: { entity_type: string }) => row.entity_type);
     expect(new Set(types)).toEqual(
@@ -152,6 +155,5 @@ describe('the demonstration facts', () => {
       card: { count: 1 },
       bank: { count: 1 },
     });
-    expect(await service.stop()).toBe(0);
   });
 });

@@ -5,25 +5,25 @@ import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
 import { ask } from '../support/http';
 import { byOperator, closeLedgers, openLedger } from '../support/ledgers';
-import { eventsIn } from '../support/operator';
+import { eventsIn, operatorAt } from '../support/operator';
 import { expectProblem } from '../support/problem';
 import { converse } from '../support/raw';
-import { spawnProgram, startService } from '../support/service';
+import { spawnProgram } from '../support/service';
 import { stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
 /** A data folder whose log has an event that the read models do not show and cannot take. */
 const behindFolder = async () => {
   const folder = freshFolder();
-  const first = await startService({ DATA_DIR: folder });
-  await first.stop();
-  const created = (await eventsIn(folder)).find(({ type }) => type === 'ApplicationCreated')!;
-  const { applicationId } = created.data as { applicationId: string };
-  const rename = updateApplication(applicationId, { name: 'Renamed' });
+  const operator = operatorAt(folder);
+  const { tenant_id: tenant = '' } = await operator.json('tenant create --name A');
+  const { application_id: application = '', key = '' } = await operator.json(
+    `application create --tenant ${tenant} --name A --type management --permission tenant:read --permission tenant:update`,
+  );
   const { ledger } = await openLedger(folder);
-  await ledger.execute(byOperator(created.stream.replace('tenant-', ''), rename));
+  await ledger.execute(byOperator(tenant, updateApplication(application, { name: 'Renamed' })));
   await closeLedgers();
-  return { folder, key: first.key, stuck: stuckReadModel(folder, 'applications') };
+  return { folder, key, stuck: stuckReadModel(folder, 'applications') };
 };
 
 interface StartingBody {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered, type Asking } from '../support/http';
 import { releaseWith } from '../support/release';
-import { allProjected, commandProcess, startService, type Service } from '../support/service';
+import { allProjected, command, commandProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
@@ -46,7 +46,8 @@ describe('an upgrade of one instance after the other', () => {
   };
   const post = (service: Service, path: string, body: object) => to(service, path, { method: 'POST', body });
   const keysPath = () => `/applications/${applicationId}/keys`;
-  const operator = (line: string, main?: string) => commandProcess(line.split(' '), env, main);
+  const operator = (line: string, main?: string) =>
+    main === undefined ? command(line.split(' '), env) : commandProcess(line.split(' '), env, main);
 
   /**
    * Clients that rename the tenant and add and revoke keys at each of these in turn, or at another one if that is gone;
