@@ -19,7 +19,7 @@ const KILLS = Number(process.env['KILLS'] ?? '0');
 const inCampaign = itIf(KILLS > 0, 'only in npm run campaign:instances');
 const WRITERS = 2;
 /** In the short form they leave the machine to the instances that start. */
-const BETWEEN_MS = KILLS > 0 ? 0 : 25;
+const BETWEEN_MS = KILLS > 0 ? 0 : 100;
 
 const TAKEOVER_MS = 5_000;
 /** So often an instance asks MongoDB at most while nothing happens. */
