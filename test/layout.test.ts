@@ -63,7 +63,6 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
   'src/domain/upcast.ts missingLifts',
-  'src/event-log/verify-log.ts idFilter',
   'src/http/api.ts routes',
   'src/ingest/lines.ts LONGEST_LINE',
   'src/projecting/active-generations.ts STILL_READ_MS',

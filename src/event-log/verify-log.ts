@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { keyFilter } from '../key-filter';
 import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
@@ -93,36 +93,20 @@ const findDuplicates = async (
     batch.filter(({ id }) => suspects.has(id)).forEach(compare);
 };
 
-/** Eight bytes for each text that is expected: about one in thirty million is mistaken. 256 MB at most. */
+/** Eight bytes for each id that is expected: about one in a million is mistaken. 256 MB at most. */
 const WORDS_EACH = 2;
 const FEWEST_WORDS = 2 ** 16;
 const MOST_WORDS = 2 ** 26;
-const PROBES = 8;
 
-/**
- * A Bloom filter, which asks and adds in one: it never overlooks a text that comes again, and very seldom takes a new one
- * for one of those.
- */
-export const idFilter = (expected: number): ((text: string) => boolean) => {
-  const wanted = Math.min(MOST_WORDS, Math.max(FEWEST_WORDS, expected * WORDS_EACH));
-  const words = new Uint32Array(2 ** Math.ceil(Math.log2(wanted)));
-  return (text) => {
-    const digest = createHash('sha256').update(text).digest();
-    let isSeen = true;
-    for (let i = 0; i < PROBES; i += 1) {
-      const bit = digest.readUInt32LE(4 * i) % (words.length * 32);
-      const word = words[bit >>> 5] ?? 0;
-      isSeen &&= (word & (1 << (bit & 31))) !== 0;
-      words[bit >>> 5] = word | (1 << (bit & 31));
-    }
-    return isSeen;
-  };
+const wordsFor = (ids: number): number => {
+  const wanted = Math.min(MOST_WORDS, Math.max(FEWEST_WORDS, ids * WORDS_EACH));
+  return 2 ** Math.ceil(Math.log2(wanted));
 };
 
 /** Everything that can be checked about an event, given those before it. */
 const checking = ({ streams }: Side, expected: number, findings: Findings) => {
   const revisions = new Map<string, number>();
-  const isSeen = idFilter(expected);
+  const seen = keyFilter(wordsFor(expected));
   const suspects = new Map<string, Set<string>>();
   let last: Position = '';
 
@@ -145,7 +129,7 @@ const checking = ({ streams }: Side, expected: number, findings: Findings) => {
       const fault = faultOf(event, streams);
       if (fault !== undefined) findings.add('bad_event', event, fault);
       const scope = scopeOf(stream, streams);
-      if (isSeen(scope + id)) suspect(scope, id);
+      if (!seen.add({ tenantId: scope, collection: '', key: id })) suspect(scope, id);
     },
   };
 };

@@ -6,7 +6,7 @@ import { copyLog } from '../../src/event-log/copy';
 import type { Side } from '../../src/event-log/own-events';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
-import { idFilter, verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
+import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
 import { fillBusyLog } from '../support/busy-log';
 import { freshFolder } from '../support/folders';
 import { anEvent, someEvents } from '../support/events';
@@ -203,21 +203,5 @@ describe('the verification of a log', () => {
         earlier: 'unchanged',
       });
     });
-  });
-});
-
-describe('a filter of ids', () => {
-  it('overlooks none, and mistakes hardly any', () => {
-    const isSeen = idFilter(100_000);
-    const ids = Array.from({ length: 100_000 }, () => randomUUID());
-    expect(ids.filter((id) => isSeen(id)).length).toBeLessThan(3);
-    expect(ids.every((id) => isSeen(id))).toBe(true);
-  });
-
-  it('overlooks none when there are more than expected', () => {
-    const isSeen = idFilter(0);
-    const ids = Array.from({ length: 60_000 }, () => randomUUID());
-    for (const id of ids) isSeen(id);
-    expect(ids.every((id) => isSeen(id))).toBe(true);
   });
 });

@@ -1,10 +1,15 @@
-import type { DocumentKey } from '../read-models';
+/** What is remembered: it belongs to a tenant and to a collection. */
+interface Key {
+  readonly tenantId: string;
+  readonly collection: string;
+  readonly key: string;
+}
 
 /** Remembers keys in little memory (a Bloom filter): it never denies one that was added, and seldom claims another. */
 export interface KeyFilter {
-  mayHave(key: DocumentKey): boolean;
+  mayHave(key: Key): boolean;
   /** True: the key was certainly not there before. */
-  add(key: DocumentKey): boolean;
+  add(key: Key): boolean;
 }
 
 /** 16 MB: at two million keys it is wrong about one in half a million; with more it is wrong more often, which only costs. */
@@ -45,7 +50,7 @@ const spread = (number: number): number => {
 const hasher = () => {
   let begun = NOTHING;
   let [lastTenant, lastCollection] = ['', ''];
-  return ({ tenantId, collection, key }: DocumentKey): Hashes => {
+  return ({ tenantId, collection, key }: Key): Hashes => {
     if (tenantId !== lastTenant || collection !== lastCollection) {
       begun = hashOn(hashOn(NOTHING, tenantId), collection);
       [lastTenant, lastCollection] = [tenantId, collection];
@@ -61,7 +66,7 @@ export const keyFilter = (words = WORDS): KeyFilter => {
   const hashesOf = hasher();
 
   /** Are all bits of a key set already? */
-  const visit = (key: DocumentKey, sets: boolean): boolean => {
+  const visit = (key: Key, sets: boolean): boolean => {
     const { one, other } = hashesOf(key);
     const block = (Math.imul(one ^ other, 0x9e3779b1) >>> 6) & (words - BLOCK_WORDS);
     let areSet = true;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { keyFilter } from '../../src/read-models/sqlite/key-filter';
+import { keyFilter } from '../src/key-filter';
 
 const KEYS = 20_000;
 
@@ -23,6 +23,18 @@ describe('the key filter', () => {
     expect(added.filter((key) => !filter.mayHave(key) || filter.add(key))).toEqual([]);
     expect(claimed.length).toBeLessThan(KEYS / 50);
     expect(others.filter((key) => filter.mayHave(key)).length).toBeLessThan(KEYS / 50);
+  });
+
+  it('mistakes hardly any where it has 64 bits for each, and denies none where it has too few', () => {
+    const keys = Array.from({ length: 100_000 }, () => ({
+      tenantId: 'a',
+      collection: '',
+      key: randomUUID(),
+    }));
+    const [large, small] = [keyFilter(2 ** 18), keyFilter(2 ** 10)];
+    expect(keys.filter((key) => !large.add(key)).length).toBeLessThan(3);
+    for (const key of keys) small.add(key);
+    expect(keys.filter((key) => small.add(key) || !small.mayHave(key))).toEqual([]);
   });
 
   it('distinguishes tenants and collections', () => {
