@@ -68,37 +68,48 @@ const get = (
   return row === undefined ? undefined : parsed(row);
 };
 
-/** Many documents of one tenant and collection are fetched as one text: most of the cost of one is its way here. */
+/**
+ * Many documents of a collection are fetched as one text, since most of the cost of one is its way here. They are asked
+ * for by the number of the tenant, a space and the key.
+ */
 const getMany = (
   { prepared }: Connection,
-  tenant: number,
   collection: string,
   keys: readonly string[],
 ): readonly (readonly [at: number, document: Document])[] => {
   const sql = `SELECT CAST(concat('[', group_concat(concat('[', j.key, ',', d.document, ']')), ']') AS BLOB) AS found
-    FROM json_each(?) j CROSS JOIN ${tableOf(collection)} d ON d.tenant = ? AND d.key = j.value`;
-  const row = prepared(sql).get(JSON.stringify(keys.map(storedText)), tenant) as { found: Uint8Array };
+    FROM json_each(?) j CROSS JOIN ${tableOf(collection)} d
+      ON d.tenant = CAST(j.value AS INTEGER) AND d.key = substr(j.value, instr(j.value, ' ') + 1)`;
+  const row = prepared(sql).get(JSON.stringify(keys)) as { found: Uint8Array };
   return JSON.parse(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
 };
 
+/** The documents of one collection among those to load: where they belong, and what to ask for. */
+interface Wanted {
+  readonly collection: string;
+  readonly places: number[];
+  readonly asked: string[];
+}
+
 const load = (connection: Connection, keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
-  const groups = new Map<string, number[]>();
-  keys.forEach(({ tenantId, collection }, at) => {
-    const name = `${tenantId} ${collection}`;
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [at]);
-    else group.push(at);
-  });
   const found: (Document | undefined)[] = Array.from({ length: keys.length });
-  for (const group of groups.values()) {
-    const { tenantId, collection } = keys[group[0] as number] as DocumentKey;
-    const { name } = connection.collectionOf(collection);
+  const wanted = new Map<string, Wanted>();
+  const wantedIn = (collection: string): Wanted => {
+    const known = wanted.get(collection);
+    if (known !== undefined) return known;
+    const made = { collection: connection.collectionOf(collection).name, places: [], asked: [] };
+    wanted.set(collection, made);
+    return made;
+  };
+  keys.forEach(({ tenantId, collection, key }, at) => {
+    const { places, asked } = wantedIn(collection);
     const tenant = connection.numberOf(tenantId);
-    if (tenant === undefined) continue;
-    const asked = group.map((at) => (keys[at] as DocumentKey).key);
-    for (const [i, document] of getMany(connection, tenant, name, asked))
-      found[group[i] as number] = document;
-  }
+    if (tenant === undefined) return;
+    places.push(at);
+    asked.push(`${tenant} ${storedText(key)}`);
+  });
+  for (const { collection, places, asked } of wanted.values())
+    for (const [i, document] of getMany(connection, collection, asked)) found[places[i] as number] = document;
   return found;
 };
 

@@ -7,6 +7,11 @@ export const textsContract = (world: World): void => {
 
   describe('a key or an indexed value', () => {
     const odd = [
+      '',
+      ' ',
+      '7',
+      ' 7',
+      '7 7',
       'a',
       'a\u0000',
       'a\u0000b',
