@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Fault } from '../fault';
+import type { UnreadableTenant } from '../ledger/fold';
 import type { Blocked, ParkedReport } from '../projecting/parking';
 
 /**
@@ -10,7 +10,7 @@ export interface ParkedNotices {
   /** Who is parked in a projection now. */
   parked(report: ParkedReport): void;
   /** Begins to look at the tenants whose own streams cannot be read. */
-  watch(unreadable: () => readonly Fault[]): void;
+  watch(unreadable: () => readonly UnreadableTenant[]): void;
   close(): void;
 }
 
@@ -41,10 +41,10 @@ interface News {
 
 const keyOf = ({ tenant_id, event_id, reason }: Blocked): string => `${tenant_id} ${event_id} ${reason}`;
 
-const blockedBy = ({ more }: Fault): Blocked => ({
-  tenant_id: String(more['tenantId']),
-  event_id: typeof more['eventId'] === 'string' ? more['eventId'] : '-',
-  reason: String(more['reason']),
+const blockedBy = ({ tenant_id, event_id, reason }: UnreadableTenant): Blocked => ({
+  tenant_id,
+  event_id: event_id ?? '-',
+  reason,
 });
 
 const projectionsAmong = (places: ReadonlySet<string>): readonly string[] =>

@@ -6,6 +6,7 @@ import { projections } from '../../projections/projections';
 import { rebuildLease } from '../projecting/lease';
 import type { RebuildStep } from '../projecting/rebuild';
 import { generationName, type ReadModels } from '../read-models/read-models';
+import type { UnreadableTenant } from '../ledger/fold';
 import type { LiveGeneration } from '../projecting/live-generations';
 import { firstParked, type ParkedTenant } from '../projecting/parking';
 
@@ -42,14 +43,6 @@ export interface RebuildUnderWay {
   readonly step: RebuildStep | undefined;
   /** From 0 to 1. */
   readonly progress: number;
-}
-
-export interface UnreadableTenant {
-  readonly tenant_id: string;
-  /** Null: it is not one event, but all that was removed from the store. */
-  readonly event_id: string | null;
-  readonly position: Position | null;
-  readonly reason: string;
 }
 
 const progressOf = (step: RebuildStep | undefined): number => {
@@ -124,13 +117,11 @@ const statusOf = async (
   };
 };
 
-const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
-
 /** Asks of one tenant after another whether its stream can be read: what cannot is then among `unreadable`. */
 export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
 
 const lookAtAll: LookAt = async (ledger, tenants) => {
-  const known = new Set(ledger.unreadable().map(({ more }) => more['tenantId']));
+  const known = new Set(ledger.unreadable().map(({ tenant_id }) => tenant_id));
   for (const tenantId of tenants)
     if (!known.has(tenantId)) await ledger.stateOf(tenantId, monotonicMs() + LOOK_MS).catch(() => undefined);
 };
@@ -175,14 +166,7 @@ export const ledgerStatus = async (
     },
     projector: holder ?? null,
     projections: shown,
-    decisions: {
-      parked: ledger.unreadable().map(({ more }) => ({
-        tenant_id: String(more['tenantId']),
-        event_id: textOrNull(more['eventId']),
-        position: textOrNull(more['position']),
-        reason: String(more['reason']),
-      })),
-    },
+    decisions: { parked: ledger.unreadable() },
   };
   return status;
 };

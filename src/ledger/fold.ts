@@ -3,7 +3,7 @@ import { absent, type Tenant } from '../domain/tenant';
 import { foldingFrom } from '../domain/tenant-folding';
 import { fault, messageOf } from '../fault';
 import { decode } from '../event-log/codec';
-import type { LoggedEvent } from '../event-log/event-log';
+import type { LoggedEvent, Position } from '../event-log/event-log';
 import { gapBefore } from '../event-log/gap';
 import type { Streams } from '../event-log/streams';
 
@@ -20,21 +20,25 @@ export const FOLD_VERSION = 3;
 
 export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
 
-/** A stream that cannot be read must not be decided on: it may hold a revocation. */
-const unreadable = (tenantId: string, event: Pick<LoggedEvent, 'id' | 'position'>, reason: string) =>
-  fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
-    tenantId,
-    eventId: event.id,
-    position: event.position,
-    reason,
-  });
+/** A tenant whose stream cannot be read. Snake case: this is what `/readyz` and `status --json` show. */
+export interface UnreadableTenant {
+  readonly tenant_id: string;
+  /** Null: it is not one event, but all that was removed from the store. */
+  readonly event_id: string | null;
+  readonly position: Position | null;
+  readonly reason: string;
+}
 
-/** The store has removed events of the stream, or all of it, and waiting does not bring them back. */
-export const historyLost = (tenantId: string, reason: string) =>
+type Unread = Pick<LoggedEvent, 'id' | 'position'>;
+
+/** A stream that cannot be read must not be decided on: it may hold a revocation. */
+export const unreadable = (tenantId: string, event: Unread | undefined, reason: string) =>
   fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
-    tenantId,
+    tenant_id: tenantId,
+    event_id: event?.id ?? null,
+    position: event?.position ?? null,
     reason,
-  });
+  } satisfies UnreadableTenant);
 
 /** The next event of a tenant's stream, which must follow a revision without a gap: else `tenant_unreadable`. */
 export const tenantEventOf = (

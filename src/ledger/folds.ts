@@ -3,8 +3,16 @@ import { beforeDeadline, threadMs, yieldToEventLoop } from '../clock';
 import type { Recorded, TenantEvent } from '../domain/events';
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf, messageOf, type Fault } from '../fault';
-import { bytesOf, emptyFold, foldingStream, historyLost, tenantEventOf, type Fold } from './fold';
+import { codeOf, messageOf, moreOf } from '../fault';
+import {
+  bytesOf,
+  emptyFold,
+  foldingStream,
+  tenantEventOf,
+  unreadable,
+  type Fold,
+  type UnreadableTenant,
+} from './fold';
 import { replyTail, type KeptMark, type ReplyTail } from './replies';
 import type { Snapshots } from './snapshots';
 
@@ -26,7 +34,7 @@ export interface Folds {
   /** Takes in what this process has just appended to the given fold. Gives the fold right after that, whatever came since. */
   advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[]): Fold;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
-  unreadable(): readonly Fault[];
+  unreadable(): readonly UnreadableTenant[];
 }
 
 interface Parts {
@@ -148,7 +156,7 @@ interface FoldCache extends Parts {
   /** The least recently used first. */
   readonly tenants: BoundedCache<Cached>;
   /** Those that could not be read. */
-  readonly broken: Map<string, Fault>;
+  readonly broken: Map<string, UnreadableTenant>;
   readonly loading: Map<string, Promise<KnownTenant>>;
 }
 
@@ -174,11 +182,12 @@ const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promis
     cache.broken.delete(tenantId);
     return result;
   } catch (thrown) {
+    // The store has removed events of the stream, or all of it, and waiting does not bring them back.
     const isLost = codeOf(thrown) === 'history_missing';
-    const error = isLost ? historyLost(tenantId, messageOf(thrown)) : thrown;
+    const error = isLost ? unreadable(tenantId, undefined, messageOf(thrown)) : thrown;
     if (codeOf(error) === 'tenant_unreadable') {
       cache.tenants.delete(tenantId);
-      cache.broken.set(tenantId, error as Fault);
+      cache.broken.set(tenantId, moreOf(error) as unknown as UnreadableTenant);
     }
     throw error;
   }
@@ -211,7 +220,7 @@ export const cachedFolds = (
   mostBytes = MOST_BYTES,
 ): Folds => {
   const tenants = boundedCache<Cached>(mostBytes, ({ bytes }) => bytes);
-  const broken = new Map<string, Fault>();
+  const broken = new Map<string, UnreadableTenant>();
   const cache: FoldCache = { log, snapshots, streams, tenants, broken, loading: new Map() };
   return {
     peek: (tenantId) => tenants.get(tenantId)?.known.fold,

@@ -14,8 +14,8 @@ import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
 import { logFault, type EventLog, type Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
-import { codeOf, fault, type Fault, type FaultCode } from '../fault';
-import { tenantEventOf, type Fold } from './fold';
+import { codeOf, fault, type FaultCode } from '../fault';
+import { tenantEventOf, type Fold, type UnreadableTenant } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
 import { holderOf, identifying, type Identifying, type KeyCheck } from './identify';
 import { replyKey, type Reply } from './replies';
@@ -64,7 +64,7 @@ export interface Ledger extends Identifying {
   /** A tenant as its own stream has it now, up to the head. */
   stateOf(tenantId: string, deadline: number): Promise<Tenant>;
   /** The tenants whose streams could not be read, with the reason, as last seen. */
-  unreadable(): readonly Fault[];
+  unreadable(): readonly UnreadableTenant[];
 }
 
 /** So much of the time is kept back for the answer itself. */

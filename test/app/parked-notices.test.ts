@@ -1,4 +1,3 @@
-import { fault } from '../../src/fault';
 import { parkedNotices } from '../../src/app/parked-notices';
 
 const blocked = (tenant_id: string, event_id = 'e1', reason = 'It is unknown.') => ({
@@ -112,9 +111,7 @@ describe('the notices about parked tenants', () => {
 
   it('say which tenants cannot be decided about, and which can be again', async () => {
     const { notices, said } = heard();
-    const faults = [
-      fault('tenant_unreadable', 'x', { tenantId: 'one', eventId: 'e1', reason: 'It is unknown.' }),
-    ];
+    const unreadable = [{ ...blocked('one'), position: null }];
     let looks = 0;
     const looked = (count: number) =>
       new Promise<void>((resolve) => {
@@ -122,12 +119,12 @@ describe('the notices about parked tenants', () => {
         notices.watch(() => {
           looks += 1;
           if (looks === count) resolve();
-          return faults;
+          return unreadable;
         });
       });
     await looked(2);
     expect(said()).toEqual([['warn', blocked('one'), UNREADABLE]]);
-    faults.pop();
+    unreadable.pop();
     await looked(1);
     await new Promise(setImmediate);
     expect(said()).toEqual([['info', { tenant_id: 'one' }, 'The history of a tenant can be read again.']]);

@@ -110,9 +110,9 @@ describe('a folded tenant', () => {
     const reason = `Events are missing from the log: the stream ${stream} lacks ${named} before this event.`;
     await expect(again.ledger.execute(rename(customer, 'Later'))).rejects.toMatchObject({
       code: 'tenant_unreadable',
-      more: { tenantId: customer.tenantId, reason },
+      more: { tenant_id: customer.tenantId, reason },
     });
-    expect(again.folds.unreadable()).toMatchObject([{ more: { reason } }]);
+    expect(again.folds.unreadable()).toMatchObject([{ reason }]);
     await again.ledger.execute(rename(other, 'Another'));
   });
 });

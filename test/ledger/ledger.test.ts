@@ -320,9 +320,13 @@ describe('a tenant whose history cannot be read', () => {
     for (const program of [one, other]) {
       await expect(program.ledger.execute(rename(customer, 'New'))).rejects.toMatchObject({
         code: 'tenant_unreadable',
-        more: { tenantId: customer.tenantId, eventId: poison.id, reason: expect.stringContaining('unknown') },
+        more: {
+          tenant_id: customer.tenantId,
+          event_id: poison.id,
+          reason: expect.stringContaining('unknown'),
+        },
       });
-      expect(program.ledger.unreadable()).toMatchObject([{ more: { eventId: poison.id } }]);
+      expect(program.ledger.unreadable()).toMatchObject([{ event_id: poison.id }]);
       await program.ledger.execute(rename(neighbour, 'Goes on'));
     }
     expect(await refusedWith(one.ledger.stateOf(customer.tenantId, soon()))).toBe('tenant_unreadable');
