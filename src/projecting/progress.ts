@@ -37,14 +37,18 @@ const LOOK_MS = 150;
 
 interface State extends ProgressParts {
   readonly known: Map<string, Position>;
-  /** What this process projects, with the last position at which nobody was parked there. */
-  readonly own: Map<string, Position | undefined>;
+  /** What this process projects: when it last said so, and the last position at which nobody was parked there. */
+  readonly own: Map<string, { readonly heardAt: number; readonly noneParkedAt: Position | undefined }>;
   readonly movement: Signal;
   readonly waiting: Set<Waiter>;
   isWatching: boolean;
 }
 
 const namesOf = ({ shown }: State): readonly string[] => shown().map(({ id }) => generationName(id));
+
+/** What this process does not project, or has not heard of for so long: another one may have taken it over. */
+const silent = ({ own, shown }: State, forMs: number): readonly Generation[] =>
+  shown().filter(({ id }) => monotonicMs() - (own.get(generationName(id))?.heardAt ?? -Infinity) >= forMs);
 
 const learn = ({ known }: State, name: string, position: Position): void => {
   if (position > (known.get(name) ?? '')) known.set(name, position);
@@ -95,16 +99,13 @@ const answerReady = async (state: State): Promise<boolean> => {
 const watch = async (state: State): Promise<void> => {
   state.isWatching = true;
   try {
-    await ask(
-      state,
-      state.shown().filter(({ id }) => !state.own.has(generationName(id))),
-    );
+    await ask(state, silent(state, Infinity));
     let [askedAt, lookedAt] = [monotonicMs(), monotonicMs()];
     while (state.waiting.size > 0) {
       if (await answerReady(state)) continue;
       await state.movement.wait({ withinMs: POLL_MS });
       if (monotonicMs() - askedAt < POLL_MS) continue;
-      const asked = await ask(state, state.shown());
+      const asked = await ask(state, silent(state, POLL_MS));
       askedAt = monotonicMs();
       if (asked === 'all' && askedAt - lookedAt < LOOK_MS) continue;
       await state.refresh();
@@ -153,12 +154,15 @@ export const progress = (parts: ProgressParts): Progress => {
   };
   return {
     moved: (generation, position, hasParked) => {
-      state.own.set(generation, hasParked ? undefined : position);
+      state.own.set(generation, {
+        heardAt: monotonicMs(),
+        noneParkedAt: hasParked ? undefined : position,
+      });
       learn(state, generation, position);
       state.movement.notify();
     },
     reached: (position, withinMs) =>
       withinMs <= 0 ? isShownNow(state, position) : wait(state, position, withinMs),
-    mayPark: ({ id }, position) => (state.own.get(generationName(id)) ?? '') < position,
+    mayPark: ({ id }, position) => (state.own.get(generationName(id))?.noneParkedAt ?? '') < position,
   };
 };

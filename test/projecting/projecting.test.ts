@@ -333,6 +333,32 @@ describe('progress', () => {
     expect([asked, looks]).toEqual([0, 1]);
   });
 
+  it('does not ask the store for what it hears of, as long as it does', async () => {
+    let clock = 1_000;
+    const now = jest.spyOn(performance, 'now').mockImplementation(() => clock);
+    try {
+      const asked: number[] = [];
+      const generations = [1, 2].map((number) =>
+        generationAt(() => `${asked.push(number)}` && undefined, number),
+      );
+      const steps = progress({ shown: () => generations, refresh: nothing });
+      steps.moved('lines_v1_1', '1', false);
+      const waiting = steps.reached('2', LONG);
+      await turn();
+      for (const isHeard of [true, false]) {
+        clock += 100;
+        const before = asked.length;
+        steps.moved(isHeard ? 'lines_v1_1' : 'lines_v1_2', '1', false);
+        await until(() => asked.length > before);
+      }
+      expect(asked).toEqual([2, 2, 1]);
+      for (const { id } of generations) steps.moved(generationName(id), '2', false);
+      expect(await waiting).toBe(true);
+    } finally {
+      now.mockRestore();
+    }
+  });
+
   it('answers whoever comes at the moment when the last one before was answered', async () => {
     const generations = [generationAt(() => '1')];
     const steps = progress({ shown: () => generations, refresh: nothing });
