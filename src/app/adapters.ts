@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Configuration } from '../configuration';
 import { NEWEST_FORMAT } from '../domain/formats';
 import type { EventLog } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { sqliteEventLog, type Opening } from '../event-log/sqlite/sqlite-event-log';
 import { streamNames, type Streams } from '../event-log/streams';
 import { probeWriteLock } from '../event-log/log-watch';
@@ -32,9 +33,7 @@ import { openAll } from './open-all';
 export type Report = (what: string, error?: unknown) => void;
 
 /** The event log and the read models of a configuration: what every thread works on that reads, projects or replays. */
-export interface Stores {
-  readonly log: EventLog;
-  readonly streams: Streams;
+export interface Stores extends LedgerLog {
   readonly readModels: ReadModels;
   /** What instances share, if there is one. */
   readonly mongo: MongoConnection | undefined;

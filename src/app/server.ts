@@ -51,7 +51,7 @@ interface Running {
 }
 
 const eventSource = ({ log, streams }: App, stopping: AbortSignal): EventSource => ({
-  side: { log, streams },
+  ledgerLog: { log, streams },
   tail: liveTail(log, streams),
   open: openStreams().open,
   stopping,

@@ -1,7 +1,7 @@
 import Ajv from 'ajv';
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import type { Side } from '../event-log/own-events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { fault, messageOf } from '../fault';
 import { UUID_PATTERN } from '../uuid';
 import { eventFormats, eventLines } from './event-lines';
@@ -229,20 +229,20 @@ const compare = async (
 
 /** Makes the lines of an export again from the log and compares them with those in the file. */
 export const checkExport = async (
-  side: Side,
+  ledgerLog: LedgerLog,
   file: string,
   onProgress: (read: number) => void = () => undefined,
 ): Promise<CheckedExport> => {
   const { trailer, startsAt } = await trailerOf(file);
-  const identity = await side.log.identity();
+  const identity = await ledgerLog.log.identity();
   if (trailer.log !== identity)
     throw fault(
       'file_unreadable',
       `The file ${file} was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
     );
   const trail = trailing();
-  const exporting = { lines: eventLines(trailer.format, side.streams), onUnreadable: () => undefined };
-  const chunks = withProgress(exportEvents(side, trailer, exporting, trail), onProgress);
+  const exporting = { lines: eventLines(trailer.format, ledgerLog.streams), onUnreadable: () => undefined };
+  const chunks = withProgress(exportEvents(ledgerLog, trailer, exporting, trail), onProgress);
   const { lines, difference } = await compare(file, startsAt, chunks);
   if (difference !== undefined) return { trailer, difference };
   const what = trailerDifference(trailer, trail.trailer(trailer, identity));

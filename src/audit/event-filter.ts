@@ -1,7 +1,7 @@
 import { auditLine } from '../domain/audit-wording';
 import { decode } from '../event-log/codec';
 import type { EventLog, Head, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
 import { isRecord, timeOf } from './raw-event';
@@ -96,7 +96,7 @@ async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: 
 /** Whether an event is one of ours that the filter asks for. */
 export const wantedBy = (
   filter: EventFilter,
-  { streams }: Pick<Side, 'streams'>,
+  { streams }: Pick<LedgerLog, 'streams'>,
   onUnreadable: () => void,
 ): ((event: LoggedEvent) => boolean) => {
   const tenants = filter.tenants === undefined ? undefined : new Set(filter.tenants);
@@ -110,7 +110,7 @@ export const wantedBy = (
 
 /** Of our own streams, in the order of the log. One tenant's events are read at their own cost. */
 export async function* findEvents(
-  { log, streams }: Side,
+  { log, streams }: LedgerLog,
   filter: EventFilter,
   range: EventRange,
   onUnreadable: () => void,

@@ -1,6 +1,6 @@
 import { threadMs } from '../clock';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
 import { trailing } from './export';
@@ -34,7 +34,7 @@ export interface StreamRequest {
 }
 
 export interface StreamParts {
-  readonly side: Side;
+  readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
   readonly form: StreamForm;
   readonly cursorOf: (position: Position) => string;
@@ -120,14 +120,14 @@ async function* newEvents(
 /** Everything that there is now, up to the limit; then, while it follows, whatever comes. */
 async function* matching(
   { tenantId, filter, after, limit, follow }: StreamRequest,
-  { side, tail, gone, stopping }: StreamParts,
+  { ledgerLog, tail, gone, stopping }: StreamParts,
 ): AsyncGenerator<Step> {
   const follower = follow ? await tail.follow(tenantId) : undefined;
   try {
-    const upTo = follow ? undefined : (await side.log.head())?.position;
+    const upTo = follow ? undefined : (await ledgerLog.log.head())?.position;
     const reached: Reached = { position: after, left: limit };
     const ending = AbortSignal.any([gone, stopping]);
-    const isWanted = wantedBy(filter, side, ignore);
+    const isWanted = wantedBy(filter, ledgerLog, ignore);
     for (let seen = -1; !gone.aborted;) {
       const changes = follower?.changes() ?? 0;
       // What is new is reported: without a report, a look at the log would find nothing.
@@ -135,7 +135,7 @@ async function* matching(
         const range = { after: reached.position, upTo, signal: gone };
         const found =
           follower === undefined || seen < 0
-            ? findEvents(side, filter, range, ignore)
+            ? findEvents(ledgerLog, filter, range, ignore)
             : newEvents(follower, isWanted, reached);
         seen = changes;
         yield* upToLimit(found, reached);

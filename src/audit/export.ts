@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Head, Position } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { findEvents, upToLimit, type EventFilter } from './event-filter';
 import type { EventFormat, EventLines } from './event-lines';
 
@@ -80,7 +80,7 @@ export interface Exporting {
 
 /** The lines of an export, chunk by chunk: as fast as the reader takes them, and never much more than one batch in memory. */
 export async function* exportEvents(
-  side: Side,
+  ledgerLog: LedgerLog,
   { filter, after, up_to, limit = Infinity }: ExportRequest,
   { lines, follow = false, signal, onUnreadable }: Exporting,
   trail: Pick<ReturnType<typeof trailing>, 'add'>,
@@ -93,7 +93,7 @@ export async function* exportEvents(
   // Without a follower, an empty log has nothing up to its head.
   if (up_to === undefined && !follow) return;
   const range = { after, upTo: up_to, follow, signal };
-  const found = findEvents(side, filter, range, onUnreadable);
+  const found = findEvents(ledgerLog, filter, range, onUnreadable);
   const wanted = upToLimit(found, { position: after, left: limit });
   for await (const { events, read, position, last } of wanted) {
     const bytes = bytesOf(await lines.linesOf(events));

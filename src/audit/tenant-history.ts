@@ -6,7 +6,7 @@ import { isAssignable } from '../domain/permissions';
 import type { Tenant } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import type { LoggedEvent, Position } from '../event-log/event-log';
-import type { Side } from '../event-log/own-events';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { emptyFold, foldingStream, tenantEventOf, type FoldingStream } from '../ledger/fold';
 import { changesBetween, entityFields, type Change } from './entity-fields';
@@ -80,7 +80,7 @@ const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]): Hist
 
 /** The tenant at a moment, or now, and every change up to it. A stream that cannot be read is `tenant_unreadable`. */
 export const tenantAt = async (
-  { log, streams }: Side,
+  { log, streams }: LedgerLog,
   tenantId: string,
   moment?: Moment,
   onEntry: (entry: HistoryEntry) => void = () => undefined,
@@ -96,14 +96,17 @@ export const tenantAt = async (
 };
 
 /** The tenant as it was when an event of its own stream was appended. */
-export const tenantBefore = async ({ log, streams }: Side, event: Recorded<TenantEvent>): Promise<Tenant> => {
+export const tenantBefore = async (
+  { log, streams }: LedgerLog,
+  event: Recorded<TenantEvent>,
+): Promise<Tenant> => {
   const folding = foldingStream(emptyFold, event.tenantId);
   await foldUpTo({ log, streams }, folding, event);
   return folding.fold().tenant;
 };
 
 const foldUpTo = async (
-  { log, streams }: Side,
+  { log, streams }: LedgerLog,
   folding: FoldingStream,
   { tenantId, revision }: Recorded<TenantEvent>,
 ): Promise<void> => {
@@ -121,7 +124,7 @@ const MOST_TENANTS = 200;
  * What each update changed, for events in the order of the log. Where the tenant's stream cannot be read nothing is said:
  * the event itself is shown all the same.
  */
-export const updateChanges = (side: Side) => {
+export const updateChanges = (ledgerLog: LedgerLog) => {
   const foldings = boundedCache<FoldingStream>(MOST_TENANTS);
 
   return async (event: Recorded<TenantEvent>): Promise<readonly Change[]> => {
@@ -129,7 +132,7 @@ export const updateChanges = (side: Side) => {
     const folding = foldings.get(event.tenantId) ?? foldingStream(emptyFold, event.tenantId);
     foldings.put(event.tenantId, folding);
     try {
-      await foldUpTo(side, folding, event);
+      await foldUpTo(ledgerLog, folding, event);
       return takeWithChanges(folding, event);
     } catch (error) {
       foldings.delete(event.tenantId);

@@ -2,7 +2,8 @@ import { monotonicMs, pause } from '../clock';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
 import { LARGEST_APPEND, type NewEvent, type Position } from './event-log';
 import { gapBefore } from './gap';
-import { differenceOf, ownOf, runningDigest, type Own, type Side } from './own-events';
+import type { LedgerLog } from './ledger-log';
+import { differenceOf, ownOf, runningDigest, type Own } from './own-events';
 
 /**
  * Copies one event log into another, between any two adapters.
@@ -62,7 +63,7 @@ interface Reading {
 const notCopied = (own: Own, reason: string): Fault =>
   fault('copy_refused', `The event ${nameOf(own)} cannot be copied: ${reason}`);
 
-const readingOf = ({ log, streams }: Side, role: 'source' | 'target'): Reading => {
+const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Reading => {
   const digest = runningDigest();
   /** The last revision of each stream in what was taken. */
   const revisions = new Map<string, number>();
@@ -203,7 +204,7 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   if (run !== undefined) yield run;
 }
 
-const appendRun = async ({ log, streams }: Side, { role, first, events }: Run): Promise<void> => {
+const appendRun = async ({ log, streams }: LedgerLog, { role, first, events }: Run): Promise<void> => {
   const { revision, id } = first.event;
   const stream = streams.withRole(role);
   try {
@@ -217,7 +218,7 @@ const appendRun = async ({ log, streams }: Side, { role, first, events }: Run): 
   }
 };
 
-const mustBeQuiet = async ({ log }: Side, found: Position): Promise<void> => {
+const mustBeQuiet = async ({ log }: LedgerLog, found: Position): Promise<void> => {
   if ((await log.head())?.position === found) return;
   throw fault(
     'copy_source_grows',
@@ -226,7 +227,7 @@ const mustBeQuiet = async ({ log }: Side, found: Position): Promise<void> => {
 };
 
 /** The head once the source is quiet, or a new head as soon as there is one. */
-const headAfter = async ({ log }: Side, found: Position, quietMs: number): Promise<Position> => {
+const headAfter = async ({ log }: LedgerLog, found: Position, quietMs: number): Promise<Position> => {
   const end = monotonicMs() + quietMs;
   for (;;) {
     const position = (await log.head())?.position ?? found;
@@ -235,7 +236,7 @@ const headAfter = async ({ log }: Side, found: Position, quietMs: number): Promi
   }
 };
 
-const mustDiffer = async (source: Side, target: Side): Promise<void> => {
+const mustDiffer = async (source: LedgerLog, target: LedgerLog): Promise<void> => {
   if ((await source.log.identity()) === (await target.log.identity()))
     throw fault(
       'copy_refused',
@@ -244,7 +245,7 @@ const mustDiffer = async (source: Side, target: Side): Promise<void> => {
 };
 
 /** The source's head, unless there is none or it moves when it must not. */
-const firstHead = async (source: Side, { quietMs, follow }: CopyOptions): Promise<Position> => {
+const firstHead = async (source: LedgerLog, { quietMs, follow }: CopyOptions): Promise<Position> => {
   const head = await source.log.head();
   if (head === undefined)
     throw fault('copy_refused', 'The source holds no events. Check its address and the stream prefix.');
@@ -274,7 +275,7 @@ const untilReached = async <T>(work: () => Promise<T>, progress: () => number = 
     }
 };
 
-export const copyLog = async (from: Side, to: Side, options: CopyOptions): Promise<Copied> => {
+export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptions): Promise<Copied> => {
   await untilReached(() => mustDiffer(from, to));
   const [source, target] = [readingOf(from, 'source'), readingOf(to, 'target')];
   let upTo = await untilReached(() => firstHead(from, options));

@@ -1,12 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EventLog, LoggedEvent } from './event-log';
-import type { Streams } from './streams';
-
-/** A log, and the names of our streams in it. */
-export interface Side {
-  readonly log: EventLog;
-  readonly streams: Streams;
-}
+import type { LoggedEvent } from './event-log';
 
 /** An event of ours. `text` holds everything that must be equal in every copy of the log. */
 export interface Own {

@@ -2,7 +2,8 @@ import { keyFilter } from '../key-filter';
 import { decode, operatorEventOf } from './codec';
 import type { EventLog, LoggedEvent, Position } from './event-log';
 import { gapBefore } from './gap';
-import { ownOf, runningDigest, type Side } from './own-events';
+import type { LedgerLog } from './ledger-log';
+import { ownOf, runningDigest } from './own-events';
 import { upTo } from './reading';
 import type { Streams } from './streams';
 
@@ -71,14 +72,14 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
 /** Where an id must be unique: in both streams of a tenant, or in a stream that belongs to none. */
 const scopeOf = (stream: string, streams: Streams): string => streams.parse(stream)?.tenantId ?? stream;
 
-const eventsIn = (scope: string, { log, streams }: Side): ReturnType<EventLog['readStream']> =>
+const eventsIn = (scope: string, { log, streams }: LedgerLog): ReturnType<EventLog['readStream']> =>
   streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
 
 /** The filter only raises suspicion: those events are really compared. */
 const findDuplicates = async (
   scope: string,
   suspects: ReadonlySet<string>,
-  side: Side,
+  ledgerLog: LedgerLog,
   last: Position,
   findings: Findings,
 ): Promise<void> => {
@@ -89,7 +90,7 @@ const findDuplicates = async (
     const detail = `The same event id is also that of revision ${other.revision} of ${other.stream}.`;
     findings.add('duplicate_id', event, detail);
   };
-  for await (const batch of upTo(eventsIn(scope, side), last))
+  for await (const batch of upTo(eventsIn(scope, ledgerLog), last))
     batch.filter(({ id }) => suspects.has(id)).forEach(compare);
 };
 
@@ -104,7 +105,7 @@ const wordsFor = (ids: number): number => {
 };
 
 /** Everything that can be checked about an event, given those before it. */
-const checking = ({ streams }: Side, expected: number, findings: Findings) => {
+const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) => {
   const revisions = new Map<string, number>();
   const seen = keyFilter(wordsFor(expected));
   const suspects = new Map<string, Set<string>>();
@@ -156,12 +157,15 @@ const comparing = (earlier: EarlierHistory | undefined) => {
 };
 
 /** Up to the head at the start: a log that is being written has an end, too. */
-export const verifyLog = async (side: Side, { earlier, onProgress }: Verification): Promise<VerifiedLog> => {
-  const { log, streams } = side;
+export const verifyLog = async (
+  ledgerLog: LedgerLog,
+  { earlier, onProgress }: Verification,
+): Promise<VerifiedLog> => {
+  const { log, streams } = ledgerLog;
   const head = (await log.head())?.position;
   const total = head === undefined ? 0 : await log.distance(undefined, head);
   const findings = findingsOf();
-  const { check, suspects, ...checked } = checking(side, total, findings);
+  const { check, suspects, ...checked } = checking(ledgerLog, total, findings);
   const history = comparing(earlier);
   let foreign = 0;
   let lastPosition: Position | undefined;
@@ -182,7 +186,8 @@ export const verifyLog = async (side: Side, { earlier, onProgress }: Verificatio
       for (const event of batch) take(event);
       onProgress(history.events() + foreign, total);
     }
-  for (const [scope, ids] of suspects) await findDuplicates(scope, ids, side, lastPosition ?? '', findings);
+  for (const [scope, ids] of suspects)
+    await findDuplicates(scope, ids, ledgerLog, lastPosition ?? '', findings);
 
   return {
     identity: await log.identity(),

@@ -1,18 +1,16 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { monotonicMs } from '../clock';
 import { appendToEnd } from '../event-log/append-to-end';
-import { LARGEST_APPEND, type EventLog, type NewEvent, type Position } from '../event-log/event-log';
-import type { Streams } from '../event-log/streams';
+import { LARGEST_APPEND, type NewEvent, type Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
 import { pace } from './pace';
 
 /** Takes reported facts, one JSON object a line, into the activity streams of their tenants. */
-export interface IngestParts {
-  readonly log: EventLog;
+export interface IngestParts extends LedgerLog {
   readonly ledger: Ledger;
-  readonly streams: Streams;
   /** Do the read models show this position? Waits a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   /** Do the read models show this event of the tenant? */

@@ -2,6 +2,7 @@ import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { beforeDeadline, threadMs, yieldToEventLoop } from '../clock';
 import type { Recorded, TenantEvent } from '../domain/events';
 import { logFault, type EventLog } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import type { Streams } from '../event-log/streams';
 import { codeOf, messageOf, moreOf } from '../fault';
 import {
@@ -37,11 +38,6 @@ export interface Folds {
   unreadable(): readonly UnreadableTenant[];
 }
 
-interface Parts {
-  readonly log: EventLog;
-  readonly streams: Streams;
-}
-
 /** So long the thread is held at most before everything else that waits goes first. */
 const HOLD_MS = 2;
 const LOOK_EVERY = 16;
@@ -71,7 +67,7 @@ interface Place {
 const readOnFrom = async (
   tenantId: string,
   { fold, replies }: KnownTenant,
-  { log, streams }: Parts,
+  { log, streams }: LedgerLog,
   places: readonly Place[],
 ): Promise<Fold | undefined> => {
   const folding = foldingStream(fold, tenantId);
@@ -94,10 +90,10 @@ const readOnFrom = async (
 };
 
 /** Reads on up to the head. */
-const readOn = async (tenantId: string, known: KnownTenant, parts: Parts): Promise<Fold> =>
+const readOn = async (tenantId: string, known: KnownTenant, parts: LedgerLog): Promise<Fold> =>
   (await readOnFrom(tenantId, known, parts, [])) ?? known.fold;
 
-interface LoadingParts extends Parts {
+interface LoadingParts extends LedgerLog {
   readonly snapshots: Snapshots;
   /** What the replies rest on is gone: the tenant is to be loaded again. */
   readonly onLost: () => void;
@@ -151,7 +147,7 @@ interface Cached {
   readonly bytes: number;
 }
 
-interface FoldCache extends Parts {
+interface FoldCache extends LedgerLog {
   readonly snapshots: Snapshots;
   /** The least recently used first. */
   readonly tenants: BoundedCache<Cached>;

@@ -12,8 +12,8 @@ import {
 } from '../domain/tenant';
 import { evolve } from '../domain/tenant-folding';
 import { encode } from '../event-log/codec';
-import { logFault, type EventLog, type Position } from '../event-log/event-log';
-import type { Streams } from '../event-log/streams';
+import { logFault, type Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault, type FaultCode } from '../fault';
 import { tenantEventOf, type Fold, type UnreadableTenant } from './fold';
 import { untilUnchanged, type Folds, type KnownTenant } from './folds';
@@ -116,10 +116,8 @@ const planned = (known: KnownTenant, command: Command, bounds: Bounds): Plan => 
   throw fault('idempotency_key_reused', 'This idempotency key was used with another body.');
 };
 
-export interface LedgerParts {
-  readonly log: EventLog;
+export interface LedgerParts extends LedgerLog {
   readonly folds: Folds;
-  readonly streams: Streams;
   readonly keys: KeyCheck;
   readonly bounds: Bounds;
 }

@@ -2,9 +2,9 @@ import type { Reader } from '../../projections/projector';
 import type { Actor, OperatorEvent } from '../domain/events';
 import { appendToEnd } from '../event-log/append-to-end';
 import { encode, operatorEventOf } from '../event-log/codec';
-import type { EventLog, LoggedEvent, NewEvent } from '../event-log/event-log';
+import type { LoggedEvent, NewEvent } from '../event-log/event-log';
 import { upTo } from '../event-log/reading';
-import type { Streams } from '../event-log/streams';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, fault } from '../fault';
 import { generationName, PARKED, type Scanner } from '../read-models/read-models';
 import { documentsOf } from '../read-models/scanning';
@@ -148,7 +148,7 @@ const entriesOf = (logged: LoggedEvent): readonly string[] => {
   return event.data.projections.map((projection) => entryOf(event.type, projection, event.data.eventId));
 };
 
-export const readSetAside = async (log: EventLog, streams: Streams): Promise<SetAside> => {
+export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAside> => {
   const entries = new Set<string>();
   for await (const batch of log.readStream(streams.operator()))
     for (const event of batch) for (const entry of entriesOf(event)) entries.add(entry);
@@ -188,7 +188,7 @@ const parkedAt = async (
  * accepted. The log keeps the event, and keeps this.
  */
 export const setAside = async (
-  { log, streams, live }: { log: EventLog; streams: Streams; live: readonly LiveGeneration[] },
+  { log, streams, live }: LedgerLog & { live: readonly LiveGeneration[] },
   input: { eventId: string; reason: string; actor: Actor; at: string },
 ): Promise<DoneAside> => {
   const { eventId, reason, actor, at } = input;

@@ -1,7 +1,7 @@
 import type { Projector } from '../../projections/projector';
 import { monotonicMs, pause } from '../clock';
-import type { EventLog, Position } from '../event-log/event-log';
-import type { Streams } from '../event-log/streams';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import { generationName, type Reader, type ReadModels, type RetryRequests } from '../read-models/read-models';
 import { together } from '../together';
@@ -40,9 +40,7 @@ export interface Projecting {
   stop(): Promise<void>;
 }
 
-export interface ProjectingParts {
-  readonly log: EventLog;
-  readonly streams: Streams;
+export interface ProjectingParts extends LedgerLog {
   readonly readModels: ReadModels;
   readonly projectors: readonly Projector[];
   readonly program: string;

@@ -1,6 +1,6 @@
 import type { Projector } from '../../projections/projector';
-import type { EventLog, Position } from '../event-log/event-log';
-import type { Streams } from '../event-log/streams';
+import type { Position } from '../event-log/event-log';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf, messageOf } from '../fault';
 import { PARKED, type Target, type Write } from '../read-models/read-models';
 import type { Batch } from './batch';
@@ -10,10 +10,8 @@ import { foldBatch, type Folding } from './fold-batch';
 import { readSetAside } from './parking';
 
 /** One projector that projects into one generation. */
-export interface ProjectionRun extends Folding {
+export interface ProjectionRun extends Folding, LedgerLog {
   readonly generation: Target;
-  readonly log: EventLog;
-  readonly streams: Streams;
   /** Called after every commit with what is visible now, and whether any tenant is parked there. */
   readonly moved: (position: Position, hasParked: boolean) => void;
   /** Called when another tenant is parked, or one no longer is, and that is visible. */
@@ -32,7 +30,7 @@ export const runInto = async (
   log,
   streams,
   program,
-  setAside: await readSetAside(log, streams),
+  setAside: await readSetAside({ log, streams }),
   now: () => new Date().toISOString(),
   moved,
 });

@@ -1,6 +1,6 @@
 import type { Projector } from '../../projections/projector';
 import type { EventLog, Position } from '../event-log/event-log';
-import type { Streams } from '../event-log/streams';
+import type { LedgerLog } from '../event-log/ledger-log';
 import { fault } from '../fault';
 import {
   generationName,
@@ -19,9 +19,7 @@ import { matchesLog } from './live-generations';
 import { parkedTenants, retryDue } from './parking';
 import { project, runInto } from './projection-run';
 
-export interface ReplayParts {
-  readonly log: EventLog;
-  readonly streams: Streams;
+export interface ReplayParts extends LedgerLog {
   readonly readModels: ReadModels;
   readonly program: string;
   readonly onError: (what: string, error: unknown) => void;

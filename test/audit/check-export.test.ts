@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { checkExport } from '../../src/audit/check-export';
 import { eventFormats, eventLines, type EventFormat } from '../../src/audit/event-lines';
 import { exportEvents, trailing, type ExportRequest } from '../../src/audit/export';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -15,14 +15,14 @@ import { seed, seeded } from '../support/property';
 
 const EVENTS = 120;
 
-const exported = async (side: Side, request: ExportRequest): Promise<string> => {
+const exported = async (ledgerLog: LedgerLog, request: ExportRequest): Promise<string> => {
   const file = join(freshFolder(), 'export');
   const trail = trailing();
-  const lines = eventLines(request.format, side.streams);
+  const lines = eventLines(request.format, ledgerLog.streams);
   let text = '';
-  for await (const chunk of exportEvents(side, request, { lines, onUnreadable: () => undefined }, trail))
+  for await (const chunk of exportEvents(ledgerLog, request, { lines, onUnreadable: () => undefined }, trail))
     text += chunk.bytes.toString();
-  const trailer = trail.trailer(request, await side.log.identity());
+  const trailer = trail.trailer(request, await ledgerLog.log.identity());
   writeFileSync(file, `${text}${JSON.stringify({ trailer })}\n`);
   return file;
 };
@@ -40,17 +40,17 @@ const altered = (file: string, change: (lines: string[]) => string[]): string =>
 };
 
 describe('an exported file', () => {
-  let side: Side;
+  let ledgerLog: LedgerLog;
   let head: string;
   beforeAll(async () => {
-    side = await openLogIn(freshFolder());
-    await fillBusyLog(side, EVENTS, 7);
+    ledgerLog = await openLogIn(freshFolder());
+    await fillBusyLog(ledgerLog, EVENTS, 7);
     const odd = { entityType: '=1+1', operation: 'odd', entityId: '"a,b"\n\r\u2028', message: '\ud800' };
     const event = { id: randomUUID(), type: 'ActivityReported', data: odd, metadata: { traceId: '-1' } };
-    await side.log.append(side.streams.activity(randomUUID()), [event], 'no_stream');
-    head = (await side.log.head())?.position ?? '';
+    await ledgerLog.log.append(ledgerLog.streams.activity(randomUUID()), [event], 'no_stream');
+    head = (await ledgerLog.log.head())?.position ?? '';
   });
-  afterAll(() => side.log.close());
+  afterAll(() => ledgerLog.log.close());
 
   const requestIn = (format: EventFormat, more: Partial<ExportRequest> = {}): ExportRequest => ({
     format,
@@ -60,8 +60,8 @@ describe('an exported file', () => {
   });
 
   it.each(eventFormats)('in %s is found complete, also by standard tools', async (format) => {
-    const file = await exported(side, requestIn(format));
-    const checked = await checkExport(side, file);
+    const file = await exported(ledgerLog, requestIn(format));
+    const checked = await checkExport(ledgerLog, file);
     expect(checked.difference).toBeUndefined();
     expect(checked.trailer).toMatchObject({ events: EVENTS + 1, last_position: head });
     const sum = execFileSync('sh', ['-c', `head -n -1 ${file} | sha256sum`], { encoding: 'utf8' });
@@ -69,21 +69,21 @@ describe('an exported file', () => {
   });
 
   it('is complete for its filter, range and limit, also when the log has grown since', async () => {
-    const [, after = ''] = (await eventsOf(side.log.readAll())).map(({ position }) => position);
+    const [, after = ''] = (await eventsOf(ledgerLog.log.readAll())).map(({ position }) => position);
     const requests: readonly Partial<ExportRequest>[] = [
       { filter: { trace: 'trace-17' } },
       { limit: 10 },
       { after, limit: 3 },
       { filter: { types: ['Nothing'] } },
     ];
-    const files = await Promise.all(requests.map((more) => exported(side, requestIn('ndjson', more))));
+    const files = await Promise.all(requests.map((more) => exported(ledgerLog, requestIn('ndjson', more))));
     const event = { id: randomUUID(), type: 'TokenCreated', data: { entityId: 't' }, metadata: {} };
-    await side.log.append(side.streams.activity(randomUUID()), [event], 'no_stream');
-    for (const file of files) expect((await checkExport(side, file)).difference).toBeUndefined();
+    await ledgerLog.log.append(ledgerLog.streams.activity(randomUUID()), [event], 'no_stream');
+    for (const file of files) expect((await checkExport(ledgerLog, file)).difference).toBeUndefined();
   });
 
   it.each(eventFormats)(seeded('in %s hides no change of a byte in its lines'), async (format) => {
-    const file = await exported(side, requestIn(format, { limit: 20 }));
+    const file = await exported(ledgerLog, requestIn(format, { limit: 20 }));
     const bytes = readFileSync(file);
     // Without the last line feed the trailer would not be a line of its own, and the file not an export.
     const lines = bytes.subarray(0, bytes.lastIndexOf('\n{"trailer"'));
@@ -92,13 +92,13 @@ describe('an exported file', () => {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ by;
       writeFileSync(`${file}-changed`, changed);
-      expect((await checkExport(side, `${file}-changed`)).difference).toBeDefined();
+      expect((await checkExport(ledgerLog, `${file}-changed`)).difference).toBeDefined();
     });
     await fc.assert(isNoticed, { seed, numRuns: 50 });
   });
 
   it('has its first difference named', async () => {
-    const file = await exported(side, requestIn('ndjson'));
+    const file = await exported(ledgerLog, requestIn('ndjson'));
     const lines = readFileSync(file, 'utf8').split('\n');
     const [second = '', third = ''] = lines.slice(1).map((line) => /"id":"([^"]+)"/.exec(line)?.[1]);
     const stranger = randomUUID();
@@ -118,25 +118,27 @@ describe('an exported file', () => {
       ],
     ];
     for (const [change, what] of cases)
-      expect((await checkExport(side, altered(file, change))).difference).toEqual({ line: 2, what });
+      expect((await checkExport(ledgerLog, altered(file, change))).difference).toEqual({ line: 2, what });
     const cut = altered(file, (all) => all.toSpliced(-3, 2));
-    expect((await checkExport(side, cut)).difference?.what).toMatch(
+    expect((await checkExport(ledgerLog, cut)).difference?.what).toMatch(
       /is missing, and whatever came after it\.$/,
     );
     const longer = altered(file, (all) => all.toSpliced(-1, 0, (all[1] ?? '').replace(second, stranger)));
-    expect((await checkExport(side, longer)).difference?.what).toMatch(/^event .* was added: /);
+    expect((await checkExport(ledgerLog, longer)).difference?.what).toMatch(/^event .* was added: /);
     const otherSum = altered(file, (all) => [
       ...all.slice(0, -1),
       (all.at(-1) ?? '').replace(/.{4}"}}$/, 'dead"}}'),
     ]);
-    expect((await checkExport(side, otherSum)).difference?.what).toBe('the trailer was altered: sha256.');
+    expect((await checkExport(ledgerLog, otherSum)).difference?.what).toBe(
+      'the trailer was altered: sha256.',
+    );
   });
 
   it('that is cut, or of another log, is refused', async () => {
-    const file = await exported(side, requestIn('ndjson'));
+    const file = await exported(ledgerLog, requestIn('ndjson'));
     const withoutTrailer = altered(file, (all) => all.slice(0, -1));
-    await expect(checkExport(side, withoutTrailer)).rejects.toMatchObject({ code: 'file_unreadable' });
-    await expect(checkExport(side, `${file}-absent`)).rejects.toMatchObject({ code: 'file_unreadable' });
+    await expect(checkExport(ledgerLog, withoutTrailer)).rejects.toMatchObject({ code: 'file_unreadable' });
+    await expect(checkExport(ledgerLog, `${file}-absent`)).rejects.toMatchObject({ code: 'file_unreadable' });
     const another = await openLogIn(freshFolder());
     try {
       await expect(checkExport(another, file)).rejects.toThrow(/ was exported from the log /);
@@ -146,7 +148,7 @@ describe('an exported file', () => {
   });
 
   it('has no text that a spreadsheet takes for a formula', async () => {
-    const file = await exported(side, requestIn('csv'));
+    const file = await exported(ledgerLog, requestIn('csv'));
     const line =
       readFileSync(file, 'utf8')
         .split('\n')

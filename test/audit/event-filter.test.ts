@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { findEvents, type EventFilter } from '../../src/audit/event-filter';
 import type { NewEvent } from '../../src/event-log/event-log';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 
@@ -56,10 +56,10 @@ const history = {
 type Name = keyof typeof history;
 
 describe('events by a filter', () => {
-  let side: Side;
+  let ledgerLog: LedgerLog;
   beforeAll(async () => {
-    side = await openLogIn(freshFolder());
-    const { log, streams } = side;
+    ledgerLog = await openLogIn(freshFolder());
+    const { log, streams } = ledgerLog;
     const { created: first, other, renamed, token, read, refused, unknown } = history;
     await log.append(streams.tenant(ONE), [first], 'no_stream');
     await log.append(streams.tenant(OTHER), [other], 'no_stream');
@@ -67,12 +67,12 @@ describe('events by a filter', () => {
     await log.append(streams.activity(ONE), [token, read, refused, unknown], 'no_stream');
     await log.append('not-ours', [event('TenantCreated', {}, 8)], 'no_stream');
   });
-  afterAll(() => side.log.close());
+  afterAll(() => ledgerLog.log.close());
 
   const found = async (filter: EventFilter, onUnreadable = () => undefined): Promise<readonly Name[]> => {
     const names = new Map(Object.entries(history).map(([name, { id }]) => [id, name as Name]));
     const ids: string[] = [];
-    for await (const { events } of findEvents(side, filter, {}, onUnreadable))
+    for await (const { events } of findEvents(ledgerLog, filter, {}, onUnreadable))
       ids.push(...events.map(({ id }) => id));
     return ids.map((id) => names.get(id) ?? ('not ours' as Name));
   };
@@ -106,11 +106,11 @@ describe('events by a filter', () => {
 
   it('reads a range: after a position, up to another', async () => {
     const positions: string[] = [];
-    for await (const { events } of findEvents(side, {}, {}, () => undefined))
+    for await (const { events } of findEvents(ledgerLog, {}, {}, () => undefined))
       positions.push(...events.map(({ position }) => position));
     const [, after, , , upTo] = positions;
     const within: string[] = [];
-    for await (const { events } of findEvents(side, {}, { after, upTo }, () => undefined))
+    for await (const { events } of findEvents(ledgerLog, {}, { after, upTo }, () => undefined))
       within.push(...events.map(({ position }) => position));
     expect(within).toEqual(positions.slice(2, 5));
   });

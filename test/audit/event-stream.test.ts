@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eventStream, type StreamForm } from '../../src/audit/event-stream';
 import { liveTail } from '../../src/audit/live-tail';
 import type { EventLog } from '../../src/event-log/event-log';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
@@ -16,26 +16,26 @@ const form: StreamForm = {
 };
 
 describe('a stream that follows', () => {
-  let side: Side;
-  beforeAll(async () => (side = await openLogIn(freshFolder())));
-  afterAll(() => side.log.close());
+  let ledgerLog: LedgerLog;
+  beforeAll(async () => (ledgerLog = await openLogIn(freshFolder())));
+  afterAll(() => ledgerLog.log.close());
 
   it('reads the log when there is something new, and not while there is nothing', async () => {
     let reads = 0;
     let checks = 0;
     const readTenant: EventLog['readTenant'] = (...parts) => {
       reads += 1;
-      return side.log.readTenant(...parts);
+      return ledgerLog.log.readTenant(...parts);
     };
     const tenantId = randomUUID();
-    const stream = side.streams.activity(tenantId);
-    await side.log.append(stream, [anEvent()], 'no_stream');
+    const stream = ledgerLog.streams.activity(tenantId);
+    await ledgerLog.log.append(stream, [anEvent()], 'no_stream');
     const [gone, never] = [new AbortController(), new AbortController().signal];
     const texts = eventStream(
       { tenantId, filter: { tenants: [tenantId] }, after: undefined, limit: Infinity, follow: true },
       {
-        side: { ...side, log: { ...side.log, readTenant } },
-        tail: liveTail(side.log, side.streams),
+        ledgerLog: { ...ledgerLog, log: { ...ledgerLog.log, readTenant } },
+        tail: liveTail(ledgerLog.log, ledgerLog.streams),
         form,
         cursorOf: (position) => position,
         jsonOf: ({ id }) => JSON.stringify({ id }),
@@ -50,7 +50,7 @@ describe('a stream that follows', () => {
     await until(() => checks >= 3);
     expect(reads).toBeLessThanOrEqual(2);
     const event = anEvent();
-    await side.log.append(stream, [event], 0);
+    await ledgerLog.log.append(stream, [event], 0);
     expect((await second).value).toBe(`{"id":"${event.id}"}\n`);
     gone.abort();
     await texts.return(undefined);

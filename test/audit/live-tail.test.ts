@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { liveTail } from '../../src/audit/live-tail';
 import { pause } from '../../src/clock';
 import type { EventLog, ReadFrom } from '../../src/event-log/event-log';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
@@ -12,21 +12,21 @@ const LONG_MS = 10_000;
 const FOLLOWERS = 200;
 
 describe('the live tail of an instance', () => {
-  let side: Side;
+  let ledgerLog: LedgerLog;
   let subscriptions = { begun: 0, open: 0 };
   let reads = 0;
-  beforeAll(async () => (side = await openLogIn(freshFolder())));
+  beforeAll(async () => (ledgerLog = await openLogIn(freshFolder())));
   beforeEach(() => (subscriptions = { begun: 0, open: 0 }));
-  afterAll(() => side.log.close());
+  afterAll(() => ledgerLog.log.close());
 
   /** The log, with its subscriptions counted; each may be made to fail. */
   const counted = (
     failure: () => Error | undefined = () => undefined,
   ): Pick<EventLog, 'head' | 'readAll' | 'readTenant'> => ({
-    head: () => side.log.head(),
+    head: () => ledgerLog.log.head(),
     readTenant: (tenantId, from) => {
       reads += 1;
-      return side.log.readTenant(tenantId, from);
+      return ledgerLog.log.readTenant(tenantId, from);
     },
     readAll: async function* (from: ReadFrom = {}) {
       subscriptions.begun += 1;
@@ -34,7 +34,7 @@ describe('the live tail of an instance', () => {
       try {
         const error = failure();
         if (error !== undefined) throw error;
-        yield* side.log.readAll(from);
+        yield* ledgerLog.log.readAll(from);
       } finally {
         subscriptions.open -= 1;
       }
@@ -42,10 +42,10 @@ describe('the live tail of an instance', () => {
   });
   const never = new AbortController().signal;
   const append = (tenantId: string) =>
-    side.log.append(side.streams.activity(tenantId), [anEvent()], 'no_stream');
+    ledgerLog.log.append(ledgerLog.streams.activity(tenantId), [anEvent()], 'no_stream');
 
   it('follows the log once, however many follow however many tenants, and stops with the last', async () => {
-    const tail = liveTail(counted(), side.streams);
+    const tail = liveTail(counted(), ledgerLog.streams);
     const tenants = Array.from({ length: 20 }, () => randomUUID());
     const follow = (_: unknown, at: number) => tail.follow(tenants[at % tenants.length] ?? '');
     const followers = await Promise.all(Array.from({ length: FOLLOWERS }, follow));
@@ -69,7 +69,7 @@ describe('the live tail of an instance', () => {
   });
 
   it('reads what is new once for all who follow the tenant, and again after the next change', async () => {
-    const tail = liveTail(counted(), side.streams);
+    const tail = liveTail(counted(), ledgerLog.streams);
     const tenantId = randomUUID();
     const followers = await Promise.all(Array.from({ length: 20 }, () => tail.follow(tenantId)));
     const idsRead = async (after: string | undefined) => {
@@ -79,12 +79,12 @@ describe('the live tail of an instance', () => {
     const woken = (seen: number) => until(() => followers.every((one) => one.changes() > seen));
     const [one, two] = [anEvent(), anEvent()];
     reads = 0;
-    const { position } = await side.log.append(side.streams.activity(tenantId), [one], 'no_stream');
+    const { position } = await ledgerLog.log.append(ledgerLog.streams.activity(tenantId), [one], 'no_stream');
     await woken(0);
     expect(await idsRead(undefined)).toEqual(new Set([one.id]));
     expect(await idsRead(position)).toEqual(new Set(['']));
     expect(reads).toBe(2);
-    await side.log.append(side.streams.activity(tenantId), [two], 0);
+    await ledgerLog.log.append(ledgerLog.streams.activity(tenantId), [two], 0);
     await woken(1);
     expect(await idsRead(position)).toEqual(new Set([two.id]));
     expect(reads).toBe(3);
@@ -95,7 +95,7 @@ describe('the live tail of an instance', () => {
   it('wakes everybody when it cannot follow, and goes on once it can', async () => {
     let failures = 1;
     const failure = () => (failures-- > 0 ? new Error('The store is away.') : undefined);
-    const tail = liveTail(counted(failure), side.streams);
+    const tail = liveTail(counted(failure), ledgerLog.streams);
     const tenantId = randomUUID();
     const follower = await tail.follow(tenantId);
     await follower.wait(0, LONG_MS, never);
@@ -113,14 +113,14 @@ describe('the live tail of an instance', () => {
     let follows = 0;
     const ending = {
       head: async () => undefined,
-      readTenant: (tenantId: string) => side.log.readTenant(tenantId),
+      readTenant: (tenantId: string) => ledgerLog.log.readTenant(tenantId),
       readAll: async function* () {
         // Without a bound this test could not fail: the event loop would never turn again.
         if ((follows += 1) > 1_000) await new Promise(() => undefined);
         yield [];
       },
     };
-    const follower = await liveTail(ending, side.streams).follow(randomUUID());
+    const follower = await liveTail(ending, ledgerLog.streams).follow(randomUUID());
     await pause(100);
     follower.stop();
     expect(follows).toBe(1);

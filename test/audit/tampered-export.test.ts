@@ -50,9 +50,9 @@ describe(`an export of ${EVENTS} events`, () => {
   const file = join(env.DATA_DIR, 'export.ndjson');
   const ids: string[] = [];
   beforeAll(async () => {
-    const side = await openLogIn(env.DATA_DIR);
-    await fillBusyLog(side, EVENTS, 500);
-    await side.log.close();
+    const ledgerLog = await openLogIn(env.DATA_DIR);
+    await fillBusyLog(ledgerLog, EVENTS, 500);
+    await ledgerLog.log.close();
     const exported = await commandProcess(['audit', '--output', file], env);
     expect(exported).toEqual({ code: 0, stdout: '', stderr: '' });
     let index = 0;

@@ -3,7 +3,7 @@ import { differencesBetween } from '../../src/audit/entity-fields';
 import { accessTo, tenantAt, updateChanges, type HistoryEntry } from '../../src/audit/tenant-history';
 import type { TenantEvent } from '../../src/domain/events';
 import { decode } from '../../src/event-log/codec';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 
@@ -35,10 +35,10 @@ const history: readonly TenantEvent[] = [
 ];
 
 describe('the history of a tenant', () => {
-  let side: Side;
+  let ledgerLog: LedgerLog;
   const tenantId = randomUUID();
   beforeAll(async () => {
-    side = await openLogIn(freshFolder());
+    ledgerLog = await openLogIn(freshFolder());
     const events = history.map(({ type, data }, day) => ({
       id: randomUUID(),
       type,
@@ -46,37 +46,37 @@ describe('the history of a tenant', () => {
       metadata: { version: 1, actor: { type: 'user', id: OWNER }, traceId: `trace-${day}` },
       recordedAt: at(day + 1),
     }));
-    await side.log.append(side.streams.tenant(tenantId), events, 'no_stream');
+    await ledgerLog.log.append(ledgerLog.streams.tenant(tenantId), events, 'no_stream');
   });
-  afterAll(() => side.log.close());
+  afterAll(() => ledgerLog.log.close());
 
-  const on = (day: number) => tenantAt(side, tenantId, { time: at(day) });
+  const on = (day: number) => tenantAt(ledgerLog, tenantId, { time: at(day) });
 
   it('gives the state at a time: everything recorded up to it', async () => {
-    expect(await tenantAt(side, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
+    expect(await tenantAt(ledgerLog, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
       status: 'absent',
     });
     expect(await on(1)).toMatchObject({ status: 'active', name: 'One' });
-    expect(await tenantAt(side, tenantId, { time: '2024-01-04T23:59:59.999Z' })).toMatchObject({
+    expect(await tenantAt(ledgerLog, tenantId, { time: '2024-01-04T23:59:59.999Z' })).toMatchObject({
       name: 'One',
     });
     expect(await on(5)).toMatchObject({ name: 'Two' });
     expect(await on(8)).toMatchObject({ status: 'deleted' });
-    expect(await tenantAt(side, tenantId)).toMatchObject({ status: 'deleted' });
+    expect(await tenantAt(ledgerLog, tenantId)).toMatchObject({ status: 'deleted' });
   });
 
   it('gives the state at a position, that event included', async () => {
     const entries: HistoryEntry[] = [];
-    await tenantAt(side, tenantId, undefined, (entry) => entries.push(entry));
+    await tenantAt(ledgerLog, tenantId, undefined, (entry) => entries.push(entry));
     const renamed = entries.find(({ type }) => type === 'TenantUpdated');
-    expect(await tenantAt(side, tenantId, { position: renamed?.position ?? '' })).toMatchObject({
+    expect(await tenantAt(ledgerLog, tenantId, { position: renamed?.position ?? '' })).toMatchObject({
       name: 'Two',
     });
   });
 
   it('lists every change with its author, its time, and what an update replaced', async () => {
     const entries: HistoryEntry[] = [];
-    await tenantAt(side, tenantId, { time: at(6) }, (entry) => entries.push(entry));
+    await tenantAt(ledgerLog, tenantId, { time: at(6) }, (entry) => entries.push(entry));
     expect(entries.map(({ type }) => type)).toEqual(history.slice(0, 6).map(({ type }) => type));
     expect(entries[4]).toMatchObject({
       at: at(5),
@@ -140,10 +140,10 @@ describe('the history of a tenant', () => {
   });
 
   it('finds what updates changed, also when reading begins in the middle', async () => {
-    const changesOf = updateChanges(side);
-    for await (const batch of side.log.readStream(side.streams.tenant(tenantId), 4))
+    const changesOf = updateChanges(ledgerLog);
+    for await (const batch of ledgerLog.log.readStream(ledgerLog.streams.tenant(tenantId), 4))
       for (const logged of batch) {
-        const decoded = decode(logged, side.streams);
+        const decoded = decode(logged, ledgerLog.streams);
         if (decoded.status !== 'good' || decoded.kind !== 'tenant') throw new Error('unexpected');
         const fields = (await changesOf(decoded.event)).map(({ field }) => field);
         expect(fields).toEqual(logged.type === 'ApplicationPermissionsSet' ? ['permissions'] : []);

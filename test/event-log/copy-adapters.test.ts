@@ -2,7 +2,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog } from '../../src/event-log/copy';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { eventStoreDbEventLog } from '../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
@@ -26,14 +26,14 @@ afterEach(async () => {
 });
 afterAll(() => standIn?.stop());
 
-const embedded = async (folder: string): Promise<Side> => {
+const embedded = async (folder: string): Promise<LedgerLog> => {
   const streams = streamNames('old-');
   const log = await sqliteEventLog(folder, streams);
   opened.push(log);
   return { log, streams };
 };
 
-const eventStore = async (): Promise<Side> => {
+const eventStore = async (): Promise<LedgerLog> => {
   const streams = streamNames(`copy-${randomUUID()}.`);
   const around = { waitMs: 10_000, onError: () => undefined };
   const log = await eventStoreDbEventLog(REAL ?? standIn?.url ?? '', streams, around);
@@ -86,16 +86,18 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
     expect(new Set([...Object.values(there.digest), ...Object.values(back.digest)]).size).toBe(1);
     expect(rowsIn(last)).toEqual(rowsIn(first));
     const verified = await Promise.all(
-      [from, between, to].map((side) => verifyLog(side, { earlier: undefined, onProgress: () => undefined })),
+      [from, between, to].map((ledgerLog) =>
+        verifyLog(ledgerLog, { earlier: undefined, onProgress: () => undefined }),
+      ),
     );
     expect(new Set(verified.map(({ digest }) => digest))).toEqual(new Set([there.digest.source]));
     const twice = verified.map(
       ({ findings }) => findings.filter(({ kind }) => kind === 'duplicate_id').length,
     );
     expect(twice).toEqual([1, 1, 1]);
-    for (const side of [from, between, to])
+    for (const ledgerLog of [from, between, to])
       for (const earlier of verified)
-        expect(await verifyLog(side, { earlier, onProgress: () => undefined })).toMatchObject({
+        expect(await verifyLog(ledgerLog, { earlier, onProgress: () => undefined })).toMatchObject({
           earlier: 'unchanged',
           events: 160,
         });
@@ -106,7 +108,7 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
     const [from, to] = [await embedded(folder), await eventStore()];
     await fillBusyLog(from, 60, 7);
     let appends = 0;
-    const dying: Side = {
+    const dying: LedgerLog = {
       ...to,
       log: {
         ...to.log,

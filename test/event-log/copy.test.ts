@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog, type Copied, type CopyStep } from '../../src/event-log/copy';
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { decode } from '../../src/event-log/codec';
 import { logFault, type EventLog, type NewEvent } from '../../src/event-log/event-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
@@ -13,7 +13,7 @@ import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { sampleOf } from '../support/samples';
 
-interface Place extends Side {
+interface Place extends LedgerLog {
   readonly folder: string;
   readonly file: InstanceType<typeof DatabaseSync>;
 }
@@ -58,8 +58,8 @@ const rowsOf = ({ file }: Place): readonly Record<string, unknown>[] =>
 
 const QUIET_MS = 5;
 const copy = (
-  from: Side,
-  to: Side,
+  from: LedgerLog,
+  to: LedgerLog,
   {
     follow = false,
     onProgress = () => undefined,
@@ -67,7 +67,7 @@ const copy = (
 ): Promise<Copied> => copyLog(from, to, { quietMs: QUIET_MS, follow, onProgress });
 
 /** Several streams of several tenants, written in turns, long ago. */
-const fill = async ({ log, streams }: Side, count: number): Promise<void> => {
+const fill = async ({ log, streams }: LedgerLog, count: number): Promise<void> => {
   const tenants = [randomUUID(), randomUUID()];
   const names = [
     ...tenants.map(streams.tenant),
@@ -167,7 +167,7 @@ describe('a copy of an event log', () => {
     const { type, data } = sampleOf('TokenCreated');
     await from.log.append(stream, [anEvent(data, { type, metadata: { version: 1 } })], 'no_stream');
     from.file.exec(`UPDATE events SET recorded_at = ${Date.parse('9999-01-01T00:00:00.000Z')}`);
-    const timeIn = async ({ log, streams }: Side): Promise<number> => {
+    const timeIn = async ({ log, streams }: LedgerLog): Promise<number> => {
       const [event] = await eventsOf(log.readAll());
       const decoded = decode(event!, streams);
       return decoded.status === 'good' ? Date.parse(decoded.event.recordedAt) : NaN;

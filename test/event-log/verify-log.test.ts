@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { copyLog } from '../../src/event-log/copy';
 
-import type { Side } from '../../src/event-log/own-events';
+import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../src/event-log/verify-log';
@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-type Place = Side & { readonly file: InstanceType<typeof DatabaseSync> };
+type Place = LedgerLog & { readonly file: InstanceType<typeof DatabaseSync> };
 
 const open = async (prefix = ''): Promise<Place> => {
   const [folder, streams] = [freshFolder(), streamNames(prefix)];
@@ -30,8 +30,8 @@ const open = async (prefix = ''): Promise<Place> => {
   return { log, streams, file };
 };
 
-const verify = (side: Side, earlier?: EarlierHistory): Promise<VerifiedLog> =>
-  verifyLog(side, { earlier, onProgress: () => undefined });
+const verify = (ledgerLog: LedgerLog, earlier?: EarlierHistory): Promise<VerifiedLog> =>
+  verifyLog(ledgerLog, { earlier, onProgress: () => undefined });
 
 const aFact = () => {
   const { type, data, metadata } = sampleOf('TokenCreated');
@@ -100,9 +100,9 @@ describe('the verification of a log', () => {
   });
 
   it('names a gap', async () => {
-    const { stream, file, ...side } = await filled(80);
+    const { stream, file, ...ledgerLog } = await filled(80);
     file.exec(`DELETE FROM events WHERE stream = '${stream}' AND revision IN (60, 70, 71)`);
-    const { findings } = await verify(side);
+    const { findings } = await verify(ledgerLog);
     expect(findings).toMatchObject([
       { kind: 'gap', stream, revision: 61, detail: expect.stringContaining(`${stream} lacks revision 60 `) },
       { kind: 'gap', stream, revision: 72, detail: expect.stringContaining('lacks revisions 70 to 71 ') },
@@ -110,24 +110,24 @@ describe('the verification of a log', () => {
   });
 
   it('names what is out of order', async () => {
-    const { stream, file, ...side } = await filled(10);
+    const { stream, file, ...ledgerLog } = await filled(10);
     const move = (from: number, to: number): void =>
       file.exec(`UPDATE events SET revision = ${to} WHERE stream = '${stream}' AND revision = ${from}`);
     move(3, 99);
     move(4, 3);
     move(99, 4);
-    const { findings } = await verify(side);
+    const { findings } = await verify(ledgerLog);
     expect(findings.map(({ kind, revision }) => [kind, revision])).toEqual([
       ['gap', 4],
       ['gap', 3],
       ['gap', 5],
     ]);
-    const backwards: Side = {
-      ...side,
+    const backwards: LedgerLog = {
+      ...ledgerLog,
       log: {
-        ...side.log,
+        ...ledgerLog.log,
         readAll: async function* (from) {
-          for await (const batch of side.log.readAll(from)) yield batch.toReversed();
+          for await (const batch of ledgerLog.log.readAll(from)) yield batch.toReversed();
         },
       },
     };
@@ -135,10 +135,10 @@ describe('the verification of a log', () => {
   });
 
   it('names events that cannot be read, also of the operator', async () => {
-    const { stream, ...side } = await filled(3);
-    await side.log.append(stream, [anEvent({}, { type: 'TokenCreated' }), anEvent()], 2);
-    await side.log.append(side.streams.operator(), [anEvent()], 'no_stream');
-    const { findings } = await verify(side);
+    const { stream, ...ledgerLog } = await filled(3);
+    await ledgerLog.log.append(stream, [anEvent({}, { type: 'TokenCreated' }), anEvent()], 2);
+    await ledgerLog.log.append(ledgerLog.streams.operator(), [anEvent()], 'no_stream');
+    const { findings } = await verify(ledgerLog);
     expect(findings).toMatchObject([
       { kind: 'bad_event', stream, revision: 3, detail: expect.stringContaining('does not fit version 1') },
       { kind: 'bad_event', stream, revision: 4, detail: expect.stringContaining('is unknown') },
@@ -147,37 +147,39 @@ describe('the verification of a log', () => {
   });
 
   it('names an event id that comes twice within a tenant, not one of two tenants', async () => {
-    const { tenantId, stream, ...side } = await filled(3);
+    const { tenantId, stream, ...ledgerLog } = await filled(3);
     const twice = aFact();
-    await side.log.append(stream, [twice, aFact(), twice], 2);
-    await side.log.append(side.streams.activity(randomUUID()), [twice], 'no_stream');
+    await ledgerLog.log.append(stream, [twice, aFact(), twice], 2);
+    await ledgerLog.log.append(ledgerLog.streams.activity(randomUUID()), [twice], 'no_stream');
     const created = sampleOf('TenantCreated');
     const first = anEvent(created.data, { type: created.type, metadata: created.metadata, id: twice.id });
-    await side.log.append(side.streams.tenant(tenantId), [first], 'no_stream');
-    const { findings } = await verify(side);
+    await ledgerLog.log.append(ledgerLog.streams.tenant(tenantId), [first], 'no_stream');
+    const { findings } = await verify(ledgerLog);
     const detail = `The same event id is also that of revision 3 of ${stream}.`;
     expect(findings.filter(({ kind }) => kind === 'duplicate_id')).toMatchObject([
       { kind: 'duplicate_id', stream, revision: 5, event_id: twice.id, detail },
-      { kind: 'duplicate_id', stream: side.streams.tenant(tenantId), revision: 0, detail },
+      { kind: 'duplicate_id', stream: ledgerLog.streams.tenant(tenantId), revision: 0, detail },
     ]);
   });
 
   it('lists a hundred findings and counts the others', async () => {
-    const { stream, ...side } = await filled(1);
-    await side.log.append(stream, someEvents(150), 0);
-    const { findings, found } = await verify(side);
+    const { stream, ...ledgerLog } = await filled(1);
+    await ledgerLog.log.append(stream, someEvents(150), 0);
+    const { findings, found } = await verify(ledgerLog);
     expect([findings.length, found]).toEqual([100, 150]);
   });
 
   it('ends at the head that was there at its beginning', async () => {
-    const side = await filled(1_500);
-    const readAll: Side['log']['readAll'] = async function* (from) {
-      for await (const batch of side.log.readAll(from)) {
+    const ledgerLog = await filled(1_500);
+    const readAll: LedgerLog['log']['readAll'] = async function* (from) {
+      for await (const batch of ledgerLog.log.readAll(from)) {
         yield batch;
-        await side.log.append(side.streams.tenant(randomUUID()), [aFact()], 'no_stream');
+        await ledgerLog.log.append(ledgerLog.streams.tenant(randomUUID()), [aFact()], 'no_stream');
       }
     };
-    expect(await verify({ ...side, log: { ...side.log, readAll } })).toMatchObject({ events: 1_590 });
+    expect(await verify({ ...ledgerLog, log: { ...ledgerLog.log, readAll } })).toMatchObject({
+      events: 1_590,
+    });
   });
 
   describe('against an earlier one', () => {
@@ -191,11 +193,11 @@ describe('the verification of a log', () => {
     ];
 
     it.each(changes)('notices a change of %s', async (_, change, earlier) => {
-      const side = await filled(80);
-      const before = await verify(side);
-      await fillBusyLog(side, 10, 10);
-      side.file.exec(change.replace('STREAM', side.stream));
-      expect(await verify(side, before)).toMatchObject({ earlier });
+      const ledgerLog = await filled(80);
+      const before = await verify(ledgerLog);
+      await fillBusyLog(ledgerLog, 10, 10);
+      ledgerLog.file.exec(change.replace('STREAM', ledgerLog.stream));
+      expect(await verify(ledgerLog, before)).toMatchObject({ earlier });
     });
 
     it('takes an empty history for the beginning of any log', async () => {

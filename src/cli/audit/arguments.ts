@@ -4,12 +4,12 @@ import type { Moment } from '../../audit/tenant-history';
 import { readConfiguration } from '../../configuration';
 import { parseMoment } from '../../domain/moment';
 import type { Position } from '../../event-log/event-log';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { withLog } from '../log/arguments';
 
 /** The log that the environment names, only for reading. */
-export const withConfiguredLog = async <T>(work: (side: Side) => Promise<T>): Promise<T> => {
+export const withConfiguredLog = async <T>(work: (ledgerLog: LedgerLog) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
   // An event store is enough: nothing is read from the folder.
   if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
@@ -25,7 +25,7 @@ export const positionArgument = (text: string): Position => {
 };
 
 /** A position of another kind of log would be compared as text, and mean something else. */
-const mustBeOfLog = async ({ log }: Side, given: Position): Promise<void> => {
+const mustBeOfLog = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = await log.head();
   if (head === undefined || head.position.length === given.length) return;
   throw fault(
@@ -35,9 +35,9 @@ const mustBeOfLog = async ({ log }: Side, given: Position): Promise<void> => {
 };
 
 /** What comes after it would be skipped until the log has grown past it. */
-export const mustBeReached = async (side: Side, given: Position): Promise<void> => {
-  await mustBeOfLog(side, given);
-  const head = (await side.log.head())?.position ?? '';
+export const mustBeReached = async (ledgerLog: LedgerLog, given: Position): Promise<void> => {
+  await mustBeOfLog(ledgerLog, given);
+  const head = (await ledgerLog.log.head())?.position ?? '';
   if (given > head)
     throw fault(
       'position_unknown',
@@ -57,6 +57,6 @@ export const momentOrPosition = (text: string): Moment => {
 export const momentOption = (flags: string, description: string): Option =>
   new Option(flags, description).argParser(momentOrPosition);
 
-export const mustBeMomentOf = async (side: Side, moment: Moment | undefined): Promise<void> => {
-  if (moment !== undefined && 'position' in moment) await mustBeOfLog(side, moment.position);
+export const mustBeMomentOf = async (ledgerLog: LedgerLog, moment: Moment | undefined): Promise<void> => {
+  if (moment !== undefined && 'position' in moment) await mustBeOfLog(ledgerLog, moment.position);
 };

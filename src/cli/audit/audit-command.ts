@@ -5,7 +5,7 @@ import { exportEvents, trailing, type ExportRequest, type Trailer } from '../../
 import { isEventType } from '../../domain/event-schemas';
 import type { Head, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { codeOf } from '../../fault';
 import { border, collected, uuid, wholeNumber } from '../arguments';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
@@ -71,7 +71,7 @@ const noticeEnd = (upTo: Position | undefined): void =>
 
 const sentenceOf = ({ events, sha256 }: Trailer): string => `${counted(events, 'event')}, SHA-256 ${sha256}`;
 
-const requestOf = async ({ log }: Side, options: Options): Promise<ExportRequest> => {
+const requestOf = async ({ log }: LedgerLog, options: Options): Promise<ExportRequest> => {
   const { after, limit, follow } = options;
   const head = follow === true ? undefined : await log.head();
   return {
@@ -92,7 +92,7 @@ const noticeUnreadable = (count: number): void => {
 
 /** Reads and writes until the end, the limit or an interruption; gives how far it came. */
 const run = async (
-  side: Side,
+  ledgerLog: LedgerLog,
   options: Options,
   request: ExportRequest,
   output: Output,
@@ -100,16 +100,16 @@ const run = async (
 ) => {
   const line = progressLine('Reading:');
   const text = stepText();
-  const total = request.up_to === undefined ? 0 : await side.log.distance(request.after, request.up_to);
+  const total = request.up_to === undefined ? 0 : await ledgerLog.log.distance(request.after, request.up_to);
   const trail = trailing();
   let [done, unreadable, position] = [0, 0, request.after];
   const lines = isPretty(options)
-    ? prettyLines(side, hasColours())
-    : eventLines(request.format, side.streams);
+    ? prettyLines(ledgerLog, hasColours())
+    : eventLines(request.format, ledgerLog.streams);
   const { follow = false } = options;
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
   try {
-    for await (const chunk of exportEvents(side, request, exporting, trail)) {
+    for await (const chunk of exportEvents(ledgerLog, request, exporting, trail)) {
       if (chunk.lines > 0) {
         line.end();
         await output.write(chunk.bytes);
@@ -124,11 +124,11 @@ const run = async (
     line.end();
   }
   noticeUnreadable(unreadable);
-  return { position, trailer: trail.trailer(request, await side.log.identity()) };
+  return { position, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
 };
 
 /** Whoever follows a log that is set back, or replaced underneath, would wait for ever, and print events that never were. */
-const watching = ({ log }: Side) => {
+const watching = ({ log }: LedgerLog) => {
   const lost = new AbortController();
   let last: Head | undefined;
   const watch = logWatch({
@@ -146,18 +146,18 @@ const watching = ({ log }: Side) => {
 };
 
 const audit = (options: Options): Promise<void> =>
-  withConfiguredLog(async (side) => {
-    if (options.after !== undefined) await mustBeReached(side, options.after);
+  withConfiguredLog(async (ledgerLog) => {
+    if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     for (const type of options.type ?? [])
       if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);
     const interrupted = untilInterrupted();
-    const watched = options.follow === true ? watching(side) : undefined;
+    const watched = options.follow === true ? watching(ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
-    const request = await requestOf(side, options);
+    const request = await requestOf(ledgerLog, options);
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
-      const { position, trailer } = await run(side, options, request, output, { signal, onRead });
+      const { position, trailer } = await run(ledgerLog, options, request, output, { signal, onRead });
       watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();

@@ -15,9 +15,9 @@ const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
 };
 
 const check = (file: string, { json }: JsonOption): Promise<void> =>
-  withConfiguredLog(async (side) => {
+  withConfiguredLog(async (ledgerLog) => {
     const line = progressLine('Checking:');
-    const checked = await checkExport(side, file, (read) => line.show(`${read} events read`)).finally(
+    const checked = await checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)).finally(
       line.end,
     );
     const { difference, trailer } = checked;

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { allEntities, differencesBetween, type Fields } from '../../audit/entity-fields';
 import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../../audit/tenant-history';
 import type { Tenant } from '../../domain/tenant';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { jsonOption, tenantOption, type JsonOption } from '../arguments';
 import { momentOption, momentOrPosition, mustBeMomentOf, withConfiguredLog } from './arguments';
@@ -16,13 +16,13 @@ interface Options extends JsonOption {
 }
 
 const stateAt = async (
-  side: Side,
+  ledgerLog: LedgerLog,
   tenantId: string,
   moment: Moment | undefined,
   onEntry?: (entry: HistoryEntry) => void,
 ): Promise<Tenant> => {
-  await mustBeMomentOf(side, moment);
-  return tenantAt(side, tenantId, moment, onEntry);
+  await mustBeMomentOf(ledgerLog, moment);
+  return tenantAt(ledgerLog, tenantId, moment, onEntry);
 };
 
 const mustBeThere = (tenant: Tenant, tenantId: string, moment: Moment | undefined): void => {
@@ -66,17 +66,17 @@ const printDifferences = (before: Tenant, after: Tenant, json = false): void => 
 };
 
 const history = ({ tenant: tenantId, at, diff, json }: Options): Promise<void> =>
-  withConfiguredLog(async (side) => {
+  withConfiguredLog(async (ledgerLog) => {
     if (diff !== undefined) {
       const [before, after] = [
-        await stateAt(side, tenantId, diff[0]),
-        await stateAt(side, tenantId, diff[1]),
+        await stateAt(ledgerLog, tenantId, diff[0]),
+        await stateAt(ledgerLog, tenantId, diff[1]),
       ];
       if (before.status === 'absent') mustBeThere(after, tenantId, diff[1]);
       return printDifferences(before, after, json);
     }
     const entries: HistoryEntry[] = [];
-    const tenant = await stateAt(side, tenantId, at, (entry) => entries.push(entry));
+    const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => entries.push(entry));
     mustBeThere(tenant, tenantId, at);
     printHistory(tenant, entries, json);
   });
@@ -100,9 +100,9 @@ export const historyCommand = (): Command =>
 
 /** Keys expire by time: at a position it is the time of the last event up to it. */
 const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
-  withConfiguredLog(async (side) => {
+  withConfiguredLog(async (ledgerLog) => {
     let last = '';
-    const tenant = await stateAt(side, tenantId, at, (entry) => (last = entry.at));
+    const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
     mustBeThere(tenant, tenantId, at);
     const time = at === undefined ? new Date().toISOString() : 'time' in at ? at.time : last;
     const rows = accessTo(tenant, time);

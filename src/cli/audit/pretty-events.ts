@@ -6,7 +6,7 @@ import { updateChanges } from '../../audit/tenant-history';
 import { auditLine } from '../../domain/audit-wording';
 import { decode } from '../../event-log/codec';
 import type { LoggedEvent } from '../../event-log/event-log';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { valueText, visible } from '../output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';
@@ -28,20 +28,20 @@ const byWhom = ({ actor, key_id, trace_id }: RawEvent): string => {
 };
 
 /** One line an event for a person: when, its id, what happened to what, what an update changed, and by whom. */
-export const prettyLines = (side: Side, hasColours: boolean): EventLines => {
+export const prettyLines = (ledgerLog: LedgerLog, hasColours: boolean): EventLines => {
   const paint = hasColours ? inColour : plain;
-  const changesOf = updateChanges(side);
+  const changesOf = updateChanges(ledgerLog);
 
   const entityOf = (event: LoggedEvent, raw: RawEvent): string => {
-    const decoded = decode(event, side.streams);
+    const decoded = decode(event, ledgerLog.streams);
     if (decoded.status !== 'good') return shown(raw.data);
     const { entityType, entityId } = auditLine(decoded.event);
     return entityType === 'tenant' ? '' : visible(`${entityType} ${entityId}`);
   };
 
   const pretty = async (event: LoggedEvent): Promise<string> => {
-    const raw = rawEvent(event, side.streams);
-    const decoded = decode(event, side.streams);
+    const raw = rawEvent(event, ledgerLog.streams);
+    const decoded = decode(event, ledgerLog.streams);
     const isChange = decoded.status === 'good' && decoded.kind === 'tenant';
     const changes = isChange ? await changesOf(decoded.event) : [];
     return [

@@ -4,7 +4,7 @@ import { rawEvent, type RawEvent } from '../../audit/raw-event';
 import { effectOf, tenantBefore } from '../../audit/tenant-history';
 import { decode } from '../../event-log/codec';
 import type { LoggedEvent } from '../../event-log/event-log';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { codeOf, fault, messageOf } from '../../fault';
 import { jsonOption, uuid, type JsonOption } from '../arguments';
 import { withConfiguredLog } from './arguments';
@@ -16,12 +16,12 @@ interface Options extends JsonOption {
 }
 
 /** Events are found by reading: the log has no index by id, and a read model would not know one that cannot be read. */
-const find = async (side: Side, id: string, tenantId: string | undefined): Promise<LoggedEvent> => {
+const find = async (ledgerLog: LedgerLog, id: string, tenantId: string | undefined): Promise<LoggedEvent> => {
   const line = progressLine('Searching:');
   const filter = tenantId === undefined ? {} : { tenants: [tenantId] };
   let done = 0;
   try {
-    for await (const { events, read } of findEvents(side, filter, {}, () => undefined)) {
+    for await (const { events, read } of findEvents(ledgerLog, filter, {}, () => undefined)) {
       const found = events.find((event) => event.id === id);
       if (found !== undefined) return found;
       line.show(`${(done += read)} events read`);
@@ -34,20 +34,22 @@ const find = async (side: Side, id: string, tenantId: string | undefined): Promi
 };
 
 const othersOfTrace = async (
-  side: Side,
+  ledgerLog: LedgerLog,
   { id, tenant_id, trace_id }: RawEvent,
 ): Promise<readonly RawEvent[]> => {
   if (typeof trace_id !== 'string' || tenant_id === undefined) return [];
   const others: RawEvent[] = [];
   const filter = { tenants: [tenant_id], trace: trace_id };
-  for await (const { events } of findEvents(side, filter, {}, () => undefined))
-    others.push(...events.filter((event) => event.id !== id).map((event) => rawEvent(event, side.streams)));
+  for await (const { events } of findEvents(ledgerLog, filter, {}, () => undefined))
+    others.push(
+      ...events.filter((event) => event.id !== id).map((event) => rawEvent(event, ledgerLog.streams)),
+    );
   return others;
 };
 
 /** The entity before and after an event of the tenant's own stream; nothing is known of entities that others keep. */
-const effect = async (side: Side, event: LoggedEvent) => {
-  const decoded = decode(event, side.streams);
+const effect = async (ledgerLog: LedgerLog, event: LoggedEvent) => {
+  const decoded = decode(event, ledgerLog.streams);
   if (decoded.status === 'bad') return { unreadable: decoded.reason };
   if (decoded.status !== 'good' || decoded.kind !== 'tenant') return {};
   try {
@@ -55,7 +57,7 @@ const effect = async (side: Side, event: LoggedEvent) => {
       before = null,
       after = null,
       changes,
-    } = effectOf(decoded.event, await tenantBefore(side, decoded.event));
+    } = effectOf(decoded.event, await tenantBefore(ledgerLog, decoded.event));
     return { before, after, changes };
   } catch (error) {
     if (codeOf(error) !== 'tenant_unreadable') throw error;
@@ -66,11 +68,11 @@ const effect = async (side: Side, event: LoggedEvent) => {
 const cell = (value: unknown): string | undefined => valueText(value ?? undefined);
 
 const show = (id: string, { tenant, json }: Options): Promise<void> =>
-  withConfiguredLog(async (side) => {
-    const found = await find(side, id, tenant);
-    const event = rawEvent(found, side.streams);
-    const { unreadable, before, after, changes } = await effect(side, found);
-    const trace = await othersOfTrace(side, event);
+  withConfiguredLog(async (ledgerLog) => {
+    const found = await find(ledgerLog, id, tenant);
+    const event = rawEvent(found, ledgerLog.streams);
+    const { unreadable, before, after, changes } = await effect(ledgerLog, found);
+    const trace = await othersOfTrace(ledgerLog, event);
     if (json === true) return printJson({ event, unreadable, before, after, changes, trace });
     printRecord(Object.fromEntries(Object.entries(event).map(([name, value]) => [name, cell(value)])));
     if (unreadable !== undefined) notice(`It cannot be read by this program: ${unreadable}`);

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { openLog } from '../../app/adapters';
 import { readConfiguration, settings, type Configuration } from '../../configuration';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import { streamNames } from '../../event-log/streams';
 import { codeOf, fault, type Fault } from '../../fault';
 import { warn } from '../operator-session';
@@ -46,7 +46,7 @@ interface LogArgument {
   readonly format?: number;
 }
 
-export interface ArgumentLog extends Side {
+export interface ArgumentLog extends LedgerLog {
   readonly address: string;
 }
 

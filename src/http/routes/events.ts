@@ -103,7 +103,7 @@ const serverSentEvents: StreamForm = {
 };
 
 /** What its owner sees: the position as a cursor, and no tenant id, since all of it is of one. */
-const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['events']['side']) => {
+const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['events']['ledgerLog']) => {
   const { tenant_id: _, ...raw } = rawEvent(event, streams);
   return { ...raw, position: cursor };
 };
@@ -146,7 +146,7 @@ export const listEvents = route<undefined, Query>({
   },
   handle: async (asked, parts) => {
     const { tenantId, query: given, header } = asked;
-    const { side, tail, open, stopping } = parts.events;
+    const { ledgerLog, tail, open, stopping } = parts.events;
     const after = afterOf(asked, parts.cursors);
     const isSse = prefersServerSentEvents(header('accept'));
     const request = {
@@ -159,11 +159,11 @@ export const listEvents = route<undefined, Query>({
     const release = open(tenantId);
     const [gone, stalled] = [new AbortController(), new AbortController()];
     const chunks = eventStream(request, {
-      side,
+      ledgerLog,
       tail,
       form: isSse ? serverSentEvents : ndjson,
       cursorOf: (position) => parts.cursors.make(tenantId, CURSORS, position),
-      jsonOf: (event, cursor) => JSON.stringify(viewOf(event, cursor, side)),
+      jsonOf: (event, cursor) => JSON.stringify(viewOf(event, cursor, ledgerLog)),
       mayRead: stillAllowed(asked, parts),
       gone: gone.signal,
       stopping,
@@ -183,9 +183,9 @@ const searchLog = async (
   tenantId: string,
   id: string,
   range: EventRange,
-  { side }: RouteParts['events'],
+  { ledgerLog }: RouteParts['events'],
 ): Promise<LoggedEvent | undefined> => {
-  for await (const batch of upTo(side.log.readTenant(tenantId, range), range.upTo)) {
+  for await (const batch of upTo(ledgerLog.log.readTenant(tenantId, range), range.upTo)) {
     const found = batch.find((event) => event.id === id);
     if (found !== undefined) return found;
   }
@@ -229,6 +229,6 @@ export const getEvent = route({
     const found = isUuid(id) ? await findEvent(tenantId, id, parts) : undefined;
     if (found === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
     const cursor = parts.cursors.make(tenantId, CURSORS, found.position);
-    return ok(viewOf(found, cursor, parts.events.side));
+    return ok(viewOf(found, cursor, parts.events.ledgerLog));
   },
 });

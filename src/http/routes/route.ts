@@ -3,7 +3,7 @@ import type { OpenStreams } from '../../audit/open-streams';
 import type { Caller, KeyHolder } from '../../domain/authority';
 import type { Client, Idempotency } from '../../domain/events';
 import type { Position } from '../../event-log/event-log';
-import type { Side } from '../../event-log/own-events';
+import type { LedgerLog } from '../../event-log/ledger-log';
 import type { KeyUses } from '../../key-uses/key-uses';
 import type { Ledger } from '../../ledger/ledger';
 import type { RateLimits } from '../../limits/rate-limits';
@@ -89,7 +89,7 @@ export interface RouteParts {
 
 /** Where raw events are read from, and who may read them at once. */
 export interface EventSource {
-  readonly side: Side;
+  readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
   readonly open: OpenStreams['open'];
   /** Aborted when the process is stopping. */

@@ -82,7 +82,7 @@ const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts
   const moment = momentOf(text, asked, parts);
   mustHold(asked.application, 'log:read');
   const late = () => fault('log_unavailable', 'The history of this tenant is still being read.');
-  const reading = tenantAt(parts.events.side, asked.tenantId, moment);
+  const reading = tenantAt(parts.events.ledgerLog, asked.tenantId, moment);
   const tenant = await beforeDeadline(reading, asked.deadline, late);
   if (tenant.status === 'absent') throw fault('not_found', 'There was no such Tenant then.');
   return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);

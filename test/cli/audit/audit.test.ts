@@ -175,9 +175,9 @@ describe('tenant-ledger audit', () => {
 describe('the output of tenant-ledger audit', () => {
   const folder = freshFolder();
   beforeAll(async () => {
-    const side = await openLogIn(folder);
-    await fillBusyLog(side, 5_000);
-    await side.log.close();
+    const ledgerLog = await openLogIn(folder);
+    await fillBusyLog(ledgerLog, 5_000);
+    await ledgerLog.log.close();
   });
 
   it('may lose its reader, as with | head: that is no error, and no position to go on from', async () => {
