@@ -71,7 +71,7 @@ const eventStoreLog = (
   streams: Streams,
   waitSeconds: number,
   report: Report,
-  made: { readonly unlessThere?: Fault | undefined; readonly format?: number },
+  made: { readonly ifMissing?: Fault | undefined; readonly format?: number },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
@@ -89,7 +89,7 @@ interface StoreOptions {
   readonly use: StoreUse;
   readonly report: Report;
   /** Thrown instead of making a log that is not there. */
-  readonly unlessThere?: Fault | undefined;
+  readonly ifMissing?: Fault | undefined;
 }
 
 const openingOf = (use: StoreUse, mustBeThere: boolean): Opening => {
@@ -100,14 +100,14 @@ const openingOf = (use: StoreUse, mustBeThere: boolean): Opening => {
 const openLogOf = (
   configuration: Configuration,
   streams: Streams,
-  { use, report, unlessThere }: StoreOptions,
+  { use, report, ifMissing }: StoreOptions,
 ): Promise<EventLog> => {
   const { DATA_DIR, EVENTSTORE_URL, EVENTSTORE_WAIT_SECONDS, MONGODB_URL } = configuration;
   if (EVENTSTORE_URL !== '')
-    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { unlessThere });
-  if (unlessThere !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
-    throw unlessThere;
-  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, unlessThere !== undefined) });
+    return eventStoreLog(EVENTSTORE_URL, streams, EVENTSTORE_WAIT_SECONDS, report, { ifMissing });
+  if (ifMissing !== undefined && MONGODB_URL !== '' && !existsSync(join(DATA_DIR, 'events.db')))
+    throw ifMissing;
+  return sqliteEventLog(DATA_DIR, streams, { opening: openingOf(use, ifMissing !== undefined) });
 };
 
 export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
@@ -117,8 +117,8 @@ export const openStores = (configuration: Configuration, options: StoreOptions):
     const mongo = await openMongo(configuration, options.report);
     if (mongo !== undefined) closing(mongo);
     const holds = mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
-    const unlessThere = holds ? noLogHere(configuration) : options.unlessThere;
-    const log = closing(await openLogOf(configuration, streams, { ...options, unlessThere }));
+    const ifMissing = holds ? noLogHere(configuration) : options.ifMissing;
+    const log = closing(await openLogOf(configuration, streams, { ...options, ifMissing }));
     const writing = options.use === 'server' ? {} : { startWriter: writerInPlace };
     const readModels = await (mongo === undefined
       ? sqliteReadModels(readModelsIn(DATA_DIR), writing)
@@ -193,8 +193,8 @@ export const openLog = async (
       `There is no event log with the prefix "${streams.prefix}" in ${withoutSecrets(address)}.`,
       { isFinal: true },
     );
-    const unlessThere = role === 'source' ? notThere : undefined;
-    return eventStoreLog(address, streams, WAIT_SECONDS, report, { unlessThere, format });
+    const ifMissing = role === 'source' ? notThere : undefined;
+    return eventStoreLog(address, streams, WAIT_SECONDS, report, { ifMissing, format });
   }
   const folder = folderOf(address);
   if (folder === undefined || folder === '')

@@ -72,9 +72,9 @@ const openParts = (
 ): Promise<App> =>
   openAll(async (closing) => {
     const use = workers === undefined ? 'command' : 'server';
-    const unlessThere =
+    const ifMissing =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const stores = closing(await openStores(configuration, { use, report, unlessThere }));
+    const stores = closing(await openStores(configuration, { use, report, ifMissing }));
     const { log, streams, readModels, mongo } = stores;
     mustKnow(await log.format());
     const parts = { log, streams, readModels, program: programVersion(), onError: report };

@@ -180,7 +180,7 @@ const writesOf = (probe: () => Promise<void>) => {
 };
 
 /** Asks the log about the furthest event that is known to be in it, one check at a time. */
-const lookoutOf = (
+const continuityChecks = (
   { log, checkpoint, report }: LogWatchParts,
   { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
   ending: AbortSignal,
@@ -221,7 +221,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   const ending = new AbortController();
   const whole = wholenessOf(parts);
   const { written, failed, mustBeWritable } = writesOf(probe);
-  const { look, lookIf, isAway, reconnects, known, learn } = lookoutOf(parts, whole, ending.signal);
+  const { look, lookIf, isAway, reconnects, known, learn } = continuityChecks(parts, whole, ending.signal);
   const { setBack, missing, mustBeWhole, isLost } = whole;
 
   const append: EventLog['append'] = async (stream, events, expected, withinMs) => {
@@ -243,8 +243,8 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   const watch = async (): Promise<void> => {
     while (!ending.signal.aborted && !isLost()) {
       await look();
-      const isUneasy = isAway() || setBack() !== undefined;
-      await pause(isUneasy ? Math.min(SOON_MS, everyMs) : everyMs, ending.signal);
+      const needsRecheck = isAway() || setBack() !== undefined;
+      await pause(needsRecheck ? Math.min(SOON_MS, everyMs) : everyMs, ending.signal);
     }
   };
 

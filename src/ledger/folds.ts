@@ -38,7 +38,7 @@ export interface Folds {
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** So long the thread is held at most before everything else that waits goes first. */
+/** The longest that the thread is held before yielding to everything else that waits. */
 const HOLD_MS = 2;
 const LOOK_EVERY = 16;
 
@@ -71,7 +71,7 @@ const readOnFrom = async (
   places: readonly Place[],
 ): Promise<Fold | undefined> => {
   const folding = foldingStream(fold, tenantId);
-  const othersGo = pacer();
+  const yieldWhenDue = pacer();
   let seen = 0;
   let revision = Math.min(fold.revision, replies.revision());
   if (places.some((place) => place.revision === revision)) revision -= 1;
@@ -84,7 +84,7 @@ const readOnFrom = async (
       ({ revision } = logged);
       if (revision > folding.revision()) folding.take(event);
       replies.take(event);
-      await othersGo();
+      await yieldWhenDue();
     }
   return seen === places.length ? folding.fold() : undefined;
 };
@@ -136,7 +136,7 @@ export const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): P
 /** Of all the folds that are kept, roughly: the least recently used are dropped first. */
 const MOST_BYTES = 64 * 1_048_576;
 
-/** A snapshot is worth its price after so many events, and after more when the fold is large. */
+/** After how many events a snapshot is worth its price; after more when the fold is large. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
 
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');

@@ -67,7 +67,7 @@ export interface Ledger extends Identifying {
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** So much of the time is kept back for the answer itself. */
+/** The part of the time that is reserved for the answer itself. */
 const ANSWER_MS = 50;
 
 /** The reply to the same request before. It may be later than the fold that is known. */
@@ -159,7 +159,7 @@ const isOfRequest = (event: Recorded<TenantEvent>, { caller, idempotency }: Comm
   event.idempotency?.key === idempotency?.key &&
   event.idempotency?.scope === idempotency?.scope;
 
-/** The events of one request stand side by side in the stream. */
+/** The events of one request are side by side in the stream. */
 const eventsOf = async (
   { log, streams }: LedgerParts,
   command: Command,

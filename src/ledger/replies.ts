@@ -28,7 +28,7 @@ const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean =>
 
 /**
  * Up to where the requests of a stream are remembered: everything that numbering goes on from. The events of one
- * request stand side by side in the stream and share a number, so the last request belongs to it.
+ * request are side by side in the stream and share a number, so the last request belongs to it.
  */
 export interface ReplyMark {
   readonly revision: number;
@@ -58,7 +58,7 @@ export interface KeptReplies {
   /**
    * Adds requests and moves the mark, wholly or not at all. `from` is the mark that they follow; with a negative
    * revision, they replace everything that is kept of the stream. Undefined: something else is kept by now, and nothing
-   * was added. Others may have added the same meanwhile: the mark says how far it is.
+   * was added. Others may have added the same in the meantime: the mark says how far it is.
    */
   add(
     stream: string,
@@ -88,9 +88,9 @@ export interface ReplyTail {
   bytes(): number;
 }
 
-/** So many events are read again at most when a tenant is loaded. */
+/** The most events that are read again when a tenant is loaded. */
 const FLUSH_EVENTS = 500;
-/** So many are handed over at once: the thread that answers HTTP copies them. */
+/** How many are handed over at once: the thread that answers HTTP copies them. */
 const FLUSH_REPLIES = 500;
 const REPLY_BYTES = 700;
 

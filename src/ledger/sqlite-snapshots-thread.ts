@@ -47,7 +47,7 @@ const savePart = ({ stream, save, part, content }: SavePart): true => {
   return true;
 };
 
-/** Once all its parts are there: another process that saved the same meanwhile has removed them. */
+/** Once all its parts are there: another process that saved the same in the meantime has removed them. */
 const saveFold = ({ stream, log, version, save, parts }: SaveFold): boolean => {
   const found = partsOf.get(stream, save) as { parts: number };
   if (found.parts !== parts) return false;
@@ -89,7 +89,7 @@ const keep = (stream: string, log: string, to: KeptMark, replies: readonly Remem
   return to;
 };
 
-/** Compares and sets: another process may have kept the same meanwhile, or have begun anew. */
+/** Compares and sets: another process may have kept the same in the meantime, or have begun anew. */
 const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null => {
   const current = markOf.get(stream) as MarkRow | undefined;
   if (from.revision < 0) {

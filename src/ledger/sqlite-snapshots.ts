@@ -110,7 +110,7 @@ const snapshotReader = (path: string): SnapshotReader => {
   return Object.assign(reading, { isDamaged: () => isDamaged, close: () => db?.close() });
 };
 
-/** Part by part; undefined also when another process saves meanwhile: then it is simply not there. */
+/** Part by part; undefined also when another process saves at the same time: then it is simply missing. */
 const loadParts = async (reading: SnapshotReader, stream: string, log: string): Promise<Fold | undefined> => {
   const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
   if (head === undefined) return undefined;

@@ -15,7 +15,7 @@ import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } fr
  * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`isUpToDate`, `refresh`).
  * - It begins to read another generation once that shows as much as the one before shows at this moment. Until then it
  *   compares them before each question: whichever is ahead shows all that was reported.
- * - Both are projected meanwhile, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
+ * - Both are projected in the meantime, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
  */
 export interface ActiveGenerations {
   /** One per projector: they answer questions. */
@@ -24,7 +24,7 @@ export interface ActiveGenerations {
   projected(): readonly LiveGeneration[];
   /** What a write waits for. */
   shown(): readonly Generation[];
-  /** Looks at the pointers now. Whoever asks meanwhile waits for a look that begins after that. */
+  /** Looks at the pointers now. Whoever asks during a look waits for one that begins after the question. */
   refresh(): Promise<void>;
   /** May questions be asked? If not, `refresh` comes first. */
   isUpToDate(): boolean;
@@ -36,7 +36,7 @@ export const STILL_PROJECTED_MS = 4_000;
 /** Less than STILL_READ_MS, with time for a question that has begun. */
 const FRESH_MS = 1_000;
 
-/** So long a process that slept holds its questions back for the generation that was switched to meanwhile. */
+/** How long a process that slept holds its questions back for the generation that was switched to while it slept. */
 const AWAKE_MS = 1_000;
 const LOOK_AGAIN_MS = 15;
 

@@ -1,6 +1,6 @@
 import { signal } from '../signal';
 
-/** Makes so many parties wait for each other. One that leaves, because it has failed or is done, is not waited for. */
+/** Makes a number of parties wait for each other. One that leaves, because it has failed or is done, is not waited for. */
 export const barrier = (parties: number) => {
   let missing = parties;
   const complete = signal();

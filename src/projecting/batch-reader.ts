@@ -25,7 +25,7 @@ export interface Read {
 export interface ReaderOptions {
   /** Called when the log cannot be followed; it is tried again. */
   readonly onError?: (error: unknown) => void;
-  /** A full batch has so many events, or a few more. */
+  /** The size of a full batch, which may have a few events more. */
   readonly batchEvents?: number;
 }
 
@@ -38,7 +38,7 @@ export interface BatchReader {
   readAlone(at: Position, abort: AbortSignal): Promise<readonly LoggedEvent[]>;
   /** The same, but at the end of the log it waits for what arrives, through failures of the log. */
   follow(at: Position): Promise<Read>;
-  /** How many events lie between two positions, perhaps an estimate. */
+  /** How many events there are between two positions, perhaps an estimate. */
   distance(low: Position, high: Position): Promise<number>;
   close(): Promise<void>;
 }

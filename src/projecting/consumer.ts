@@ -52,7 +52,7 @@ const isBeingRead = (shared: SharedBatch | undefined): boolean =>
 const isInWork = ({ members, shared }: State): boolean =>
   shared?.isFull === true && [...members].some(({ last, isWaiting }) => last === shared && !isWaiting);
 
-/** About a batch lies between them, or less. */
+/** They are about a batch apart, or less. */
 const areNear = async ({ reader }: State, low: Position, high: Position): Promise<boolean> =>
   low === high || (await reader.distance(low, high)) <= 2 * reader.batchEvents;
 

@@ -37,7 +37,7 @@ const slotTables = () => {
   };
 };
 
-/** From so many documents on, only those are kept that several events have touched: the next batch often needs them. */
+/** Above this number of documents, only those are kept that several events have touched: the next batch often needs them. */
 const MOST_KEPT = 2_048;
 
 /**

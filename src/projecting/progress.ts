@@ -10,7 +10,7 @@ export interface Progress {
   moved(generation: string, position: Position, hasParked: boolean): void;
   /**
    * Waits until everything that anybody may read shows all up to a position. False: not within the time. The pointers are
-   * looked at after the wait: what was switched to meanwhile is waited for too. Without any time, the store is asked once.
+   * looked at after the wait: what was switched to in the meantime is waited for too. Without any time, the store is asked once.
    */
   reached(position: Position, withinMs: number): Promise<boolean>;
   /** False: nobody was parked in a generation when it had reached this position, or a later one. */
@@ -32,7 +32,7 @@ interface Waiter {
 
 /** Another process reports nothing: the store is asked. */
 const POLL_MS = 15;
-/** The pointers, which seldom move, are looked at before anybody is answered, and besides that only so often. */
+/** The pointers, which seldom move, are looked at before anybody is answered, and besides that only this often. */
 const LOOK_MS = 150;
 
 interface State extends ProgressParts {
@@ -57,7 +57,7 @@ const learn = ({ known }: State, name: string, position: Position): void => {
 const isKnown = ({ known }: State, generations: readonly string[], position: Position): boolean =>
   generations.every((name) => (known.get(name) ?? '') >= position);
 
-/** One that was removed meanwhile shows nothing, and the pointers are to be looked at: nobody waits for it any more. */
+/** One that has been removed shows nothing, and the pointers are to be looked at: nobody waits for it any more. */
 const ask = async (state: State, generations: readonly Generation[]): Promise<'all' | 'some_removed'> => {
   let asked: 'all' | 'some_removed' = 'all';
   const shown = await Promise.all(

@@ -61,7 +61,7 @@ interface Rebuild extends ReplayParts, RebuildOptions {
 
 const RENEW_MS = 500;
 
-/** Nothing can be renewed while the indexes are made. Where a holder's death can be seen, nobody waits so long. */
+/** Nothing can be renewed while the indexes are made. Where a holder's death can be seen, nobody waits that long. */
 const LEASE_MS = 120_000;
 
 /** Writers may never stop: what is left then is projected after the switch, before anybody reads it. */

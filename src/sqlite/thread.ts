@@ -35,7 +35,7 @@ type Answer =
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
 
-/** Requests that come together are handled together, but to so many nothing more is added: that makes a group commit. */
+/** Requests that come together are handled together, which makes a group commit; a group of this size gets no more. */
 const FULL_GROUP = 256;
 
 /** A request is not begun within this time before its caller gives up: so the caller learns that it was not done. */
@@ -222,7 +222,7 @@ const gather = (port: MessagePort, group: Question[]): boolean => {
 };
 
 /**
- * Answers a group and whatever arrives meanwhile. While another process holds the lock, requests whose time is up are
+ * Answers a group and whatever arrives while it does. While another process holds the lock, requests whose time is up are
  * refused and the others are retried. True: it was the last.
  */
 const answerAll = (body: ThreadBody, port: MessagePort, first: Message): boolean => {

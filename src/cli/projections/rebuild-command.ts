@@ -72,7 +72,7 @@ const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void
   if (failures[0] !== undefined) throw failures[0];
 };
 
-/** The workers open for themselves what they need: a session that stays open meanwhile would only take memory. */
+/** The workers open for themselves what they need: a session that stays open would only take memory. */
 const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
   const configuration = await checkedConfiguration();
   lowerPriority();

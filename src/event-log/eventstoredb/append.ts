@@ -70,7 +70,7 @@ const once = async (connection: Connection, request: AppendRequest, withinMs: nu
 };
 
 /** If a leader stepped down while an append was under way, it may have been written. */
-const unsureOf = (error: Fault, unsure: boolean): Fault =>
+const asUncertain = (error: Fault, unsure: boolean): Fault =>
   unsure && error.code === 'log_unavailable' ? fault('no_answer', error.message) : error;
 
 /** One attempt: it rejects with `no_answer` when it does not know what became of it. */
@@ -88,7 +88,7 @@ export const appending =
         // sent before may have been written.
         const isLost = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
         unsure ||= isNotLeader(error);
-        if (isLost) throw unsureOf(appendFault(request.stream, error), unsure);
+        if (isLost) throw asUncertain(appendFault(request.stream, error), unsure);
         await pause(REDIRECT_MS);
       }
   };

@@ -27,7 +27,7 @@ import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions extends WaitingForStore {
   /** If there is no log, it is not created: this is thrown instead. */
-  readonly unlessThere?: Fault | undefined;
+  readonly ifMissing?: Fault | undefined;
   /** Of a log that is created. */
   readonly format?: number;
 }
@@ -90,8 +90,8 @@ export const eventStoreDbEventLog = async (
     await connection.close();
   };
 
-  const { unlessThere, format = NEWEST_FORMAT } = options;
-  const findOrMake = () => identityOf(reader, append, streams.log(), { unlessThere, format });
+  const { ifMissing, format = NEWEST_FORMAT } = options;
+  const findOrMake = () => identityOf(reader, append, streams.log(), { ifMissing, format });
   const { identity, position } = await whenReachable(findOrMake, store, options).catch(
     async (error: unknown) => {
       await close();

@@ -59,7 +59,7 @@ const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Id
 
 interface NewLog {
   /** It is not made: this is thrown instead. */
-  readonly unlessThere?: Fault | undefined;
+  readonly ifMissing?: Fault | undefined;
   readonly format: number;
 }
 
@@ -67,11 +67,11 @@ export const identityOf = async (
   reader: StreamReader,
   append: Append,
   stream: string,
-  { unlessThere, format }: NewLog,
+  { ifMissing, format }: NewLog,
 ): Promise<Identity> => {
   const known = await writtenIdentity(reader, stream);
   if (known !== undefined) return known;
-  if (unlessThere !== undefined) throw unlessThere;
+  if (ifMissing !== undefined) throw ifMissing;
   const event = { id: randomUUID(), type: TYPE, data: { identity: randomUUID(), format }, metadata: {} };
   await append(stream, [event], 'no_stream', APPEND_MS).catch((error: unknown) => {
     if (codeOf(error) !== 'stream_changed') throw error;

@@ -266,7 +266,7 @@ const copySegment = async (
   );
 };
 
-/** Up to a head, however much is written meanwhile. */
+/** Up to a head, however much is written in the meantime. */
 const copyNew = async (
   source: Database,
   copy: Database,

@@ -125,7 +125,7 @@ const questions = (db: Database, path: string) => {
     head: async () => head(),
     incompleteStreams: async () => incomplete.all(),
     positionBefore: async (time) => {
-      // The head first: what is appended meanwhile lies after it.
+      // The head first: anything appended in the meantime comes after it.
       const end = head()?.position;
       const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
       return first === undefined ? end : positionOf(first.position - 1);

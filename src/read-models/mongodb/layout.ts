@@ -14,7 +14,7 @@ export const collectionName = (id: GenerationId, incarnation: string, collection
   `${generationName(id)}.${incarnation}.${collection}`;
 
 /** The incarnation that a collection belongs to. Undefined: it is not a generation's. */
-export const lifeOf = (name: string): string | undefined =>
+export const incarnationIn = (name: string): string | undefined =>
   /^[a-z_]+_v[0-9]+_[0-9]+\.([0-9a-f]+)\.[a-z_]+$/.exec(name)?.[1];
 
 /** A document as it is stored. Without `doc` it is a tombstone. */

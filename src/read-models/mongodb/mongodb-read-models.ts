@@ -102,7 +102,7 @@ const appliedTogether = (connection: MongoConnection) => {
 };
 
 /** Its control document and with it its incarnation, made if it does not exist and is not removed. */
-const lifeOf = async (
+const findOrMakeIncarnation = async (
   connection: MongoConnection,
   registry: RegistryDocument,
   id: GenerationId,
@@ -113,7 +113,7 @@ const lifeOf = async (
   if (isRemovedIn(await registry.read(), id)) throw generationRemoved(id);
   const incarnation = await insertControl(connection, id, log);
   // It may have been removed and dropped just before this: then it must not come back.
-  if (!isRemovedIn(await registry.read(), id)) return lifeOf(connection, registry, id, log);
+  if (!isRemovedIn(await registry.read(), id)) return findOrMakeIncarnation(connection, registry, id, log);
   await controlsIn(connection).deleteOne({ _id: generationName(id), incarnation });
   throw generationRemoved(id);
 };
@@ -145,7 +145,7 @@ const opening = (
   ): Promise<Incarnation> => ({
     connection,
     id,
-    incarnation: await lifeOf(connection, registry, id, log),
+    incarnation: await findOrMakeIncarnation(connection, registry, id, log),
     collections: [...own, ...COMMON_COLLECTIONS],
   });
   const open: Opening['open'] = async (id, own, log) => {

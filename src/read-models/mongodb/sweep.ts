@@ -1,7 +1,7 @@
 import { monotonicMs } from '../../clock';
 import type { MongoConnection } from '../../mongodb/connection';
 import { controlsIn } from './control-document';
-import { lifeOf } from './layout';
+import { incarnationIn } from './layout';
 
 const LOOK_MS = 15_000;
 /** Questions that have begun may read a generation for a while after it was dropped. */
@@ -25,7 +25,7 @@ export const sweepOnce = async (
   const orphans = listed
     .map(({ name }) => name)
     .filter((name) => {
-      const incarnation = lifeOf(name);
+      const incarnation = incarnationIn(name);
       return incarnation !== undefined && !lives.has(incarnation);
     });
   for (const name of seen.keys()) if (!orphans.includes(name)) seen.delete(name);

@@ -25,7 +25,7 @@ type RegistryWrites = {
 
 /** The writing side of `index.db`: which generation is live, which are removed, and who holds which lease. */
 export interface RegistryWriter extends RegistryWrites {
-  /** Makes what belongs to a generation, which nobody can mark as removed meanwhile. */
+  /** Makes what belongs to a generation, which nobody can mark as removed at the same time. */
   unlessRemoved<T>(id: GenerationId, make: () => T): T;
   close(): void;
 }

@@ -36,7 +36,7 @@ const MOST_COMMIT_BYTES = 67_108_864;
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
   readonly mostCommitBytes?: number;
-  /** After so long without use, a generation that is neither live nor previous is closed. */
+  /** How long a generation that is neither live nor previous stays open without use. */
   readonly idleMs?: number;
 }
 
