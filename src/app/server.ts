@@ -84,11 +84,9 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     cursors: signedCursors(secret),
     events: eventSource(app, server.stopping.signal),
     reader: remembering(projecting.reader).reader,
-    upToDate: async () => {
-      if (projecting.isUpToDate()) return;
-      // A store that does not answer must not hold up what can be answered without it.
-      await orUndefined(projecting.refresh(), LONGEST_LOOK_MS);
-    },
+    // A store that does not answer must not hold up what can be answered without it.
+    upToDate: async () =>
+      projecting.isUpToDate() || (await orUndefined(projecting.refresh(), LONGEST_LOOK_MS)) === true,
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => server.wasReady,

@@ -31,8 +31,11 @@ export interface ApiParts extends RouteParts {
   readonly version: string;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
-  /** To be awaited before the first use of `reader`: what it shows is then not older than this. */
-  readonly upToDate: () => Promise<void>;
+  /**
+   * To be awaited before the first use of `reader`: what it shows is then not older than this. False: that could not be
+   * made sure of in time.
+   */
+  readonly upToDate: () => Promise<boolean>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
   /** How far they are until then. */
@@ -73,6 +76,8 @@ export interface ApiState {
   problem?: HttpProblemCode;
   /** The rate limit that refused it. */
   refusedBy?: string;
+  /** What the read models show may lack writes that were acknowledged. */
+  mayBeStale?: true;
   /** It was written, and the read models do not show it yet. */
   isReadPending?: true;
   /** Why a key was refused, or what went wrong: for the log only. */

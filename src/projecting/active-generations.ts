@@ -12,7 +12,8 @@ import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } fr
  *
  * - A write is shown when the live generation shows it, and so do those that were live within the last STILL_READ_MS,
  *   as the store says after the wait for them (`refresh`, `shown`).
- * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`isUpToDate`, `refresh`).
+ * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`isUpToDate`,
+ *   `refresh`), and reads nothing if that fails.
  * - It begins to read another generation once that shows as much as the one before shows at this moment. Until then it
  *   compares them before each question: whichever is ahead shows all that was reported.
  * - Both are projected in the meantime, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
@@ -55,7 +56,7 @@ interface Active {
   previous?: Generation | undefined;
   /** Those that were live before a switch, as long as they count as still read, and as long as they are projected. */
   left: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
-  /** When the last look that is over began. */
+  /** When the last look that succeeded began. */
   lookedAt: number;
 }
 
@@ -133,14 +134,11 @@ const follow = async (active: Active, hasSlept: boolean): Promise<void> => {
 /** It changes only with the pointers. */
 const isSettled = ({ next, left }: Active): boolean => next === undefined && left.projected.length === 0;
 
-/** A look counts when it is over, from when it began. One that failed counts too: the next one comes soon. */
+/** A look counts when it has succeeded, from when it began. */
 const look = async (active: Active): Promise<void> => {
   const began = monotonicMs();
-  try {
-    await follow(active, began - active.lookedAt > FRESH_MS);
-  } finally {
-    active.lookedAt = began;
-  }
+  await follow(active, began - active.lookedAt > FRESH_MS);
+  active.lookedAt = began;
 };
 
 export const openActiveGenerations = async (

@@ -23,7 +23,8 @@ export interface Projecting {
   start(): Promise<void>;
   /** Does `reader` give what may be read now? If not, `refresh` comes first. */
   isUpToDate(): boolean;
-  refresh(): Promise<void>;
+  /** False: the store could not be asked. */
+  refresh(): Promise<boolean>;
   /** Does everything that anybody may read show all events up to this position? Waits for it. */
   reached(position: Position, withinMs: number): Promise<boolean>;
   /** For a process that does not stay: waits for whoever projects, and projects by itself if nobody does. */
@@ -110,12 +111,17 @@ const followPointers = async (
       .join();
   const before = names();
   const end = monotonicMs() + forMs;
+  let hasFailed = false;
   while (monotonicMs() < end && names() === before && !ending.aborted) {
-    const soon = active.isUpToDate() ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
+    const soon = active.isUpToDate() || hasFailed ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
     await pause(Math.min(soon, Math.max(1, end - monotonicMs())), ending);
-    await active
-      .refresh()
-      .catch((error) => onError('The pointers of the read models cannot be followed.', error));
+    hasFailed = await active.refresh().then(
+      () => false,
+      (error: unknown) => {
+        onError('The pointers of the read models cannot be followed.', error);
+        return true;
+      },
+    );
   }
 };
 
@@ -251,8 +257,12 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
       running.catch((error: unknown) => onError('Projecting ended.', error));
     },
-    // Whoever follows the pointers all the time reports that they cannot be; questions go on with what they have.
-    refresh: () => active.refresh().catch(() => undefined),
+    // Whoever follows the pointers all the time reports that they cannot be.
+    refresh: () =>
+      active.refresh().then(
+        () => true,
+        () => false,
+      ),
     isUpToDate: active.isUpToDate,
     reached: engine.steps.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),

@@ -34,6 +34,15 @@ const deleteThing = route({
   handle: async ({ params }) => ok(params),
 });
 
+const getRead = route({
+  ...common,
+  method: 'get',
+  path: '/read',
+  operationId: 'getRead',
+  from: 'tenants',
+  handle: async () => ok('stale'),
+});
+
 describe('a route with names in its path', () => {
   let server: Server;
   let url: string;
@@ -46,10 +55,11 @@ describe('a route with names in its path', () => {
       ctx.state.presented = { tenantId: 't', digest: 'd', at: '', deadline: 0 };
       ctx.state.identity = { tenantId: 't', keyId: 'k', application };
       ctx.state.path = ctx.path;
+      ctx.state.mayBeStale = true;
       await next().catch((error: unknown) => answerProblem(ctx, error, parts));
       seen.push(ctx.state.route);
     });
-    app.use(routing([getThing, getOwnThing, deleteThing], parts));
+    app.use(routing([getThing, getOwnThing, deleteThing, getRead], parts));
     app.use(unrouted);
     const handle = app.callback();
     server = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');
@@ -64,6 +74,17 @@ describe('a route with names in its path', () => {
     expect(await (await ask('/things/42/parts/a%20b')).json()).toEqual({ id: '42', part: 'a b' });
     expect(await (await ask('/things/43/parts/x/')).json()).toEqual({ id: '43', part: 'x' });
     expect(await (await ask('/things/44', 'DELETE')).json()).toEqual({ id: '44' });
+  });
+
+  it('reads no read model that may be stale', async () => {
+    const { status, headers, body } = await ask('/read').then(async (answered) => ({
+      status: answered.status,
+      headers: answered.headers,
+      body: (await answered.json()) as { code: string },
+    }));
+    expect([status, body.code]).toEqual([503, 'read_models_unavailable']);
+    expect(headers.get('retry-after')).not.toBeNull();
+    expect((await ask('/things/own')).status).toBe(200);
   });
 
   it('is logged as it was declared', async () => {

@@ -187,6 +187,26 @@ describe('a switch', () => {
     expect(active.isUpToDate()).toBe(true);
   });
 
+  it('that could not be looked for leaves who asks as late as before', async () => {
+    const { world, point } = await withTwo();
+    const readModels = await openReadModels(world.folder);
+    let isAway = false;
+    const pointer: typeof readModels.pointer = async (...which) => {
+      if (isAway) throw new Error('The store is away.');
+      return readModels.pointer(...which);
+    };
+    const active = await openActiveGenerations([lines], { ...readModels, pointer }, world.log);
+    await point(1, 2);
+    await passed(1_100);
+    isAway = true;
+    await expect(active.refresh()).rejects.toThrow('The store is away.');
+    expect(active.isUpToDate()).toBe(false);
+    isAway = false;
+    await active.refresh();
+    expect(active.isUpToDate()).toBe(true);
+    expect(namesOf(active.live())).toEqual(['lines_v1_1']);
+  });
+
   it('is followed question by question until the new one shows as much', async () => {
     const { world, project, point, write } = await withTwo();
     const active = await elsewhere(world);

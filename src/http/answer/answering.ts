@@ -3,6 +3,7 @@ import { monotonicMs } from '../../clock';
 import type { Client } from '../../domain/events';
 import { masked } from '../../domain/key-like';
 import type { Position } from '../../event-log/event-log';
+import { fault } from '../../fault';
 import { findParked } from '../../projecting/parking';
 import { authenticated, headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
@@ -93,6 +94,11 @@ const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiP
 
 /** The innermost step: asks the handler and sends its answer. */
 export const answer = async (ctx: ApiContext, route: Route, parts: ApiParts): Promise<void> => {
+  if (route.from !== undefined && ctx.state.mayBeStale === true)
+    throw fault(
+      'read_models_unavailable',
+      'Whether the read models were switched could not be found out in time.',
+    );
   // First: a tenant that is released in between shows more than the header says, not less.
   if (route.from !== undefined) await showGap(ctx, route.from, parts);
   const answered = await route.handle(askedOf(ctx, route, parts), parts);

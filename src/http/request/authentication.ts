@@ -32,7 +32,7 @@ export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<vo
   if (!parts.isReady())
     throw fault('starting', 'The read models have not caught up yet.', { progress: parts.startProgress() });
   ctx.state.identity = await parts.ledger.identify(presented, 'read');
-  await parts.upToDate();
+  if (!(await parts.upToDate())) ctx.state.mayBeStale = true;
 };
 
 /** What `execute` refuses rests on the head of the stream already. */
