@@ -90,20 +90,22 @@ function endGroup(child, signal) {
 // A signal ends the child, too, which would go on by itself otherwise; what it leaves behind is made again next time.
 function run(what, command, args, onFailure) {
   console.error(what);
-  var child = childProcess.spawn(command, args, {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-    shell: process.platform === 'win32',
-    detached: process.platform !== 'win32',
-  });
+  var child;
   var interrupted;
   function onSignal(signal) {
     if (interrupted === undefined) setTimeout(endGroup, KILL_AFTER_MS, child, 'SIGKILL').unref();
     interrupted = signal;
     endGroup(child, signal);
   }
+  // First: a signal that comes as the child begins must not end this process alone.
   SIGNALS.forEach(function (signal) {
     process.on(signal, onSignal);
+  });
+  child = childProcess.spawn(command, args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+    detached: process.platform !== 'win32',
   });
   return new Promise(function (resolve) {
     child.on('error', function (error) {
