@@ -149,7 +149,7 @@ const printTimes = async (app: App, what: string, filter: LogFilter): Promise<vo
 };
 
 /** All rows but a few at each end: both dates have to be found. */
-const mostDates = async (app: App): Promise<LogFilter> => {
+const maxDates = async (app: App): Promise<LogFilter> => {
   const reader = app.projecting.reader('logs');
   const at = async (page: number) =>
     (await findLogs(reader, tenantId, { filter: {}, page, size: 1 })).rows[0]?.created_at ?? '';
@@ -179,10 +179,10 @@ const main = async (): Promise<void> => {
   printRow('(a loop)', 0, '-', loop, loop);
   await printTimes(app, 'none', {});
   await printTimes(app, 'entity_type', { entityType: 'token' });
-  await printTimes(app, 'dates', await mostDates(app));
+  await printTimes(app, 'dates', await maxDates(app));
   await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
   await printTimes(app, 'id and type', { entityId: BUSY_ENTITY, entityType: 'card' });
-  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await mostDates(app)) });
+  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await maxDates(app)) });
   await app.close();
   await firstAnswer(key);
   rmSync(folder, { recursive: true, force: true });

@@ -19,7 +19,7 @@ import { appendFacts, seconds } from './facts';
  */
 const EVENTS = Number(process.argv[2] ?? 10_000);
 const FERRETDB_EVENTS = Number(process.argv[3] ?? 100);
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 interface Place {
   readonly name: string;
@@ -38,11 +38,11 @@ const measure = async ({ name, url, events }: Place, folder: string) => {
   const head = (await app.log.head())?.position ?? '';
   const projecting = await seconds(async () => {
     await app.projecting.start();
-    const end = performance.now() + PATIENCE_MS;
+    const end = performance.now() + TIMEOUT_MS;
     // A server that is this busy may not answer in time.
     while (!(await app.projecting.reached(head, 1_000).catch(() => false)))
       if (performance.now() > end)
-        throw new Error(`${events} events were not projected within ${PATIENCE_MS / 1_000} s.`);
+        throw new Error(`${events} events were not projected within ${TIMEOUT_MS / 1_000} s.`);
   });
   const rebuilding = await seconds(async () => {
     const options = { ifEqual: true, acceptParked: false };

@@ -14,7 +14,7 @@ import { appendFacts, seconds } from './facts';
  * how soon is a switch seen? `npm run bench:replay [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
-const PATIENCE_MS = 3_600_000;
+const TIMEOUT_MS = 3_600_000;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 
 /** Otherwise the machine would still write the preparations to its disk while it is measured. */
@@ -70,7 +70,7 @@ const main = async (): Promise<void> => {
   await appendFacts(app, EVENTS);
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';
-  if (!(await app.projecting.reached(head, PATIENCE_MS))) throw new Error('The read models are behind.');
+  if (!(await app.projecting.reached(head, TIMEOUT_MS))) throw new Error('The read models are behind.');
   keepOnDisk(folder);
   const before = process.cpuUsage();
   const { total, slowestSwitch } = await rebuildAll(app);

@@ -12,7 +12,7 @@ import { streamNames } from '../src/event-log/streams';
  * What does a write to one tenant cost when its stream has 10, 1,000, … events, with the folds in memory and as the
  * first one after a restart? `npm run bench:write-cost [EVENTS]`
  */
-const MOST = Number(process.argv[2] ?? 1_000_000);
+const MAX = Number(process.argv[2] ?? 1_000_000);
 const WRITES = 300;
 const BATCH = 500;
 const operator = randomUUID();
@@ -78,7 +78,7 @@ const main = async (): Promise<void> => {
   await create(app);
   let last = 0;
   console.log('events in stream | first write after a restart | median of the next writes');
-  for (let target = 10; target <= MOST; target *= target < 1_000 ? 100 : 10) {
+  for (let target = 10; target <= MAX; target *= target < 1_000 ? 100 : 10) {
     await fill(app, last + 1, target);
     await write(app, 120_000);
     await app.close();

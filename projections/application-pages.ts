@@ -76,7 +76,7 @@ export const findApplications = async (
 };
 
 /** More than an Application may ever have. */
-const MOST_KEYS = 1_000;
+const MAX_KEYS = 1_000;
 
 /** The keys of an Application that are neither revoked nor expired at a time, oldest first. */
 export const findLiveKeys = async (
@@ -91,7 +91,7 @@ export const findLiveKeys = async (
     index: 'live',
     equal: [applicationId],
     from,
-    limit: MOST_KEYS,
+    limit: MAX_KEYS,
   });
   return (found as unknown as readonly KeyDocument[]).toSorted((a, b) =>
     a.created_at === b.created_at ? (a.id < b.id ? -1 : 1) : a.created_at < b.created_at ? -1 : 1,

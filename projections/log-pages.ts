@@ -174,7 +174,7 @@ const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuest
 };
 
 /** The most rows scanned for one page: a page may be short, or even empty, although there are more. */
-const MOST_LOOKED_AT = 1_000;
+const MAX_LOOKED_AT = 1_000;
 const LOOKED_AT_ONCE = 200;
 
 /** Everything that a filter names but its dates. */
@@ -216,7 +216,7 @@ const pageByLooking = async (reader: Reader, tenantId: string, question: LogQues
   const found: LogRow[] = [];
   let seen: LogRow | undefined;
   let lookedAt = 0;
-  for (let from = top; from >= first && lookedAt < MOST_LOOKED_AT;) {
+  for (let from = top; from >= first && lookedAt < MAX_LOOKED_AT;) {
     const { rows, next } = await newest(from);
     for (const row of rows) {
       if (fits(filter, row) && found.push(row) === size) {

@@ -82,9 +82,9 @@ export const headOf = {
 const TYPES = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
 /** The most entity types listed besides those that every tenant knows. */
-export const MOST_TYPES = 1_000;
+export const MAX_TYPES = 1_000;
 /** A longer one cannot be asked for. */
-const LONGEST_TRACE_ID = 128;
+const MAX_TRACE_ID_LENGTH = 128;
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
 
@@ -93,7 +93,7 @@ const nextOf = (head: Document | undefined): number => ((head as Head | undefine
 const withType = (now: Document | undefined, entityType: string): Document | undefined => {
   if (isKnown.has(entityType)) return now;
   const { total, values } = (now as EntityTypes | undefined) ?? { total: 0, values: [] };
-  return { total: total + 1, values: values.length < MOST_TYPES ? [...values, entityType] : values };
+  return { total: total + 1, values: values.length < MAX_TYPES ? [...values, entityType] : values };
 };
 
 /** The number of an entity's next row, the one among the rows of its type where that is another one, and the heads. */
@@ -148,7 +148,7 @@ const logged = (event: Recorded): readonly Change[] => {
       operation,
       message,
       ...(actor === undefined ? {} : { actor_id: actor.id, actor_type: actor.type }),
-      ...(traceId === undefined || traceId.length > LONGEST_TRACE_ID ? {} : { trace_id: traceId }),
+      ...(traceId === undefined || traceId.length > MAX_TRACE_ID_LENGTH ? {} : { trace_id: traceId }),
       created_at,
     };
     return [

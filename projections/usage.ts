@@ -41,7 +41,7 @@ interface PlanDocument {
 const TOKEN_TYPES = ['Token', 'Card', 'Bank'] as const;
 const ACTIVE: ReadonlySet<FactOperation> = new Set(['Created', 'Read', 'Used']);
 const PLAN = 'plan';
-const MOST_TYPES = 1_000;
+const MAX_TYPES = 1_000;
 
 type TokenFact = Extract<Recorded, { readonly type: EntityFactType }>;
 
@@ -132,7 +132,7 @@ export interface UsageReport {
 /** The report as of a moment: it says which month is the current one. */
 export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
   const [types, month, bought] = (await Promise.all([
-    reader.find(tenantId, 'types', { limit: MOST_TYPES }),
+    reader.find(tenantId, 'types', { limit: MAX_TYPES }),
     reader.get(tenantId, 'months', at.slice(0, 7)),
     reader.get(tenantId, 'plan', PLAN),
   ])) as unknown as readonly [readonly TypeDocument[], MonthDocument | undefined, PlanDocument | undefined];

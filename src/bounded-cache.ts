@@ -6,7 +6,7 @@ export interface BoundedCache<V> {
 }
 
 /** `costOf` gives the same for the same value; left out, values are counted. */
-export const boundedCache = <V>(most: number, costOf: (value: V) => number = () => 1): BoundedCache<V> => {
+export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1): BoundedCache<V> => {
   const values = new Map<string, V>();
   let cost = 0;
   const drop = (key: string): void => {
@@ -20,9 +20,9 @@ export const boundedCache = <V>(most: number, costOf: (value: V) => number = () 
       drop(key);
       values.set(key, value);
       cost += costOf(value);
-      if (cost <= most) return;
+      if (cost <= max) return;
       for (const first of values.keys()) {
-        if (cost <= most || first === key) return;
+        if (cost <= max || first === key) return;
         drop(first);
       }
     },

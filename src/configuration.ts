@@ -19,9 +19,9 @@ interface Setting<T> {
 
 const setting = <T>(one: Setting<T>): Setting<T> => one;
 
-const wholeNumber = (least: number, most: number) => (text: string) => {
+const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = /^[0-9]{1,12}$/.test(text) ? Number(text) : NaN;
-  return value >= least && value <= most ? value : undefined;
+  return value >= min && value <= max ? value : undefined;
 };
 
 const trueOrFalse = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined);

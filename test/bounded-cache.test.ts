@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { boundedCache } from '../src/bounded-cache';
 import { seed, seeded } from './support/property';
 
-const MOST = 10;
+const MAX = 10;
 
 interface Costly {
   readonly cost: number;
@@ -18,7 +18,7 @@ const plainCache = () => {
     put: (key: string, value: Costly): void => {
       remove(key);
       list.push([key, value]);
-      while (total() > MOST && list.length > 1) list.shift();
+      while (total() > MAX && list.length > 1) list.shift();
     },
     delete: remove,
   };
@@ -33,7 +33,7 @@ describe('a bounded cache', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const [cache, plain] = [boundedCache<Costly>(MOST, ({ cost }) => cost), plainCache()];
+        const [cache, plain] = [boundedCache<Costly>(MAX, ({ cost }) => cost), plainCache()];
         for (const { key, cost } of steps) {
           for (const one of [cache, plain])
             if (cost === undefined) one.delete(key);

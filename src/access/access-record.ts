@@ -33,7 +33,7 @@ export interface AccessRecordParts {
   readonly append: (tenantId: string, events: readonly NewEvent[]) => Promise<unknown>;
   readonly warn: (what: string, error: unknown) => void;
   readonly everyMs?: number;
-  readonly mostKeys?: number;
+  readonly maxKeys?: number;
   readonly closeMs?: number;
 }
 
@@ -43,10 +43,10 @@ const EVERY_MS = 60_000;
 const CLOSE_MS = 3_000;
 
 /** Of more keys than this nothing is kept until the next writing: a flood must not cost memory. */
-const MOST_KEYS = 1_000;
+const MAX_KEYS = 1_000;
 
 /** The most of one tenant: it must not crowd out the others. */
-const MOST_OF_ONE = 100;
+const MAX_OF_ONE = 100;
 
 interface Tally {
   readonly tenantId: string;
@@ -113,16 +113,16 @@ interface Refusals {
   overlooked: number;
 }
 
-const hasRoom = ({ tallies }: Refusals, tenantId: string, mostKeys: number): boolean => {
-  if (tallies.size >= mostKeys) return false;
+const hasRoom = ({ tallies }: Refusals, tenantId: string, maxKeys: number): boolean => {
+  if (tallies.size >= maxKeys) return false;
   let own = 0;
   for (const tally of tallies.values()) if (tally.tenantId === tenantId) own += 1;
-  return own < MOST_OF_ONE;
+  return own < MAX_OF_ONE;
 };
 
-const add = (refusals: Refusals, one: Refused, mostKeys: number): void => {
+const add = (refusals: Refusals, one: Refused, maxKeys: number): void => {
   const known = refusals.tallies.get(one.keyId);
-  if (known === undefined && !hasRoom(refusals, one.tenantId, mostKeys)) {
+  if (known === undefined && !hasRoom(refusals, one.tenantId, maxKeys)) {
     refusals.overlooked += 1;
     return;
   }
@@ -132,10 +132,10 @@ const add = (refusals: Refusals, one: Refused, mostKeys: number): void => {
 };
 
 /** What was certainly not written is kept for the next time. */
-const putBack = (refusals: Refusals, tally: Tally, mostKeys: number): void => {
+const putBack = (refusals: Refusals, tally: Tally, maxKeys: number): void => {
   const { tallies } = refusals;
   const newer = tallies.get(tally.keyId);
-  if (newer === undefined && tallies.size >= mostKeys) refusals.overlooked += tally.count;
+  if (newer === undefined && tallies.size >= maxKeys) refusals.overlooked += tally.count;
   else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
 };
 
@@ -155,7 +155,7 @@ export const accessRecord = ({
   append,
   warn,
   everyMs = EVERY_MS,
-  mostKeys = MOST_KEYS,
+  maxKeys = MAX_KEYS,
   closeMs = CLOSE_MS,
 }: AccessRecordParts): AccessRecord => {
   const refusals: Refusals = { tallies: new Map(), overlooked: 0 };
@@ -175,7 +175,7 @@ export const accessRecord = ({
       if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${first.tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
-      for (const tally of own) putBack(refusals, tally, mostKeys);
+      for (const tally of own) putBack(refusals, tally, maxKeys);
       writeLater();
     }
   };
@@ -198,7 +198,7 @@ export const accessRecord = ({
 
   return {
     refused: (one) => {
-      add(refusals, one, mostKeys);
+      add(refusals, one, maxKeys);
       writeLater();
     },
     close: async () => {

@@ -31,7 +31,7 @@ export interface Tail {
 }
 
 /** Of all tails together, in events: the least recently read are dropped, and read again when they are needed. */
-const MOST_EVENTS = 100_000;
+const MAX_EVENTS = 100_000;
 
 /** An empty one is not free: whoever makes up keys can ask for any number of tenants that are not there. */
 const costOf = ({ size }: Tail): number => size + 1;
@@ -45,7 +45,7 @@ const emptyTail = (after: number, at: number): Tail => ({
 });
 
 export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams): StreamTails => {
-  const tails = boundedCache(MOST_EVENTS, costOf);
+  const tails = boundedCache(MAX_EVENTS, costOf);
   const reading = new Map<string, SharedRuns<Tail>>();
 
   /** Goes on from what was read before; only what came since is read. */

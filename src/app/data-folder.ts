@@ -89,12 +89,12 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
 };
 
 /** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
-const LEAST_FREE_BYTES = 1_048_576;
+const MIN_FREE_BYTES = 1_048_576;
 
 /** Throws when the disk is full, also where that was the cause of another error. */
 export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize >= LEAST_FREE_BYTES) return;
+  if (bavail * bsize >= MIN_FREE_BYTES) return;
   const what = error === undefined ? '' : ` (${messageOf(error).replace(/\.$/, '')})`;
   throw unusable(asConfigured(folder), `is on a full disk${what}`);
 };
@@ -116,12 +116,12 @@ export const openToOthers = (folder: string): string | undefined => {
 };
 
 /** The shortest that `SECRET` may be. */
-const SHORTEST_SECRET = 32;
+const MIN_SECRET_LENGTH = 32;
 
 /** What is signed with an empty or cut secret could be forged. */
 const readSecret = (path: string): string => {
   const secret = readFileSync(path, 'utf8');
-  if (secret.length >= SHORTEST_SECRET) return secret;
+  if (secret.length >= MIN_SECRET_LENGTH) return secret;
   throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
 };
 

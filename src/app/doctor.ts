@@ -29,10 +29,10 @@ const problem = (check: string, finding: string, fix?: string): Finding => ({
 });
 
 /** A disk fills up faster towards its end than somebody notices. */
-const LEAST_FREE = 0.1;
-const MOST_LAG_SECONDS = 30;
+const MIN_FREE = 0.1;
+const MAX_LAG_SECONDS = 30;
 /** Clocks of two machines that are kept in time differ by less. */
-const MOST_AHEAD_MS = 5_000;
+const MAX_AHEAD_MS = 5_000;
 const EXPIRES_SOON_MS = 14 * 86_400_000;
 const TLS_MS = 2_000;
 
@@ -46,7 +46,7 @@ const folderCheck = ({ DATA_DIR }: Configuration): Finding => {
 const diskCheck = ({ DATA_DIR }: Configuration): Finding => {
   const { bavail, blocks } = statfsSync(DATA_DIR);
   const free = `${Math.floor((100 * bavail) / blocks)}% of the disk that holds ${DATA_DIR} is free.`;
-  return bavail / blocks >= LEAST_FREE
+  return bavail / blocks >= MIN_FREE
     ? ok('disk', free)
     : problem('disk', free, 'Use a larger disk, or remove old read models: tenant-ledger projections prune');
 };
@@ -92,7 +92,7 @@ const writeCheck = async ({ watch }: App): Promise<Finding> => {
 
 /** Events bear the time of whoever wrote them. Asked only where the log can tell without being read as a whole. */
 const clockCheck = async ({ log }: App): Promise<Finding> => {
-  const soon = new Date(Date.now() + MOST_AHEAD_MS).toISOString();
+  const soon = new Date(Date.now() + MAX_AHEAD_MS).toISOString();
   if (log.positionBefore === undefined)
     return ok('clock', 'Not checked: the event store stamps events with its own clock.');
   const end = (await log.head())?.position ?? '';
@@ -133,7 +133,7 @@ const rebuildCheck = async ({ replay }: App): Promise<Finding> => {
 };
 
 const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
-  const late = projections.filter(({ lag_seconds }) => lag_seconds > MOST_LAG_SECONDS);
+  const late = projections.filter(({ lag_seconds }) => lag_seconds > MAX_LAG_SECONDS);
   const parked = projections.flatMap((one) =>
     one.parked.map(({ event_id }) => `${event_id} in ${one.projection}`),
   );

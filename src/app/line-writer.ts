@@ -8,7 +8,7 @@ export interface LineWriter {
 }
 
 /** The most that is kept while nobody reads. */
-const MOST_BYTES = 1_048_576;
+const MAX_BYTES = 1_048_576;
 const RETRY_MS = 20;
 /** How long the end of the process waits for a reader that takes nothing. */
 const LAST_WAIT_MS = 500;
@@ -88,7 +88,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
   /** Lost lines are reported only with room for more than that: a slow reader does not get a line for every single one. */
   const tryBacklog = (): void => {
     backlog.write();
-    if (lost === 0 || backlog.bytes() > MOST_BYTES / 2) return;
+    if (lost === 0 || backlog.bytes() > MAX_BYTES / 2) return;
     backlog.add(Buffer.from(lostLine(lost)));
     lost = 0;
     backlog.write();
@@ -115,7 +115,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
   return {
     write: (lines) => {
       const bytes = Buffer.from(lines);
-      if (lost > 0 || backlog.bytes() + bytes.length > MOST_BYTES) lost += countLines(bytes);
+      if (lost > 0 || backlog.bytes() + bytes.length > MAX_BYTES) lost += countLines(bytes);
       else backlog.add(backlog.bytes() > 0 ? bytes : tryToWrite(target, bytes));
       if (isBehind()) tryLater();
     },

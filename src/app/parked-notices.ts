@@ -18,7 +18,7 @@ export interface ParkedNotices {
 const SETTLE_MS = 1_000;
 
 /** More than this are summed up. */
-const MOST_LINES = 10;
+const MAX_LINES = 10;
 
 const DECISIONS = 'decisions';
 const SHOWN_BY = { parked: 'tenant-ledger projections parked', unreadable: 'tenant-ledger status' };
@@ -75,12 +75,12 @@ const logFreed = (logger: Log, tenant_id: string, places: ReadonlySet<string>): 
 
 const logNews = (logger: Log, { blocked, freed }: News, isAnnounced: (notice: Notice) => boolean): void => {
   const notices = [...blocked.values()];
-  if (notices.length > MOST_LINES) {
+  if (notices.length > MAX_LINES) {
     const tenants = new Set(notices.map(({ what }) => what.tenant_id)).size;
     const places = [...new Set(notices.flatMap((notice) => [...notice.places]))];
     logger.warn({ tenants, places }, `Many tenants are parked. ${SHOWN_BY.parked} lists them.`);
   } else for (const notice of notices) logBlocked(logger, notice, isAnnounced(notice));
-  if (freed.size > MOST_LINES) logger.info({ tenants: freed.size }, 'Many tenants are no longer parked.');
+  if (freed.size > MAX_LINES) logger.info({ tenants: freed.size }, 'Many tenants are no longer parked.');
   else for (const [tenantId, places] of freed) logFreed(logger, tenantId, places);
 };
 

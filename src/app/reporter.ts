@@ -5,7 +5,7 @@ import type { Report } from './adapters';
 
 /** How often the same warning is logged. While a store is away, the same operation fails many times a second. */
 const AGAIN_MS = 60_000;
-const MOST_REMEMBERED = 1_000;
+const MAX_REMEMBERED = 1_000;
 
 interface Logged {
   readonly atMs: number;
@@ -27,7 +27,7 @@ export const reporter = (logger: Pick<Logger, 'info' | 'warn' | 'error'>, nowMs 
     const key = `${what} ${codeOf(error)}`;
     const last = logged.get(key);
     if (last !== undefined && nowMs() - last.atMs < AGAIN_MS) return void (last.repeated += 1);
-    if (logged.size >= MOST_REMEMBERED) logged.clear();
+    if (logged.size >= MAX_REMEMBERED) logged.clear();
     logged.set(key, { atMs: nowMs(), repeated: 0 });
     const since = (last?.repeated ?? 0) > 0 ? { repeated: last?.repeated } : {};
     logger[levelOf(error)]({ err: error, ...since }, what);

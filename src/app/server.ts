@@ -30,7 +30,7 @@ import { openTraces, type Traces } from './tracing';
 
 /** How often a start says how far the read models are. */
 const CATCH_UP_SLICE_MS = 250;
-const LONGEST_LOOK_MS = 1_000;
+const MAX_LOOK_MS = 1_000;
 
 /** A server from its first moment to its last. */
 interface Running {
@@ -86,7 +86,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     reader: remembering(projecting.reader).reader,
     // A store that does not answer must not hold up what can be answered without it.
     upToDate: async () =>
-      projecting.isUpToDate() || (await orUndefined(projecting.refresh(), LONGEST_LOOK_MS)) === true,
+      projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
     reached: projecting.reached,
     isParked: projecting.isParked,
     isReady: () => server.wasReady,

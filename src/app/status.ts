@@ -63,7 +63,7 @@ export const rebuildsUnderWay = async (readModels: ReadModels): Promise<readonly
   return found;
 };
 
-const MOST_SHOWN = 100;
+const MAX_SHOWN = 100;
 const LOOK_MS = 1_000;
 const BRIEF_MS = 200;
 
@@ -106,7 +106,7 @@ const statusOf = async (
   const { projector, generation } = live;
   const [[applied, lag], parked] = await Promise.all([
     generation.reader.applied().then(async (at) => [at, await lagAt(at)] as const),
-    firstParked(generation, MOST_SHOWN),
+    firstParked(generation, MAX_SHOWN),
   ]);
   return {
     projection: projector.name,

@@ -58,7 +58,7 @@ const isTrailer = new Ajv().compile<{ trailer: Trailer }>({
 });
 
 const LINE_FEED = 0x0a;
-const LONGEST_TRAILER = 1_048_576;
+const MAX_TRAILER_BYTES = 1_048_576;
 
 const unusable = (file: string, what: string) => fault('file_unreadable', `The file ${file} ${what}`);
 
@@ -66,7 +66,7 @@ const lastLineOf = async (file: string): Promise<{ readonly line: Buffer; readon
   const handle = await open(file);
   try {
     const { size } = await handle.stat();
-    const start = Math.max(0, size - LONGEST_TRAILER);
+    const start = Math.max(0, size - MAX_TRAILER_BYTES);
     const end = Buffer.alloc(size - start);
     await handle.read(end, 0, end.length, start);
     const whole = end.at(-1) === LINE_FEED ? end.subarray(0, -1) : Buffer.alloc(0);
@@ -128,13 +128,13 @@ const occursIn = async (line: Buffer, others: AsyncIterator<Buffer, undefined>):
 };
 
 const EVENT_ID = new RegExp(UUID_PATTERN);
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 
 /** Every format names the event's id before any other. */
 const eventIn = (line: Buffer): string => {
   const whole = line.toString();
   const id = EVENT_ID.exec(whole)?.[0];
-  return id === undefined ? `the line ${JSON.stringify(whole.slice(0, LONGEST_NAME))}` : `event ${id}`;
+  return id === undefined ? `the line ${JSON.stringify(whole.slice(0, MAX_NAME_LENGTH))}` : `event ${id}`;
 };
 
 interface Unequal {

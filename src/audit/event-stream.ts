@@ -54,7 +54,7 @@ export interface StreamParts {
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
 /** The approximate size of one piece of text, except for a single large event: a reader that stops leaves little behind. */
-const MOST_CHARACTERS = 65_536;
+const MAX_CHARACTERS = 65_536;
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   'log_unavailable',
@@ -158,7 +158,7 @@ async function* textsOf(
     let text = '';
     for (const event of events) {
       text += write(event);
-      if (text.length < MOST_CHARACTERS) continue;
+      if (text.length < MAX_CHARACTERS) continue;
       yield { text, position: event.position };
       text = '';
     }

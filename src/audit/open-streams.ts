@@ -1,8 +1,8 @@
 import { fault } from '../fault';
 
 /** How many streams of events may be open at once: each costs memory and wakes with every event of its tenant. */
-const MOST_STREAMS = 500;
-export const MOST_STREAMS_PER_TENANT = 20;
+const MAX_STREAMS = 500;
+export const MAX_STREAMS_PER_TENANT = 20;
 
 const RETRY_AFTER_SECONDS = 10;
 
@@ -11,8 +11,8 @@ export interface OpenStreams {
   open(tenantId: string): () => void;
 }
 
-const refused = (whose: string, most: number) =>
-  fault('too_many_streams', `${whose} has ${most} streams of events open, and cannot have more.`, {
+const refused = (whose: string, max: number) =>
+  fault('too_many_streams', `${whose} has ${max} streams of events open, and cannot have more.`, {
     retryAfter: RETRY_AFTER_SECONDS,
   });
 
@@ -22,8 +22,8 @@ export const openStreams = (): OpenStreams => {
   return {
     open: (tenantId) => {
       const own = perTenant.get(tenantId) ?? 0;
-      if (own >= MOST_STREAMS_PER_TENANT) throw refused('This Tenant', MOST_STREAMS_PER_TENANT);
-      if (total >= MOST_STREAMS) throw refused('This instance', MOST_STREAMS);
+      if (own >= MAX_STREAMS_PER_TENANT) throw refused('This Tenant', MAX_STREAMS_PER_TENANT);
+      if (total >= MAX_STREAMS) throw refused('This instance', MAX_STREAMS);
       perTenant.set(tenantId, own + 1);
       total += 1;
       return () => {

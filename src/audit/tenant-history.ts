@@ -118,14 +118,14 @@ const foldUpTo = async (
 };
 
 /** How many tenants are kept while a log is read: those updated last. */
-const MOST_TENANTS = 200;
+const MAX_TENANTS = 200;
 
 /**
  * What each update changed, for events in the order of the log. Where the tenant's stream cannot be read nothing is said:
  * the event itself is shown all the same.
  */
 export const updateChanges = (ledgerLog: LedgerLog) => {
-  const foldings = boundedCache<FoldingStream>(MOST_TENANTS);
+  const foldings = boundedCache<FoldingStream>(MAX_TENANTS);
 
   return async (event: Recorded<TenantEvent>): Promise<readonly Change[]> => {
     if (!UPDATES.has(event.type)) return [];

@@ -8,7 +8,7 @@ import { notice, printJson, printOne } from './output';
 import { progressLine } from './progress';
 
 /** More refused lines than this are only counted. */
-const MOST_SHOWN = 1_000;
+const MAX_SHOWN = 1_000;
 
 /** How much of a file is read and appended at a time. */
 const CHUNK_BYTES = 131_072;
@@ -52,7 +52,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
   const errors: { line: number; reason: string }[] = [];
   const progress = progressOf();
   const onRefused = (line: number, reason: string): void => {
-    if (errors.length >= MOST_SHOWN) return;
+    if (errors.length >= MAX_SHOWN) return;
     errors.push({ line, reason });
     notice(`line ${line}: ${reason}`);
   };
@@ -72,7 +72,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     onProgress: progress.show,
   });
   progress.end();
-  if (refused > MOST_SHOWN) notice(`… and ${refused - MOST_SHOWN} more refused lines.`);
+  if (refused > MAX_SHOWN) notice(`… and ${refused - MAX_SHOWN} more refused lines.`);
   if (!shown) notice(BEHIND);
   if (refused > 0) process.exitCode = 1;
   const done = { accepted, already_there: alreadyThere, refused };

@@ -3,7 +3,7 @@ import { digestOf, tenantOfKey } from '../ledger/api-key';
 import { notice } from './output';
 
 /** More than a key and what may surround it. */
-const MOST_BYTES = 4_096;
+const MAX_BYTES = 4_096;
 
 export interface GivenKey {
   readonly tenantId: string;
@@ -19,7 +19,7 @@ export const readKey = async (): Promise<GivenKey> => {
   let text = '';
   for await (const chunk of process.stdin) {
     text += String(chunk);
-    if (text.length > MOST_BYTES) break;
+    if (text.length > MAX_BYTES) break;
   }
   const key = text.trim();
   const tenantId = tenantOfKey(key);

@@ -31,9 +31,9 @@ const viewOf = (tenant: TenantDocument) => ({
 });
 
 /** What fits on a line: the rest is in --json and `tenant show`. */
-const LONGEST_NAME = 28;
+const MAX_NAME_LENGTH = 28;
 const shortened = (name: string): string =>
-  name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 1)}…`;
+  name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH - 1)}…`;
 
 const rowOf = ({ tenant_id, name, status, created_at }: ReturnType<typeof viewOf>) => ({
   tenant_id,

@@ -10,7 +10,7 @@ export interface AuditLine {
   readonly message: string;
 }
 
-const LONGEST_MESSAGE = 250;
+const MAX_MESSAGE_LENGTH = 250;
 
 type Wording = {
   readonly [T in EventType]: (event: Extract<Recorded, { readonly type: T }>) => AuditLine;
@@ -20,7 +20,7 @@ const line = (entityType: string, entityId: string, operation: string, message: 
   entityType,
   entityId,
   operation: operation.toLowerCase(),
-  message: message.slice(0, LONGEST_MESSAGE).toWellFormed(),
+  message: message.slice(0, MAX_MESSAGE_LENGTH).toWellFormed(),
 });
 
 const operations = {

@@ -27,15 +27,15 @@ const MASK = 'key_***';
 const KEY_START = /key_[0-9a-z]{16,}/gi;
 
 /** Is there a run of letters, digits and underscores that is long enough to be looked at? Most texts have none. */
-const SHORTEST = 20;
+const MIN_LENGTH = 20;
 const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(/[0-9A-Za-z_]/.test(String.fromCharCode(code))),
 );
 const hasRun = (text: string): boolean => {
   let from = 0;
-  while (from + SHORTEST <= text.length) {
+  while (from + MIN_LENGTH <= text.length) {
     // From the end of a possible run: the last character that is no part of it tells where the next one may begin.
-    let at = from + SHORTEST - 1;
+    let at = from + MIN_LENGTH - 1;
     while (at >= from && isWord[text.charCodeAt(at)] === 1) at -= 1;
     if (at < from) return true;
     from = at + 1;

@@ -2,12 +2,12 @@ import { looksLikeKey } from './key-like';
 import { refusal } from './refusal';
 
 /** The longest name of a Tenant or an Application, in UTF-16 units. */
-export const LONGEST_NAME = 200;
+export const MAX_NAME_LENGTH = 200;
 
 /** What is wrong with a name, or undefined when nothing is. The same rule in every interface. */
 export const nameFault = (name: string): string | undefined => {
   if (name.trim() === '') return 'must not be blank';
-  if (name.length > LONGEST_NAME) return `must be at most ${LONGEST_NAME} characters long`;
+  if (name.length > MAX_NAME_LENGTH) return `must be at most ${MAX_NAME_LENGTH} characters long`;
   if (!name.isWellFormed()) return 'must be well-formed Unicode (it holds a lone surrogate)';
   if (looksLikeKey(name)) return 'must not hold an API key';
   return undefined;

@@ -1,6 +1,6 @@
 import { monotonicMs, pause } from '../clock';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
-import { LARGEST_APPEND, type NewEvent, type Position } from './event-log';
+import { MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
 import { differenceOf, ownOf, runningDigest, type Own } from './own-events';
@@ -192,7 +192,7 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   let bytes = 0;
   for await (const own of events) {
     const size = Buffer.byteLength(own.text.data);
-    const fits = run?.role === own.role && run.events.length < RUN_EVENTS && bytes + size <= LARGEST_APPEND;
+    const fits = run?.role === own.role && run.events.length < RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;
     if (run === undefined || !fits) {
       run = { role: own.role, first: own, events: [] };

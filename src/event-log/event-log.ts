@@ -27,7 +27,7 @@ export interface EventLog {
    * The same event ids with the same `expected` again give the same answer and no second copy.
    * It always answers within `withinMs`. Faults:
    * - `stream_changed`: the stream is at another revision (`more.actual`, or -1 if there is none); nothing was written.
-   * - `event_too_large`: more than LARGEST_APPEND bytes of data; nothing was written.
+   * - `event_too_large`: more than MAX_APPEND_BYTES bytes of data; nothing was written.
    * - `log_unavailable`: nothing was written, for certain.
    * - `outcome_unknown`: it may have been written. The adapter tried once more to find out and could not.
    * - `history_missing`: the stream was permanently removed from the store; nothing was written.
@@ -153,7 +153,7 @@ export interface Appended {
   readonly position: Position;
 }
 
-export const LARGEST_APPEND = 1_048_576;
+export const MAX_APPEND_BYTES = 1_048_576;
 
 /** Long enough for a slow disk, short enough for a waiting caller. */
 export const APPEND_MS = 1_800;
@@ -181,9 +181,9 @@ export const mustBeAppendable = (events: readonly NewEvent[]): void => {
     if (recordedAt !== undefined && !isMoment(recordedAt))
       throw new TypeError(`${recordedAt} is no moment as a log gives it.`);
   const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
-  if (size > LARGEST_APPEND)
+  if (size > MAX_APPEND_BYTES)
     throw logFault(
       'event_too_large',
-      `One append holds at most ${LARGEST_APPEND} bytes of data; this has ${size}.`,
+      `One append holds at most ${MAX_APPEND_BYTES} bytes of data; this has ${size}.`,
     );
 };

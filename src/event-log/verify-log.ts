@@ -46,7 +46,7 @@ interface Verification {
   onProgress(done: number, total: number): void;
 }
 
-const MOST_LISTED = 100;
+const MAX_LISTED = 100;
 
 const findingsOf = () => {
   const listed: Finding[] = [];
@@ -56,7 +56,7 @@ const findingsOf = () => {
     found: () => found,
     add: (kind: FindingKind, { stream, revision, id }: LoggedEvent, detail: string): void => {
       found += 1;
-      if (listed.length < MOST_LISTED) listed.push({ kind, stream, revision, event_id: id, detail });
+      if (listed.length < MAX_LISTED) listed.push({ kind, stream, revision, event_id: id, detail });
     },
   };
 };
@@ -96,11 +96,11 @@ const findDuplicates = async (
 
 /** Eight bytes for each id that is expected: about one in a million is mistaken. 256 MB at most. */
 const WORDS_EACH = 2;
-const FEWEST_WORDS = 2 ** 16;
-const MOST_WORDS = 2 ** 26;
+const MIN_WORDS = 2 ** 16;
+const MAX_WORDS = 2 ** 26;
 
 const wordsFor = (ids: number): number => {
-  const wanted = Math.min(MOST_WORDS, Math.max(FEWEST_WORDS, ids * WORDS_EACH));
+  const wanted = Math.min(MAX_WORDS, Math.max(MIN_WORDS, ids * WORDS_EACH));
   return 2 ** Math.ceil(Math.log2(wanted));
 };
 

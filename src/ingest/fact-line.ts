@@ -3,7 +3,7 @@ import type { Actor } from '../domain/events';
 import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
-import { LARGEST_APPEND, type NewEvent } from '../event-log/event-log';
+import { MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
 import { codeOf, type Fault } from '../fault';
 import { isUuid } from '../uuid';
 
@@ -101,6 +101,6 @@ export const readFact = (text: string, at: string): ReadFact => {
   if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');
   const bytes = sizeOf(fact.data);
   if (bytes === undefined) return refused('"data" is nested too deep');
-  if (bytes > LARGEST_APPEND) return refused(`"data" is larger than ${LARGEST_APPEND} bytes`);
+  if (bytes > MAX_APPEND_BYTES) return refused(`"data" is larger than ${MAX_APPEND_BYTES} bytes`);
   return { status: 'good', tenantId: fact.tenant_id.toLowerCase(), event, bytes };
 };

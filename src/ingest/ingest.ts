@@ -1,7 +1,7 @@
 import { boundedCache, type BoundedCache } from '../bounded-cache';
 import { monotonicMs } from '../clock';
 import { appendToEnd } from '../event-log/append-to-end';
-import { LARGEST_APPEND, type NewEvent, type Position } from '../event-log/event-log';
+import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
@@ -78,7 +78,8 @@ function* appendsOf(
     events.push(event);
     size += bytes;
     const next = facts[at + 1];
-    if (next !== undefined && events.length < APPEND_EVENTS && size + next.bytes <= LARGEST_APPEND) continue;
+    if (next !== undefined && events.length < APPEND_EVENTS && size + next.bytes <= MAX_APPEND_BYTES)
+      continue;
     yield { tenantId, events };
     events = [];
     size = 0;
@@ -96,7 +97,7 @@ const byTenant = (facts: readonly Taken[]): ReadonlyMap<string, readonly Taken[]
 };
 
 /** More events than may be appended before the read models show them. */
-const MOST_RECENT = 20_000;
+const MAX_RECENT = 20_000;
 
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
@@ -183,7 +184,7 @@ export const ingest = async (
     ...options,
     ...none,
     append: appender(parts),
-    recent: boundedCache(MOST_RECENT),
+    recent: boundedCache(MAX_RECENT),
   };
   for await (const lines of linesOf(input)) {
     const at = parts.now();

@@ -5,7 +5,7 @@ export type Line =
   { readonly number: number; readonly text: string } | { readonly number: number; readonly fault: string };
 
 /** In bytes, without its end. */
-export const LONGEST_LINE = 262_144;
+export const MAX_LINE_BYTES = 262_144;
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
@@ -15,7 +15,7 @@ const withoutReturn = (bytes: Buffer): Buffer =>
   bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
 
 const lineOf = (number: number, bytes: Buffer): Line => {
-  if (bytes.length > LONGEST_LINE) return { number, fault: `it is longer than ${LONGEST_LINE} bytes` };
+  if (bytes.length > MAX_LINE_BYTES) return { number, fault: `it is longer than ${MAX_LINE_BYTES} bytes` };
   if (!isUtf8(bytes)) return { number, fault: 'it is not UTF-8' };
   const text = bytes.toString('utf8');
   return { number, text: number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text };
@@ -31,7 +31,7 @@ export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGen
   let size = 0;
 
   const keep = (piece: Buffer): void => {
-    const room = LONGEST_LINE + 2 - size;
+    const room = MAX_LINE_BYTES + 2 - size;
     if (room <= 0 || piece.length === 0) return;
     kept.push(piece.subarray(0, room));
     size += Math.min(piece.length, room);

@@ -13,8 +13,8 @@ type Reached = (position: Position, withinMs: number) => Promise<boolean>;
 
 /** What is appended should be shown within this time. Events ahead are allowed by how well that goes. */
 const SHOWN_MS = 500;
-const FEWEST_AHEAD = 500;
-const MOST_AHEAD = 10_000;
+const MIN_AHEAD = 500;
+const MAX_AHEAD = 10_000;
 
 /** Whoever projects may be away; facts are taken all the same. */
 const SHOWN_TIMEOUT_MS = 30_000;
@@ -22,7 +22,7 @@ const SHOWN_TIMEOUT_MS = 30_000;
 export const pace = (reached: Reached, now: () => number = monotonicMs): Pace => {
   const waiting: { readonly position: Position; readonly events: number; readonly at: number }[] = [];
   let ahead = 0;
-  let allowed = FEWEST_AHEAD;
+  let allowed = MIN_AHEAD;
 
   /** Waits for the oldest. */
   const shown = async (): Promise<boolean> => {
@@ -31,7 +31,7 @@ export const pace = (reached: Reached, now: () => number = monotonicMs): Pace =>
     const isShown = await reached(oldest.position, SHOWN_TIMEOUT_MS);
     ahead -= oldest.events;
     const next = now() - oldest.at > SHOWN_MS ? allowed / 2 : allowed + oldest.events / 4;
-    allowed = Math.min(MOST_AHEAD, Math.max(FEWEST_AHEAD, next));
+    allowed = Math.min(MAX_AHEAD, Math.max(MIN_AHEAD, next));
     return isShown;
   };
 

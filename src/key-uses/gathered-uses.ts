@@ -10,7 +10,7 @@ export interface KeyUse {
 
 export interface KeyUsesOptions {
   readonly periodMs?: number;
-  readonly mostKeys?: number;
+  readonly maxKeys?: number;
 }
 
 const PERIOD_MS = 60_000;
@@ -19,14 +19,14 @@ const PERIOD_MS = 60_000;
 const GATHER_MS = 500;
 
 /** Of more keys than this it is forgotten, oldest first, when they were written: then they are written more often. */
-const MOST_KEYS = 10_000;
+const MAX_KEYS = 10_000;
 
 /** What is written of all uses, and when. A write that fails is lost: the next use of the key is a minute away. */
 export const gatheredUses = (
   write: (uses: readonly KeyUse[]) => Promise<unknown>,
-  { periodMs = PERIOD_MS, mostKeys = MOST_KEYS }: KeyUsesOptions,
+  { periodMs = PERIOD_MS, maxKeys = MAX_KEYS }: KeyUsesOptions,
 ): Pick<KeyUses, 'used' | 'close'> => {
-  const writtenAt = boundedCache<number>(mostKeys);
+  const writtenAt = boundedCache<number>(maxKeys);
   let gathered: KeyUse[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<unknown> = Promise.resolve();

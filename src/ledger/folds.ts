@@ -134,7 +134,7 @@ export const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): P
 };
 
 /** Of all the folds that are kept, roughly: the least recently used are dropped first. */
-const MOST_BYTES = 64 * 1_048_576;
+const MAX_BYTES = 64 * 1_048_576;
 
 /** After how many events a snapshot is worth its price; after more when the fold is large. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
@@ -213,9 +213,9 @@ export const cachedFolds = (
   log: EventLog,
   snapshots: Snapshots,
   streams: Streams,
-  mostBytes = MOST_BYTES,
+  maxBytes = MAX_BYTES,
 ): Folds => {
-  const tenants = boundedCache<Cached>(mostBytes, ({ bytes }) => bytes);
+  const tenants = boundedCache<Cached>(maxBytes, ({ bytes }) => bytes);
   const broken = new Map<string, UnreadableTenant>();
   const cache: FoldCache = { log, snapshots, streams, tenants, broken, loading: new Map() };
   return {

@@ -3,7 +3,7 @@ import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { logFault } from '../event-log/event-log';
 
 /** How many idempotent requests of one tenant are remembered: the newest ones. */
-export const MOST_REPLIES = 10_000;
+export const MAX_REPLIES = 10_000;
 
 export interface Reply {
   readonly hash: string;
@@ -23,8 +23,7 @@ export interface RememberedReply extends Reply {
 export const replyKey = (applicationId: string, { scope, key }: Pick<Idempotency, 'scope' | 'key'>): string =>
   `${applicationId} ${scope} ${key}`;
 
-const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean =>
-  number > newest - MOST_REPLIES;
+const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean => number > newest - MAX_REPLIES;
 
 /**
  * Up to where the requests of a stream are remembered: everything that numbering goes on from. The events of one
@@ -130,7 +129,7 @@ const remember = (state: TailState, event: Recorded<TenantEvent>): void => {
   const reply = { key, hash: idempotency.hash, revision, number, eventId };
   replies.set(key, keyId === undefined ? reply : { ...reply, keyId });
   for (const oldest of replies.keys()) {
-    if (replies.size <= MOST_REPLIES) return;
+    if (replies.size <= MAX_REPLIES) return;
     replies.delete(oldest);
   }
 };

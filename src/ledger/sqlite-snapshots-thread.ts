@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { closeTidily, inTransaction, migrate, openForWriting } from '../sqlite/database';
 import { answerInThread, type Outcome } from '../sqlite/thread';
-import { MOST_REPLIES, type KeptMark, type RememberedReply } from './replies';
+import { MAX_REPLIES, type KeptMark, type RememberedReply } from './replies';
 import type { AddReplies, SaveFold, SavePart, SnapshotRequest } from './sqlite-snapshots';
 
 const { path } = workerData as { path: string };
@@ -77,7 +77,7 @@ const putReply = db.prepare(
   `INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)
    ON CONFLICT (mark, key) DO UPDATE SET hash = excluded.hash, key_id = excluded.key_id,
      revision = excluded.revision, number = excluded.number
-   WHERE number <= excluded.number - ${MOST_REPLIES}`,
+   WHERE number <= excluded.number - ${MAX_REPLIES}`,
 );
 
 const keep = (stream: string, log: string, to: KeptMark, replies: readonly RememberedReply[]): KeptMark => {
@@ -85,7 +85,7 @@ const keep = (stream: string, log: string, to: KeptMark, replies: readonly Remem
   const { id } = putMark.get(stream, log, epoch, revision, eventId, number, lastKey) as { id: number };
   for (const reply of replies)
     putReply.run(id, reply.key, reply.hash, reply.keyId ?? null, reply.revision, reply.number);
-  dropOldReplies.run(id, number - MOST_REPLIES);
+  dropOldReplies.run(id, number - MAX_REPLIES);
   return to;
 };
 

@@ -26,7 +26,7 @@ const SWEPT_AT_ONCE = 8;
 /** A text of its own: one cut out of a header would keep the whole header in memory. */
 const ownText = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');
 
-export const boundedCounters = (most: number, now: () => number = () => performance.now()): Counters => {
+export const boundedCounters = (max: number, now: () => number = () => performance.now()): Counters => {
   const counting = agingMap<Count>();
   const blocked = agingMap<Count>();
   let dropped = 0;
@@ -43,7 +43,7 @@ export const boundedCounters = (most: number, now: () => number = () => performa
   const makeRoom = (at: number): void => {
     sweep(counting, at);
     sweep(blocked, at);
-    if (counting.size + blocked.size < most) return;
+    if (counting.size + blocked.size < max) return;
     const oldest = counting.oldest();
     if (oldest !== undefined) counting.delete(oldest);
     else blocked.delete(blocked.oldest() ?? '');

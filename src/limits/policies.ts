@@ -27,11 +27,11 @@ export const specifiedPolicies: readonly Policy[] = [
 const reactorLimits = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
 
 const OFF = 'off';
-const MOST_REQUESTS = 1_000_000_000;
-const MOST_SECONDS = 3_600;
+const MAX_REQUESTS = 1_000_000_000;
+const MAX_SECONDS = 3_600;
 const CHANGE = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
 
-const isBetween = (value: number, most: number): boolean => value >= 1 && value <= most;
+const isBetween = (value: number, max: number): boolean => value >= 1 && value <= max;
 
 /** One changed policy: `off`, or other numbers. Undefined: the text is not valid. */
 const readChange = (text: string): { name: string; policy: Policy | typeof OFF } | undefined => {
@@ -46,9 +46,9 @@ const readChange = (text: string): { name: string; policy: Policy | typeof OFF }
     blockSeconds: Number(block ?? specified.blockSeconds),
   };
   const isValid =
-    isBetween(policy.limit, MOST_REQUESTS) &&
-    isBetween(policy.windowSeconds, MOST_SECONDS) &&
-    isBetween(policy.blockSeconds, MOST_SECONDS);
+    isBetween(policy.limit, MAX_REQUESTS) &&
+    isBetween(policy.windowSeconds, MAX_SECONDS) &&
+    isBetween(policy.blockSeconds, MAX_SECONDS);
   return isValid ? { name, policy } : undefined;
 };
 

@@ -52,7 +52,7 @@ export interface RateLimitsParts {
 }
 
 /** Memory for a process: an attacker with many addresses must not fill it. */
-const MOST_COUNTERS = 200_000;
+const MAX_COUNTERS = 200_000;
 
 const SHARED_WITHIN_MS = 200;
 /** How long shared counters that failed are not asked again: requests must not wait for them one after the other. */
@@ -128,7 +128,7 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
 };
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
-  const { shared, memory = boundedCounters(MOST_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
+  const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
   const reach = reachOf(parts);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
   const rules = policies.map((policy): Rule => ({

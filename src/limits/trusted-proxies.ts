@@ -7,7 +7,7 @@ export type TrustedProxies =
   | { readonly kind: 'hops'; readonly hops: number }
   | { readonly kind: 'networks'; readonly includes: (address: Address) => boolean };
 
-const MOST_HOPS = 32;
+const MAX_HOPS = 32;
 const BITS = { ipv4: 32, ipv6: 128 };
 const NETWORK = /^([^/]+)(?:\/([0-9]{1,3}))?$/;
 
@@ -27,7 +27,7 @@ const addNetwork = (list: BlockList, text: string): boolean => {
 export const readTrustedProxies = (text: string): TrustedProxies | undefined => {
   if (text === '' || text === '0') return { kind: 'none' };
   if (/^[0-9]{1,3}$/.test(text))
-    return Number(text) <= MOST_HOPS ? { kind: 'hops', hops: Number(text) } : undefined;
+    return Number(text) <= MAX_HOPS ? { kind: 'hops', hops: Number(text) } : undefined;
   const list = new BlockList();
   if (!text.split(',').every((network) => addNetwork(list, network.trim()))) return undefined;
   return { kind: 'networks', includes: (address) => list.check(address.text, address.family) };

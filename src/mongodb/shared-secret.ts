@@ -5,7 +5,7 @@ import { fault } from '../fault';
 
 const COLLECTION = 'secrets';
 const CURSORS = 'cursors';
-const SHORTEST = 32;
+const MIN_LENGTH = 32;
 const DUPLICATE_KEY = 11_000;
 
 /** What another instance has just inserted is not readable before a majority has it. */
@@ -24,12 +24,12 @@ export const sharedSecret = async (db: Db): Promise<string> => {
     const found = await secrets.findOne({ _id: CURSORS });
     if (found !== null) {
       // What is signed with an empty or cut secret could be forged.
-      if (typeof found.secret === 'string' && found.secret.length >= SHORTEST) return found.secret;
+      if (typeof found.secret === 'string' && found.secret.length >= MIN_LENGTH) return found.secret;
       break;
     }
     if (attempt > 0) await pause(AGAIN_MS);
     await secrets
-      .insertOne({ _id: CURSORS, secret: randomBytes(SHORTEST).toString('base64url') })
+      .insertOne({ _id: CURSORS, secret: randomBytes(MIN_LENGTH).toString('base64url') })
       .catch((error: unknown) => {
         if ((error as { code?: unknown }).code !== DUPLICATE_KEY) throw error;
       });

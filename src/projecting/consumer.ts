@@ -39,7 +39,7 @@ interface State {
 }
 
 /** Nobody waits longer than this for a member that is still busy with the last batch. */
-const LONGEST_WAIT_MS = 100;
+const MAX_WAIT_MS = 100;
 
 /** Is there anything in it for a member that has reached a position, as far as is known? */
 const covers = ({ after, end }: SharedBatch, at: Position): boolean =>
@@ -104,7 +104,7 @@ const isFarBehind = async (state: State, { at, isFollowing }: Member): Promise<b
 
 /** Undefined: there is none for a member that is so far behind, or it was aborted. */
 const findShared = async (state: State, me: Member, abort: AbortSignal): Promise<SharedBatch | undefined> => {
-  const latest = monotonicMs() + LONGEST_WAIT_MS;
+  const latest = monotonicMs() + MAX_WAIT_MS;
   while (!abort.aborted) {
     const isFar = await isFarBehind(state, me);
     const { shared } = state;

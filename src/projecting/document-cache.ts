@@ -38,13 +38,13 @@ const slotTables = () => {
 };
 
 /** Above this number of documents, only those are kept that several events have touched: the next batch often needs them. */
-const MOST_KEPT = 2_048;
+const MAX_KEPT = 2_048;
 
 /**
  * The documents of a generation as one run sees them: those of its last control state, with everything on top that the
  * run has written. It is valid as long as every commit of the run succeeds; after one that did not, it must be discarded.
  */
-export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_KEPT) => {
+export const documentCache = (generation: Pick<Target, 'load'>, maxKept = MAX_KEPT) => {
   let tableOf = slotTables();
   let kept: Slot[] = [];
   /** The documents of this batch, perhaps more than once, and those of them that are not loaded yet. */
@@ -56,7 +56,7 @@ export const documentCache = (generation: Pick<Target, 'load'>, mostKept = MOST_
     begin: (): void => {
       touched = [];
       unknown = [];
-      if (kept.length <= mostKept) return;
+      if (kept.length <= maxKept) return;
       kept = kept.filter(({ isShared }) => isShared);
       tableOf = slotTables();
       for (const slot of kept) {

@@ -222,14 +222,14 @@ export interface ParkedReport {
   readonly isCut: boolean;
 }
 
-const MOST_REPORTED = 1_000;
+const MAX_REPORTED = 1_000;
 
 const reportOn = async ({ projector, generation }: LiveGeneration): Promise<ParkedReport> => {
-  const parked = await firstParked(generation, MOST_REPORTED);
+  const parked = await firstParked(generation, MAX_REPORTED);
   return {
     projection: projector.name,
     parked: parked.map(({ tenant_id, event_id, reason }) => ({ tenant_id, event_id, reason })),
-    isCut: parked.length === MOST_REPORTED,
+    isCut: parked.length === MAX_REPORTED,
   };
 };
 

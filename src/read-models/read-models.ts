@@ -105,8 +105,8 @@ export const generationNamed = (name: string): GenerationId | undefined => {
 export const generationRemoved = (id: GenerationId): Fault =>
   fault('generation_removed', `The generation ${generationName(id)} is removed.`);
 
-export const commitTooLarge = (bytes: number, most: number): Fault =>
-  fault('commit_too_large', `A commit of ${bytes} bytes is more than the ${most} that are allowed.`);
+export const commitTooLarge = (bytes: number, max: number): Fault =>
+  fault('commit_too_large', `A commit of ${bytes} bytes is more than the ${max} that are allowed.`);
 
 export interface Pointer {
   readonly live: number;
@@ -150,7 +150,7 @@ export interface Peek extends Scanner {
 /** Where events are projected to. */
 export interface Target extends Peek {
   /** The most bytes that the documents of one commit may have, as JSON in UTF-8 with their keys. */
-  readonly mostCommitBytes: number;
+  readonly maxCommitBytes: number;
 
   /** The documents as of the control state or later, in the order asked for. */
   load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
@@ -158,7 +158,7 @@ export interface Target extends Peek {
   /**
    * Writes all the documents and moves the control state to `n + 1`, wholly or not at all, and only if `n` is still the
    * current one: false if it is not. So whoever wins has read exactly state `n`; a redelivered batch, a crash at any
-   * instruction and a second or stale projector do no harm. More than `mostCommitBytes` are refused, and nothing is
+   * instruction and a second or stale projector do no harm. More than `maxCommitBytes` are refused, and nothing is
    * written: `commit_too_large`.
    */
   commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;

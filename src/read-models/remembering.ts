@@ -3,9 +3,9 @@ import { currentTurn } from '../turns';
 import type { Reader } from './read-models';
 
 /** When there are more answers than this, all of them are dropped. */
-const MOST_REMEMBERED = 2_000;
+const MAX_REMEMBERED = 2_000;
 /** Callers choose part of a question's name, so answers to long ones are not kept. */
-const LONGEST_NAME = 1_000;
+const MAX_NAME_LENGTH = 1_000;
 
 /** Answers questions as of a look at the store or later. */
 export interface RememberingReader extends Questions {
@@ -23,8 +23,8 @@ const remembered = (reader: Reader): RememberingReader => {
   const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
     const known = answers.get(name);
     if (known !== undefined) return known as Promise<T>;
-    if (name.length > LONGEST_NAME) return ask();
-    if (answers.size >= MOST_REMEMBERED) answers.clear();
+    if (name.length > MAX_NAME_LENGTH) return ask();
+    if (answers.size >= MAX_REMEMBERED) answers.clear();
     const answer = ask();
     answers.set(name, answer);
     answer.catch(() => answers.delete(name));

@@ -118,7 +118,7 @@ describe('the record of refused access', () => {
   });
 
   it('holds no more than so many keys, and says so', async () => {
-    const { record, facts, warnings } = given({ mostKeys: 3 });
+    const { record, facts, warnings } = given({ maxKeys: 3 });
     for (let i = 0; i < 10; i += 1) record.refused(refused());
     await record.close();
     expect(facts()).toHaveLength(3);

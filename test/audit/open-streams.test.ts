@@ -1,4 +1,4 @@
-import { MOST_STREAMS_PER_TENANT, openStreams } from '../../src/audit/open-streams';
+import { MAX_STREAMS_PER_TENANT, openStreams } from '../../src/audit/open-streams';
 
 const INSTANCE = 500;
 
@@ -6,7 +6,7 @@ describe('streams that are open', () => {
   it('are bounded per tenant and per instance, and one that has ended makes room', () => {
     const { open } = openStreams();
     const releases = Array.from({ length: INSTANCE }, (_, at) =>
-      open(`tenant ${Math.floor(at / MOST_STREAMS_PER_TENANT)}`),
+      open(`tenant ${Math.floor(at / MAX_STREAMS_PER_TENANT)}`),
     );
     const refused = (whose: string) => expect.objectContaining({ code: 'too_many_streams', message: whose });
     expect(() => open('tenant 0')).toThrow(

@@ -30,7 +30,7 @@ import {
 const OTHER = '00000000-0000-4000-8000-0000000000ff';
 const OTHER_DIGEST = 'e'.repeat(64);
 const key = { keyId: KEY, digest: DIGEST, at: minute(30) };
-const wish: NewApplication = {
+const input: NewApplication = {
   applicationId: APPLICATION,
   name: 'Desk',
   type: 'management',
@@ -50,7 +50,7 @@ const born = [created, applicationCreated(), keyAdded()] as const;
 
 describe('creating an Application', () => {
   it('gives it its first key in the same step', () => {
-    const tenant = given(created).when(createApplication(wish)).then(applicationCreated(), keyAdded());
+    const tenant = given(created).when(createApplication(input)).then(applicationCreated(), keyAdded());
     expect(applicationIn(tenant)).toEqual({
       ...desk,
       created: { at: minute(1), by: ACTOR },
@@ -68,43 +68,43 @@ describe('creating an Application', () => {
 
   it('names each permission once', () => {
     given(created)
-      .when(createApplication({ ...wish, permissions: ['log:read', 'tenant:update', 'log:read'] }))
+      .when(createApplication({ ...input, permissions: ['log:read', 'tenant:update', 'log:read'] }))
       .then(applicationCreated('management', ['log:read', 'tenant:update']), keyAdded());
   });
 
   it('may give it none', () => {
     given(created)
-      .when(createApplication({ ...wish, permissions: [] }))
+      .when(createApplication({ ...input, permissions: [] }))
       .then(applicationCreated('management', []), keyAdded());
   });
 
   it('is refused with a bad name', () => {
     given(created)
-      .when(createApplication({ ...wish, name: '\t' }))
+      .when(createApplication({ ...input, name: '\t' }))
       .thenRefuses('name_invalid');
   });
 
   it('is refused when it exists', () => {
     given(...born)
-      .when(createApplication({ ...wish, key: { ...key, digest: OTHER_DIGEST } }))
+      .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
       .thenRefuses('application_exists');
   });
 
   it('is refused when one of that id was deleted: its old keys must stay dead', () => {
     given(...born, applicationDeleted)
-      .when(createApplication({ ...wish, key: { ...key, digest: OTHER_DIGEST } }))
+      .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
       .thenRefuses('application_exists');
   });
 
   it('is refused with a key that exists', () => {
     given(...born)
-      .when(createApplication({ ...wish, applicationId: OTHER }))
+      .when(createApplication({ ...input, applicationId: OTHER }))
       .thenRefuses('key_exists');
   });
 
   it('is refused with a key that is born expired', () => {
     given(created)
-      .when(createApplication({ ...wish, key: { ...key, expiresAt: minute(30) } }))
+      .when(createApplication({ ...input, key: { ...key, expiresAt: minute(30) } }))
       .thenRefuses('expiry_invalid');
   });
 });
@@ -173,7 +173,7 @@ describe('permissions and application types', () => {
   it.each(pairs)('%s for a %s Application: %s', (permission, type, may) => {
     expect(isAssignable(permission, type)).toBe(may);
     expect(permissionsOf(type).some((known) => known.type === permission)).toBe(may);
-    const creating = given(created).when(createApplication({ ...wish, type, permissions: [permission] }));
+    const creating = given(created).when(createApplication({ ...input, type, permissions: [permission] }));
     const setting = given(created, applicationCreated(type, [])).when(
       updateApplication(APPLICATION, { permissions: [permission] }),
     );
@@ -195,7 +195,7 @@ describe('permissions and application types', () => {
     (permission) => {
       for (const type of applicationTypes) expect(isAssignable(permission, type)).toBe(false);
       given(created)
-        .when(createApplication({ ...wish, permissions: [permission] }))
+        .when(createApplication({ ...input, permissions: [permission] }))
         .thenRefuses('permission_unknown');
       given(...born)
         .when(updateApplication(APPLICATION, { permissions: ['log:read', permission] }))
@@ -305,7 +305,7 @@ describe('an Application that cannot be changed', () => {
   ];
   const all: readonly [string, Decide][] = [
     ...decisions,
-    ['createApplication', createApplication(wish)],
+    ['createApplication', createApplication(input)],
     ['revokeKey', revokeKey(KEY)],
   ];
 

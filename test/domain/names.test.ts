@@ -1,4 +1,4 @@
-import { LONGEST_NAME, mustBeName, nameFault } from '../../src/domain/names';
+import { MAX_NAME_LENGTH, mustBeName, nameFault } from '../../src/domain/names';
 
 describe('a name', () => {
   it.each([
@@ -33,5 +33,5 @@ describe('a name', () => {
     expect(() => mustBeName(name)).toThrow(expect.objectContaining({ code: 'name_invalid' }));
   });
 
-  it('is at most 200 UTF-16 units long', () => expect(LONGEST_NAME).toBe(200));
+  it('is at most 200 UTF-16 units long', () => expect(MAX_NAME_LENGTH).toBe(200));
 });

@@ -12,7 +12,7 @@ import {
   keyRevoked,
 } from '../support/histories';
 
-const wish = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 10 };
+const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 10 };
 const on = { fingerprintTokens: true, deduplicateTokens: true };
 
 const updated = (
@@ -25,10 +25,10 @@ const updated = (
 
 describe('creating a tenant', () => {
   it('begins with both settings off', () => {
-    expect(given().when(createTenant(wish)).then(created)).toEqual({
+    expect(given().when(createTenant(input)).then(created)).toEqual({
       status: 'active',
       id: TENANT,
-      ...wish,
+      ...input,
       settings: { fingerprintTokens: false, deduplicateTokens: false },
       created: { at: minute(0), by: ACTOR },
       changedAt: 0,
@@ -38,16 +38,16 @@ describe('creating a tenant', () => {
   });
 
   it('is refused when it exists', () => {
-    given(created).when(createTenant(wish)).thenRefuses('tenant_exists');
+    given(created).when(createTenant(input)).thenRefuses('tenant_exists');
   });
 
   it('is refused when it is deleted: its id is not used again', () => {
-    given(created, deleted).when(createTenant(wish)).thenRefuses('tenant_exists');
+    given(created, deleted).when(createTenant(input)).thenRefuses('tenant_exists');
   });
 
   it('is refused with a bad name', () => {
     given()
-      .when(createTenant({ ...wish, name: ' ' }))
+      .when(createTenant({ ...input, name: ' ' }))
       .thenRefuses('name_invalid');
   });
 });

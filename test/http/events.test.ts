@@ -3,7 +3,7 @@ import { newKey } from '../../src/ledger/new-key';
 import { deleteTenant } from '../../src/domain/tenant';
 import { addKey, revokeKey } from '../../src/domain/application-keys';
 import { updateApplication } from '../../src/domain/applications';
-import { MOST_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
+import { MAX_STREAMS_PER_TENANT } from '../../src/audit/open-streams';
 import { beside, type Beside } from '../support/beside';
 import { eventsOf } from '../support/events';
 import { ask } from '../support/http';
@@ -289,7 +289,7 @@ describe('raw events over HTTP', () => {
     it('are bounded in number per tenant', async () => {
       const url = `${service.url}/events?follow=true&type=Nothing`;
       const open = await Promise.all(
-        Array.from({ length: MOST_STREAMS_PER_TENANT }, () => following(url, owner.key)),
+        Array.from({ length: MAX_STREAMS_PER_TENANT }, () => following(url, owner.key)),
       );
       expect(open.map(({ response }) => response.status)).toEqual(open.map(() => 200));
       expectProblem(await get('?follow=true'), { status: 429, code: 'too_many_streams' });

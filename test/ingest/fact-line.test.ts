@@ -1,6 +1,6 @@
 import { factTypes } from '../../src/domain/facts';
 import { decode } from '../../src/event-log/codec';
-import { LARGEST_APPEND } from '../../src/event-log/event-log';
+import { MAX_APPEND_BYTES } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { readFact } from '../../src/ingest/fact-line';
 import { makeKey } from '../../src/ledger/api-key';
@@ -100,12 +100,12 @@ describe('a fact line that is good', () => {
 
   it('may hold data of exactly the largest size', () => {
     const rest = JSON.stringify({ ...good.data, more: '' }).length;
-    const largest = withData({ more: 'x'.repeat(LARGEST_APPEND - rest) });
-    expect(read(largest)).toMatchObject({ status: 'good', bytes: LARGEST_APPEND });
-    const larger = withData({ more: 'x'.repeat(LARGEST_APPEND - rest + 1) });
+    const largest = withData({ more: 'x'.repeat(MAX_APPEND_BYTES - rest) });
+    expect(read(largest)).toMatchObject({ status: 'good', bytes: MAX_APPEND_BYTES });
+    const larger = withData({ more: 'x'.repeat(MAX_APPEND_BYTES - rest + 1) });
     expect(read(larger)).toEqual({
       status: 'refused',
-      reason: `"data" is larger than ${LARGEST_APPEND} bytes`,
+      reason: `"data" is larger than ${MAX_APPEND_BYTES} bytes`,
     });
   });
 });
@@ -231,7 +231,7 @@ describe('a fact line that is bad', () => {
     expect(line.length).toBeLessThan(262_144);
     expect(read(line)).toEqual({
       status: 'refused',
-      reason: `"data" is larger than ${LARGEST_APPEND} bytes`,
+      reason: `"data" is larger than ${MAX_APPEND_BYTES} bytes`,
     });
   });
 

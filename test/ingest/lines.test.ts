@@ -1,4 +1,4 @@
-import { linesOf, LONGEST_LINE, type Line } from '../../src/ingest/lines';
+import { linesOf, MAX_LINE_BYTES, type Line } from '../../src/ingest/lines';
 
 async function* chunksOf(chunks: Iterable<Buffer | string>): AsyncGenerator<Buffer | string> {
   yield* chunks;
@@ -18,7 +18,7 @@ const cutEvery = (bytes: Buffer, length: number): readonly Buffer[] =>
     bytes.subarray(at * length, (at + 1) * length),
   );
 
-const TOO_LONG = `it is longer than ${LONGEST_LINE} bytes`;
+const TOO_LONG = `it is longer than ${MAX_LINE_BYTES} bytes`;
 
 describe('lines', () => {
   it.each<[string, readonly string[], readonly string[]]>([
@@ -69,7 +69,7 @@ describe('lines', () => {
   });
 
   it.each(['\n', '\r\n', ''])('may be exactly as long as the limit, before the end %j', async (end) => {
-    const longest = 'x'.repeat(LONGEST_LINE);
+    const longest = 'x'.repeat(MAX_LINE_BYTES);
     expect(await linesIn(`${longest}${end}`)).toEqual(texts(longest));
     expect(await linesIn(`${longest}x${end}`)).toEqual([{ number: 1, fault: TOO_LONG }]);
     expect(await linesIn(`${longest}\r\r${end}`)).toEqual([{ number: 1, fault: TOO_LONG }]);

@@ -80,7 +80,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
 
     it('take no more memory than so many keys', async () => {
       const open = await fresh();
-      const uses = open({ mostKeys: 2 });
+      const uses = open({ maxKeys: 2 });
       for (const keyId of ['a', 'b', 'c', 'a']) uses.used(TENANT, keyId, time(keyId === 'a' ? 9 : 1));
       await uses.close();
       expect((await open().lastUses(TENANT)).size).toBe(3);

@@ -4,7 +4,7 @@ import { updateApplication } from '../../src/domain/applications';
 import { deleteTenant } from '../../src/domain/tenant';
 import type { EventLog } from '../../src/event-log/event-log';
 import { logFault } from '../../src/event-log/event-log';
-import { MOST_REPLIES } from '../../src/ledger/replies';
+import { MAX_REPLIES } from '../../src/ledger/replies';
 import type { Command } from '../../src/ledger/ledger';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
@@ -69,9 +69,9 @@ describe('a request repeated with its idempotency key', () => {
 
   it('gets it although its If-Match has been overtaken', async () => {
     const { one, customer } = await opened();
-    const wish = () => rename(customer, 'First', { ...idempotent('k'), ...ifAt(0) });
-    const first = await one.ledger.execute(wish());
-    expect(await one.ledger.execute(wish())).toEqual(first);
+    const input = () => rename(customer, 'First', { ...idempotent('k'), ...ifAt(0) });
+    const first = await one.ledger.execute(input());
+    expect(await one.ledger.execute(input())).toEqual(first);
     expect(await refusedWith(one.ledger.execute(rename(customer, 'Next', ifAt(0))))).toBe(
       'precondition_failed',
     );
@@ -157,8 +157,8 @@ describe('a request repeated with its idempotency key', () => {
     let silent = false;
     const around = (log: EventLog): EventLog => ({
       ...log,
-      append: async (...wish) => {
-        const appended = await log.append(...wish);
+      append: async (...input) => {
+        const appended = await log.append(...input);
         if (silent) throw logFault('outcome_unknown', 'The answer was lost.');
         return appended;
       },
@@ -186,9 +186,9 @@ describe('a race with one idempotency key between two programs', () => {
     let winner: unknown;
     const around = (log: EventLog): EventLog => ({
       ...log,
-      append: async (...wish) => {
+      append: async (...input) => {
         winner ??= await other.ledger.execute(rename(customer, 'First', idempotent('k')));
-        return log.append(...wish);
+        return log.append(...input);
       },
     });
     const one = await openLedger(folder, around);
@@ -202,8 +202,8 @@ describe('a race with one idempotency key between two programs', () => {
     const { folder, one, customer, before } = await opened();
     const other = await openLedger(folder);
     for (let round = 0; round < 20; round += 1) {
-      const wish = () => rename(customer, `Round ${round}`, idempotent(`k${round}`));
-      const [mine, theirs] = await Promise.all([one.ledger.execute(wish()), other.ledger.execute(wish())]);
+      const input = () => rename(customer, `Round ${round}`, idempotent(`k${round}`));
+      const [mine, theirs] = await Promise.all([one.ledger.execute(input()), other.ledger.execute(input())]);
       expect(mine.position).toBe(theirs.position);
       expect(mine.tenant).toEqual(theirs.tenant);
     }
@@ -213,15 +213,15 @@ describe('a race with one idempotency key between two programs', () => {
 
 describe('remembered requests', () => {
   it('are the newest 10,000 of a tenant', async () => {
-    expect(MOST_REPLIES).toBe(10_000);
+    expect(MAX_REPLIES).toBe(10_000);
     const { one, customer } = await opened();
-    await fillStream(one.log, customer, MOST_REPLIES + 1);
+    await fillStream(one.log, customer, MAX_REPLIES + 1);
     const repeated = (n: number): Command => rename(customer, `Filled ${n}`, idempotent(`key-${n}`));
     const count = await countOf(one, customer);
 
     const oldest = await one.ledger.execute(repeated(1));
     expect(oldest.tenant).toMatchObject({ name: 'Filled 1', changedAt: 3 + 1 });
-    await one.ledger.execute(repeated(MOST_REPLIES));
+    await one.ledger.execute(repeated(MAX_REPLIES));
     expect(await countOf(one, customer)).toBe(count);
 
     const forgotten = await one.ledger.execute(repeated(0));
@@ -271,7 +271,7 @@ describe('a deletion repeated with its idempotency key', () => {
       rename(customer, 'After'),
       rename(customer, 'After', ifAt(4)),
     ];
-    for (const wish of wishes) expect(await refusedWith(one.ledger.execute(wish))).toBe('key_refused');
+    for (const input of wishes) expect(await refusedWith(one.ledger.execute(input))).toBe('key_refused');
     expect(
       await refusedWith(
         one.ledger.execute(

@@ -30,10 +30,10 @@ const historyOf = ({ log }: OpenLedger, { tenantId }: Customer) =>
   eventsOf(log.readStream(streams.tenant(tenantId)));
 
 /** Two programs on one log that both know the same customer. */
-const twoLedgers = async (wish: Parameters<typeof makeCustomer>[1] = {}) => {
+const twoLedgers = async (input: Parameters<typeof makeCustomer>[1] = {}) => {
   const folder = freshFolder();
   const [one, other] = [await openLedger(folder), await openLedger(folder)];
-  const customer = await makeCustomer(one, wish);
+  const customer = await makeCustomer(one, input);
   await other.ledger.stateOf(customer.tenantId, soon());
   return { folder, one, other, customer };
 };
@@ -94,8 +94,8 @@ describe('a write', () => {
     let meanwhile: () => Promise<unknown> = async () => undefined;
     const around = (log: EventLog): EventLog => ({
       ...log,
-      append: async (...wish) => {
-        const appended = await log.append(...wish);
+      append: async (...input) => {
+        const appended = await log.append(...input);
         await meanwhile();
         return appended;
       },
@@ -378,9 +378,9 @@ describe('the time that a write has', () => {
     let holding = false;
     const around = (log: EventLog): EventLog => ({
       ...log,
-      append: async (...wish) => {
+      append: async (...input) => {
         if (holding) await hold.given;
-        return log.append(...wish);
+        return log.append(...input);
       },
     });
     const one = await openLedger(freshFolder(), around);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createApplication } from '../../src/domain/applications';
 import { digestOf } from '../../src/ledger/api-key';
 import { untilUnchanged } from '../../src/ledger/folds';
-import { MOST_REPLIES, replyKey } from '../../src/ledger/replies';
+import { MAX_REPLIES, replyKey } from '../../src/ledger/replies';
 import { eventsOf } from '../support/events';
 import { freshFolder } from '../support/folders';
 import {
@@ -106,21 +106,21 @@ describe('remembered requests', () => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);
-    await fillStream(one.log, customer, MOST_REPLIES + 700);
+    await fillStream(one.log, customer, MAX_REPLIES + 700);
     const border = async (program: OpenLedger) => [
       await replyTo(program, customer, 'key-699'),
       (await replyTo(program, customer, 'key-700'))?.revision,
     ];
     expect(await border(one)).toEqual([undefined, 703]);
-    await until(() => keptIn(folder).revision === MOST_REPLIES + 702);
-    expect(keptIn(folder)).toMatchObject({ replies: MOST_REPLIES, number: MOST_REPLIES + 700 });
+    await until(() => keptIn(folder).revision === MAX_REPLIES + 702);
+    expect(keptIn(folder)).toMatchObject({ replies: MAX_REPLIES, number: MAX_REPLIES + 700 });
     expect(await border(one)).toEqual([undefined, 703]);
     const again = await openLedger(folder);
     expect(await border(again)).toEqual([undefined, 703]);
     // One that was forgotten may come again, and is then the newest.
     await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
     expect(await replyTo(again, customer, 'key-700')).toBeUndefined();
-    expect(await replyTo(one, customer, 'key-699')).toMatchObject({ revision: MOST_REPLIES + 703 });
+    expect(await replyTo(one, customer, 'key-699')).toMatchObject({ revision: MAX_REPLIES + 703 });
   });
 
   it('count once, however many events a request causes', async () => {

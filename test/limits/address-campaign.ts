@@ -11,8 +11,8 @@ import { join } from 'node:path';
  * many-addresses.test.ts.
  */
 const ADDRESSES = Number(process.argv[2] ?? 1_000_000);
-const MOST_KEPT = 200_000;
-const MOST_MEGABYTES = 150;
+const MAX_KEPT = 200_000;
+const MAX_MEGABYTES = 150;
 const CONNECTIONS = 8;
 const AT_ONCE = 20;
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
@@ -105,9 +105,9 @@ const campaign = async (): Promise<boolean> => {
   );
   console.log(`grown by ${(after - before).toFixed(0)} MB`);
   return (
-    limits.counters_kept === Math.min(ADDRESSES, MOST_KEPT) &&
+    limits.counters_kept === Math.min(ADDRESSES, MAX_KEPT) &&
     limits.counters_kept + limits.counters_dropped === ADDRESSES &&
-    peak - before < MOST_MEGABYTES
+    peak - before < MAX_MEGABYTES
   );
 };
 

@@ -1,11 +1,11 @@
 import { boundedCounters } from '../../src/limits/counters';
 
-const MOST = 100;
+const MAX = 100;
 const WINDOW = 10_000;
 
-const counters = (most = MOST) => {
+const counters = (max = MAX) => {
   const clock = { now: 0 };
-  return { clock, ...boundedCounters(most, () => clock.now) };
+  return { clock, ...boundedCounters(max, () => clock.now) };
 };
 
 const name = (number: number): string => `key-${number}`;
@@ -22,41 +22,41 @@ describe('bounded counters', () => {
 
   it('drop the oldest to make room, by when its window began', () => {
     const { clock, add, get, kept, dropped } = counters();
-    for (let number = 0; number < MOST; number += 1) add(name(number), 1, WINDOW);
+    for (let number = 0; number < MAX; number += 1) add(name(number), 1, WINDOW);
     clock.now = 5_000;
     add(name(0), 1, WINDOW);
-    expect([kept(), dropped()]).toEqual([MOST, 0]);
+    expect([kept(), dropped()]).toEqual([MAX, 0]);
     add('new', 1, WINDOW);
-    expect([kept(), dropped()]).toEqual([MOST, 1]);
+    expect([kept(), dropped()]).toEqual([MAX, 1]);
     expect([get(name(0)), get(name(1))?.points, get('new')?.points]).toEqual([undefined, 1, 1]);
   });
 
   it('keep what is blocked while there is anything else', () => {
     const { add, block, get, kept, dropped } = counters();
-    for (let number = 0; number < MOST; number += 1) add(name(number), 1, WINDOW);
+    for (let number = 0; number < MAX; number += 1) add(name(number), 1, WINDOW);
     for (let number = 0; number < 10; number += 1) block(name(number), 6, WINDOW);
-    for (let number = 0; number < 10 * MOST; number += 1) add(`other-${number}`, 1, WINDOW);
-    expect(kept()).toBe(MOST);
-    expect(dropped()).toBe(10 * MOST);
+    for (let number = 0; number < 10 * MAX; number += 1) add(`other-${number}`, 1, WINDOW);
+    expect(kept()).toBe(MAX);
+    expect(dropped()).toBe(10 * MAX);
     for (let number = 0; number < 10; number += 1) expect(get(name(number))?.points).toBe(6);
     expect(get(name(10))).toBeUndefined();
   });
 
   it('drop the block that began first when there is nothing else', () => {
     const { block, add, get, kept, dropped } = counters();
-    for (let number = 0; number < MOST; number += 1) block(name(number), 6, WINDOW);
+    for (let number = 0; number < MAX; number += 1) block(name(number), 6, WINDOW);
     add('new', 1, WINDOW);
-    expect([kept(), dropped()]).toEqual([MOST, 1]);
+    expect([kept(), dropped()]).toEqual([MAX, 1]);
     expect([get(name(0)), get(name(1))?.points]).toEqual([undefined, 6]);
   });
 
   it('remove what is over by and by, which is no drop', () => {
     const { clock, add, block, kept, dropped } = counters();
-    for (let number = 0; number < MOST - 10; number += 1) add(name(number), 1, WINDOW);
+    for (let number = 0; number < MAX - 10; number += 1) add(name(number), 1, WINDOW);
     for (let number = 0; number < 10; number += 1) block(`blocked-${number}`, 6, WINDOW);
     clock.now = WINDOW;
-    for (let number = 0; number < MOST / 2; number += 1) add(`new-${number}`, 1, WINDOW);
-    expect([kept(), dropped()]).toEqual([MOST / 2, 0]);
+    for (let number = 0; number < MAX / 2; number += 1) add(`new-${number}`, 1, WINDOW);
+    expect([kept(), dropped()]).toEqual([MAX / 2, 0]);
   });
 
   it('count a key in one place only', () => {

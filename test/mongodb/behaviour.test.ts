@@ -198,8 +198,8 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       'of more than 16 MB are refused, and of a little less are not',
       async () => {
         const rows = collection();
-        const most = 16 * 1024 * 1024;
-        await rows.insertOne({ _id: 1, text: 'x'.repeat(most - 200) });
+        const max = 16 * 1024 * 1024;
+        await rows.insertOne({ _id: 1, text: 'x'.repeat(max - 200) });
         await expect(rows.updateOne({ _id: 1 }, { $set: { more: 'x'.repeat(300) } })).rejects.toThrow();
         expect(await rows.findOne({ _id: 1 }, { projection: { text: 0 } })).toEqual({ _id: 1 });
       },

@@ -326,14 +326,14 @@ describe('projecting', () => {
   it('commits fewer events at once when the store takes no more bytes', async () => {
     const { log, record, run, all, history } = await projected();
     await record(created(), ...Array.from({ length: 40 }, (_, i) => updated(`name ${i}`)));
-    const small = await openReadModels(freshFolder(), { mostCommitBytes: 1_000 });
+    const small = await openReadModels(freshFolder(), { maxCommitBytes: 1_000 });
     const generation = await small.open(ID, run.projector.collections, 'log');
     await project({ ...run, generation }, all);
     const { n, to } = await generation.control();
     expect(n).toBeGreaterThan(3);
     expect(to?.position).toBe((await log.head())?.position);
     expect(await documentsOf(generation.reader, lineCollections)).toEqual(plainLines(history));
-    const tiny = await openReadModels(freshFolder(), { mostCommitBytes: 10 });
+    const tiny = await openReadModels(freshFolder(), { maxCommitBytes: 10 });
     const none = await tiny.open(ID, run.projector.collections, 'log');
     await expect(project({ ...run, generation: none }, all)).rejects.toMatchObject({
       code: 'commit_too_large',

@@ -230,7 +230,7 @@ describe('a parked tenant', () => {
   const fixed = linesProjector();
   const ID = { projection: 'lines', version: 1, generation: 1 };
 
-  const prepared = async (hooks: { onWrite?: () => void; mostCommitBytes?: number } = {}) => {
+  const prepared = async (hooks: { onWrite?: () => void; maxCommitBytes?: number } = {}) => {
     const log = await openLog();
     const readModels = await openReadModels(join(log.folder, 'read-models'), hooks);
     const generation = await readModels.open(ID, old.collections, 'log');
@@ -297,7 +297,7 @@ describe('a parked tenant', () => {
   });
 
   it('is parked by an event whose documents are too large for one commit, and tried again in parts', async () => {
-    const { log, generation, by } = await prepared({ mostCommitBytes: 2_500 });
+    const { log, generation, by } = await prepared({ maxCommitBytes: 2_500 });
     const { bad, good } = names();
     const named: Projector = {
       ...old,

@@ -205,8 +205,8 @@ const documentsOf = async (generation: Generation): Promise<Readonly<Record<stri
 const WRITES = ['update', 'insert'];
 
 /** So many commands, unless everybody waits for a majority before. */
-const steps = async (server: MongoServer, count: number, mostMs: number): Promise<void> => {
-  const [upTo, end] = [server.roundTrips.count() + count, performance.now() + mostMs];
+const steps = async (server: MongoServer, count: number, maxMs: number): Promise<void> => {
+  const [upTo, end] = [server.roundTrips.count() + count, performance.now() + maxMs];
   while (server.roundTrips.count() < upTo && performance.now() < end) await pause(1);
 };
 

@@ -17,7 +17,7 @@ readModelsContract('MongoDB', async () => {
   const place = randomUUID();
   const { onWrite, ...injection } = countedFailure();
   const open = () => openMongodb(place, { onWrite });
-  const openWithin = (mostCommitBytes: number) => openMongodb(undefined, { onWrite, mostCommitBytes });
+  const openWithin = (maxCommitBytes: number) => openMongodb(undefined, { onWrite, maxCommitBytes });
   return { readModels: await open(), reopen: open, openWithin, ...injection };
 });
 

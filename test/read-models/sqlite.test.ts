@@ -19,8 +19,8 @@ readModelsContract('SQLite', async () => {
   const { onWrite, ...injection } = countedFailure();
   const startWriter = inThreadWriter({ onWrite });
   const open = () => sqliteReadModels(folder, { startWriter });
-  const openWithin = (mostCommitBytes: number) =>
-    sqliteReadModels(freshFolder(), { startWriter, mostCommitBytes });
+  const openWithin = (maxCommitBytes: number) =>
+    sqliteReadModels(freshFolder(), { startWriter, maxCommitBytes });
   return { readModels: await open(), reopen: open, openWithin, ...injection };
 });
 

@@ -12,7 +12,7 @@ import { until } from '../support/waiting';
 const CASES = Number(process.env['CASES'] ?? 500);
 const WARM_UP = 1_000;
 const REQUESTS = CASES * 2;
-const MOST_GROWTH = 2_000_000;
+const MAX_GROWTH = 2_000_000;
 
 interface Memory {
   readonly heap_used: number;
@@ -78,7 +78,7 @@ describe('memory', () => {
       console.log(
         `memory: ${WARM_UP} + ${REQUESTS} requests, heap ${before.heap_used} → ${after.heap_used}, rss ${before.rss} → ${after.rss}`,
       );
-      expect(grown).toBeLessThan(MOST_GROWTH);
+      expect(grown).toBeLessThan(MAX_GROWTH);
       crowd.close();
       expect(await service.stop()).toBe(0);
     },

@@ -60,13 +60,13 @@ const opened = new Set<OpenLedger>();
 export const openLedger = async (
   folder: string,
   around: (log: EventLog) => EventLog = (log) => log,
-  mostBytes?: number,
+  maxBytes?: number,
 ): Promise<OpenLedger> => {
   const { log, eventsRead } = counting(
     around(await sqliteEventLog(folder, streams, { startAppender: inPlaceAppender })),
   );
   const snapshots = sqliteSnapshots(folder, await log.identity());
-  const folds = cachedFolds(log, snapshots, streams, mostBytes);
+  const folds = cachedFolds(log, snapshots, streams, maxBytes);
   const one: OpenLedger = {
     log,
     snapshots,

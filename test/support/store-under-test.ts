@@ -11,7 +11,7 @@ export interface StoreHooks {
   readonly onWrite?: () => void;
   /** After anything that changes the store is done: what it throws is what the caller hears instead of the answer. */
   readonly onAnswer?: (what: string) => void;
-  readonly mostCommitBytes?: number;
+  readonly maxCommitBytes?: number;
 }
 
 /** Opens the store at a place, as another process would if it is open already. Without hooks it writes as a projecting worker does. */
@@ -49,11 +49,11 @@ const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onA
 const stores: Readonly<Record<string, OpenStore>> = {
   sqlite: (folder, hooks) => {
     if (hooks === undefined) return sqliteReadModels(folder, { startWriter: writerInPlace });
-    const { mostCommitBytes, ...writing } = hooks;
+    const { maxCommitBytes, ...writing } = hooks;
     const startWriter = inThreadWriter(writing);
     return sqliteReadModels(folder, {
       startWriter,
-      ...(mostCommitBytes === undefined ? {} : { mostCommitBytes }),
+      ...(maxCommitBytes === undefined ? {} : { maxCommitBytes }),
     });
   },
   mongodb: async (place, { onAnswer, ...options } = {}) => {

@@ -13,7 +13,7 @@ interface Options extends JsonOption {
 }
 
 /** More differences than this are only counted in the JSON report. */
-const MOST_SHOWN = 10_000;
+const MAX_SHOWN = 10_000;
 
 /** A parked tenant is a read model that does not show everything. */
 const isSound = ({ differences, parked, gaps }: Verified): boolean =>
@@ -27,7 +27,7 @@ const differencesFor = ({ json }: Options) => {
     { tenantId, collection, key, kind, live, replayed }: Difference,
   ): void => {
     const found = { projection, kind, tenant_id: tenantId, collection, key };
-    if (all.length < MOST_SHOWN) all.push({ ...found, live: live ?? null, replayed: replayed ?? null });
+    if (all.length < MAX_SHOWN) all.push({ ...found, live: live ?? null, replayed: replayed ?? null });
     if (json !== true)
       notice(
         `${JSON.stringify(found)}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`,

@@ -44,7 +44,7 @@ const DOUBT_MS = 1_000;
 /** A subscription that delivered something is resumed at once; one that did not, after a pause that grows. */
 const USEFUL_MS = 2_000;
 const FIRST_WAIT_MS = 50;
-const LONGEST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
 const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
 
@@ -169,7 +169,7 @@ export const follow = async function* (
 
   for (let waitMs = 0; !ending.aborted;) {
     const isUseful = yield* attempt();
-    waitMs = isUseful ? 0 : Math.min(LONGEST_WAIT_MS, Math.max(FIRST_WAIT_MS, 2 * waitMs));
+    waitMs = isUseful ? 0 : Math.min(MAX_WAIT_MS, Math.max(FIRST_WAIT_MS, 2 * waitMs));
     if (waitMs > 0) await pause(waitMs, ending);
   }
 };

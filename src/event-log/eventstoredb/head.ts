@@ -25,7 +25,7 @@ export const SEARCH_WINDOW = 500;
 
 /** The first page is short: mostly the last event is ours. */
 const FIRST_PAGE = 8;
-const LARGEST_PAGE = 4_096;
+const MAX_PAGE_EVENTS = 4_096;
 /** While the server skips what others wrote it sends nothing: a million events take about a second. */
 const SEARCH_MS = 5_000;
 
@@ -96,7 +96,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
 
   const searchBefore = async (first: Position, read: ReadBack): Promise<void> => {
     let from = first;
-    for (let count = FIRST_PAGE * 4; ; count = Math.min(LARGEST_PAGE, count * 4)) {
+    for (let count = FIRST_PAGE * 4; ; count = Math.min(MAX_PAGE_EVENTS, count * 4)) {
       const events = await page(read, from, count);
       if (isFoundIn(events) || events.length < count) return;
       from = events.at(-1)?.position ?? '';

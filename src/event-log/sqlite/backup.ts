@@ -81,7 +81,7 @@ const rowsOf = (db: Database) => {
      FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`,
   );
   statement.setReturnArrays(true);
-  return (after: number, upTo: number, most: number): readonly Row[] => statement.all(after, upTo, most);
+  return (after: number, upTo: number, max: number): readonly Row[] => statement.all(after, upTo, max);
 };
 
 const addTo = (hash: Hash, row: Row): void => {
@@ -112,13 +112,13 @@ const writerOf = (db: Database) => {
 /** Reads a range page by page, yielding to the event loop in between; gives its digest. */
 const digestRange = async (
   db: Database,
-  { after, upTo, most }: { readonly after: number; readonly upTo: number; readonly most: number },
+  { after, upTo, max }: { readonly after: number; readonly upTo: number; readonly max: number },
   onPage: (rows: readonly Row[]) => void = () => undefined,
 ): Promise<Segment | undefined> => {
   const [read, hash] = [rowsOf(db), createHash('sha256')];
   let [events, first, last] = [0, after, after];
   for (;;) {
-    const rows = read(last, upTo, Math.min(PAGE_EVENTS, most - events));
+    const rows = read(last, upTo, Math.min(PAGE_EVENTS, max - events));
     if (rows.length === 0) break;
     for (const row of rows) addTo(hash, row);
     onPage(rows);
@@ -213,7 +213,7 @@ const mustContinue = async (source: Database, manifest: Manifest, folder: string
   const found = await digestRange(source, {
     after: Number(last.first) - 1,
     upTo: Number(last.last),
-    most: last.events + 1,
+    max: last.events + 1,
   });
   if (found?.sha256 !== last.sha256)
     throw unusable(
@@ -254,12 +254,12 @@ const copySegment = async (
   onPage: (events: number) => void,
 ): Promise<Segment | undefined> => {
   const write = writerOf(copy);
-  const segment = await digestRange(source, { after, upTo, most: SEGMENT_EVENTS }, (rows) => {
+  const segment = await digestRange(source, { after, upTo, max: SEGMENT_EVENTS }, (rows) => {
     write(rows);
     onPage(rows.length);
   });
   if (segment === undefined) return undefined;
-  const written = await digestRange(copy, { after, upTo: Number(segment.last), most: segment.events + 1 });
+  const written = await digestRange(copy, { after, upTo: Number(segment.last), max: segment.events + 1 });
   if (written?.sha256 === segment.sha256) return segment;
   throw unusable(
     `The events ${segment.first} to ${segment.last} were not written as they are in the log. Check the disk.`,
@@ -332,7 +332,7 @@ export const verifyBackup = async (folder: string, onProgress: OnProgress): Prom
       throw unusable(`The ${EVENTS} in ${folder} is not that of its ${MANIFEST}.`);
     let [after, done] = [0, 0];
     for (const segment of manifest.segments) {
-      const range = { after, upTo: Number(segment.last), most: segment.events + 1 };
+      const range = { after, upTo: Number(segment.last), max: segment.events + 1 };
       const found = await digestRange(db, range, (rows) =>
         onProgress((done += rows.length), eventsIn(manifest)),
       );

@@ -71,14 +71,14 @@ const eventOf = ([position, stream, revision, id, type, data, metadata, recorded
 });
 
 /** Takes rows until the batch is full. No statement stays open when it returns. */
-const takeBatch = (rows: Iterable<unknown>, mostEvents = BATCH_EVENTS): Page => {
+const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   const batch: LoggedEvent[] = [];
   let bytes = 0;
   for (const row of rows as Iterable<Row>) {
     const event = eventOf(row);
     batch.push(event);
     bytes += event.bytes;
-    if (batch.length >= mostEvents || bytes >= BATCH_BYTES) return { batch, full: true };
+    if (batch.length >= maxEvents || bytes >= BATCH_BYTES) return { batch, full: true };
   }
   return { batch, full: false };
 };

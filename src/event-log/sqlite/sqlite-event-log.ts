@@ -29,7 +29,7 @@ import { tail } from './tail';
 /** A first start may find a cold disk or wait for another process that migrates. */
 const OPEN_MS = 10_000;
 /** There may be many; `log verify` lists them all. */
-const MOST_INCOMPLETE = 100;
+const MAX_INCOMPLETE = 100;
 
 /** Certain answers of the appending thread; anything else is a problem with the file. */
 const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
@@ -104,7 +104,7 @@ const questions = (db: Database, path: string) => {
   const idAt = db.prepare('SELECT id FROM events WHERE position = ?');
   const incomplete = db.prepare(
     `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
-     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MOST_INCOMPLETE}`,
+     GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MAX_INCOMPLETE}`,
   );
   // Not by an index or a search in halves: only a look at every time is right where a clock has gone back.
   const recordedFrom = db.prepare(

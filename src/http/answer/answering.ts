@@ -12,7 +12,7 @@ import { rawBodyOf } from '../request/request-body';
 import { queryCheck } from '../request/validation';
 import { mayBeUnchanged, takesCondition, type Answer, type Asked, type Route } from '../routes/route';
 
-const LONGEST_USER_AGENT = 256;
+const MAX_USER_AGENT_LENGTH = 256;
 
 /** The address as the limits count it. A key may have been sent as the user agent. */
 const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undefined => {
@@ -21,7 +21,7 @@ const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undef
   const address = ctx.state.clientAddress;
   return userAgent === undefined
     ? { address }
-    : { address, userAgent: masked(userAgent.slice(0, LONGEST_USER_AGENT)) };
+    : { address, userAgent: masked(userAgent.slice(0, MAX_USER_AGENT_LENGTH)) };
 };
 
 const noParameters = queryCheck({});

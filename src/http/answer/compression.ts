@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib';
 import type { ApiContext } from '../api-context';
 
 /** A shorter body fits into one packet anyway. */
-const LEAST_LENGTH = 1_024;
+const MIN_LENGTH = 1_024;
 
 const zip = promisify(gzip);
 
@@ -13,7 +13,7 @@ const zip = promisify(gzip);
  */
 export const compress = async (ctx: ApiContext): Promise<void> => {
   const { body } = ctx;
-  if (typeof body !== 'string' || body.length < LEAST_LENGTH) return;
+  if (typeof body !== 'string' || body.length < MIN_LENGTH) return;
   ctx.vary('Accept-Encoding');
   if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
   ctx.body = await zip(body);

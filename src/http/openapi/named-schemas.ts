@@ -1,12 +1,12 @@
-import { LONGEST_NAME } from '../../domain/names';
+import { MAX_NAME_LENGTH } from '../../domain/names';
 import type { Schema } from '../routes/schema';
 
 /** What our own keyword `aName` means in words of JSON Schema that everybody knows. */
 const publishedName: Schema = {
   minLength: 1,
-  maxLength: LONGEST_NAME,
+  maxLength: MAX_NAME_LENGTH,
   pattern: '\\S',
-  description: `1 to ${LONGEST_NAME} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
+  description: `1 to ${MAX_NAME_LENGTH} UTF-16 units (a character outside the Basic Multilingual Plane counts as two, unlike \`maxLength\` here), not blank, without a lone surrogate or an API key.`,
   examples: ['Acme'],
 };
 

@@ -145,7 +145,7 @@ export const dateParameter = (description: string): Parameter<string | undefined
 export const wholeNumberParameter = (
   description: string,
   fallback: number,
-  most: number,
+  max: number,
 ): Parameter<number> => ({
   description,
   schema: { type: 'integer', format: 'int64', minimum: 1, default: fallback },
@@ -154,7 +154,7 @@ export const wholeNumberParameter = (
   example: fallback,
   mayBeEmpty: false,
   fallback,
-  read: (text) => Math.min(Number(text), most),
+  read: (text) => Math.min(Number(text), max),
 });
 
 export const flagParameter = (description: string): Parameter<boolean> => ({

@@ -149,7 +149,7 @@ export const removeKey = route<undefined, ReturnType<typeof forceQuery>>({
 });
 
 /** A year. */
-const LONGEST_GRACE = 31_536_000;
+const MAX_GRACE_SECONDS = 31_536_000;
 
 interface WireRegeneration extends WireKey {
   readonly grace_seconds?: number | null;
@@ -162,7 +162,7 @@ const regeneration = bodyCheck<WireRegeneration, WireRegeneration>(
     properties: {
       ...keyProperties,
       grace_seconds: meaning(
-        { type: ['integer', 'null'], minimum: 0, maximum: LONGEST_GRACE },
+        { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
         'How long the keys that there are go on; left out: they end at once.',
       ),
     },

@@ -5,7 +5,7 @@ import {
   type LogFilter,
   type LogQuestion,
 } from '../../../projections/log-pages';
-import { listEntityTypes, logView, MOST_TYPES, type LogRow } from '../../../projections/logs';
+import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
 import type { Cursors } from './cursor';
 import { dateParameter, invalid, queryCheck, textParameter } from '../request/validation';
 import { pageParameters, paginationOf } from './pagination';
@@ -107,7 +107,7 @@ export const listLogEntityTypes = route({
   permission: 'log:read',
   answer: {
     status: 200,
-    description: `What the log is about: what every Tenant knows, and the first ${MOST_TYPES.toLocaleString('en')} other types that occurred.`,
+    description: `What the log is about: what every Tenant knows, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
     schema: entityTypesSchema,
     example: entityTypesExample,
     mayBeCut: true,

@@ -2,7 +2,7 @@ import { textParameter, wholeNumberParameter } from '../request/validation';
 import { count, meaning, record, text } from './schema';
 
 /** What all lists that come in pages have in common. */
-const LARGEST_SIZE = 100;
+const MAX_PAGE_SIZE = 100;
 const DEFAULT_SIZE = 20;
 
 export const pageParameters = (things: string) => ({
@@ -12,9 +12,9 @@ export const pageParameters = (things: string) => ({
     Number.MAX_SAFE_INTEGER,
   ),
   size: wholeNumberParameter(
-    `${things} per page; more than ${LARGEST_SIZE} is ${LARGEST_SIZE}.`,
+    `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
     DEFAULT_SIZE,
-    LARGEST_SIZE,
+    MAX_PAGE_SIZE,
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
 });
@@ -26,7 +26,7 @@ export const paginationSchema = record(
   {
     total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
     page_number: meaning(whole, 'The page that this is.', 1),
-    page_size: meaning({ ...whole, maximum: LARGEST_SIZE }, 'Rows of a full page.', 20),
+    page_size: meaning({ ...whole, maximum: MAX_PAGE_SIZE }, 'Rows of a full page.', 20),
     total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
     after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
     next: meaning(text, 'The same as `after`.'),

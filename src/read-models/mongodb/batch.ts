@@ -19,7 +19,7 @@ export interface BatchWrite {
 }
 
 /** The control document has 16 MB, and texts may grow where they are quoted. */
-const MOST_TEXT_BYTES = 12_582_912;
+const MAX_TEXT_BYTES = 12_582_912;
 
 const add = (groups: Map<string, BatchWrite[]>, collection: string, write: BatchWrite): void => {
   const group = groups.get(collection);
@@ -30,7 +30,7 @@ const add = (groups: Map<string, BatchWrite[]>, collection: string, write: Batch
 export const batchOf = (
   writes: readonly Write[],
   collections: readonly Collection[],
-  mostBytes: number,
+  maxBytes: number,
 ): Batch => {
   const declared = new Set(collections.map(({ name }) => name));
   const groups = new Map<string, BatchWrite[]>();
@@ -43,13 +43,13 @@ export const batchOf = (
       Buffer.byteLength(tenantId) +
       Buffer.byteLength(key) +
       (document === undefined ? 0 : Buffer.byteLength(json));
-    if (bytes > mostBytes) throw commitTooLarge(bytes, mostBytes);
+    if (bytes > maxBytes) throw commitTooLarge(bytes, maxBytes);
     add(groups, collection, { tenantId, key, document, json });
     entries.push(`[${JSON.stringify([collection, tenantId, key]).slice(1, -1)},${json}]`);
   }
   const text = `[${entries.join(',')}]`;
   const textBytes = Buffer.byteLength(text);
-  if (textBytes > MOST_TEXT_BYTES) throw commitTooLarge(textBytes, MOST_TEXT_BYTES);
+  if (textBytes > MAX_TEXT_BYTES) throw commitTooLarge(textBytes, MAX_TEXT_BYTES);
   return { text, collections: groups };
 };
 

@@ -121,7 +121,7 @@ const missingIn = async (
 };
 
 /** The most documents written by one command: a commit may have tens of thousands, and a command must not time out. */
-const MOST_WRITES = 1_000;
+const MAX_WRITES = 1_000;
 
 const applySome = async (
   documents: MongoCollection<Stored>,
@@ -154,8 +154,8 @@ const apply = async (
   for (const collection of incarnation.collections) {
     const writes = batch.collections.get(collection.name) ?? [];
     const documents = documentsIn(incarnation, collection.name);
-    for (let at = 0; at < writes.length; at += MOST_WRITES) {
-      const some = writes.slice(at, at + MOST_WRITES);
+    for (let at = 0; at < writes.length; at += MAX_WRITES) {
+      const some = writes.slice(at, at + MAX_WRITES);
       const left = isBegun ? await missingIn(documents, n, some) : some;
       if (left.length === 0) continue;
       onWrite();

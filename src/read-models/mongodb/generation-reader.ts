@@ -13,7 +13,7 @@ import { borderIn, findIn, type Asked } from './questions';
 const QUESTION_MS = 900;
 
 /** A command has at most 16 MB. */
-const MOST_IDS = 10_000;
+const MAX_IDS = 10_000;
 
 /** One incarnation of a generation, and where it is kept. */
 export interface Incarnation {
@@ -56,8 +56,8 @@ export const loadStored = async (
   const load = async (collection: string, all: readonly string[]): Promise<void> => {
     const rows = new Map<string, Stored>();
     found.set(collection, rows);
-    for (let at = 0; at < all.length; at += MOST_IDS) {
-      const some = all.slice(at, at + MOST_IDS);
+    for (let at = 0; at < all.length; at += MAX_IDS) {
+      const some = all.slice(at, at + MAX_IDS);
       const filter = { _id: { $in: some } };
       for (const row of await fetch(incarnation, collection, filter, { batchSize: some.length + 1 }))
         rows.set(row._id, row);

@@ -55,9 +55,9 @@ export const partsOf = (id: string): { readonly tenantId: string; readonly key: 
 };
 
 /** MongoDB takes documents of a hundred levels, and some of them are ours. */
-const MOST_LEVELS = 60;
+const MAX_LEVELS = 60;
 /** BSON can be several times as large as JSON, and a document has at most 16 MB. */
-const MOST_PLAIN_BYTES = 1_048_576;
+const MAX_PLAIN_BYTES = 1_048_576;
 
 /** Names with a meaning of their own to the server, the driver or JavaScript. */
 const isPlainName = (name: string): boolean =>
@@ -83,9 +83,9 @@ export interface Indexed {
 
 /** A list in an indexed field would be indexed element by element. */
 const isStoredAsItIs = (document: Document, json: string, { fields }: Indexed): boolean =>
-  Buffer.byteLength(json) <= MOST_PLAIN_BYTES &&
+  Buffer.byteLength(json) <= MAX_PLAIN_BYTES &&
   fields.every((field) => isScalar(document[field])) &&
-  isPlain(document, MOST_LEVELS);
+  isPlain(document, MAX_LEVELS);
 
 const indexedOnly = (document: Document, { fields }: Indexed): Document =>
   Object.fromEntries(

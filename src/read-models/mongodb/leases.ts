@@ -8,9 +8,9 @@ import { registriesIn, type RegistryDocument, type StoredLease, type StoredRegis
  * Leases without trusting clocks. A holder renews its lease by writing another `beat`. Whoever has seen the same beat for
  * the lease's length on its own monotonic clock knows that the holder is gone.
  *
- * A lease for longer than LONGEST_MS is renewed from here, so that nobody has to watch longer than that.
+ * A lease for longer than MAX_LEASE_MS is renewed from here, so that nobody has to watch longer than that.
  */
-const LONGEST_MS = 2_500;
+const MAX_LEASE_MS = 2_500;
 const RENEW_MS = 250;
 const LOOK_MS = 50;
 
@@ -68,7 +68,7 @@ export interface MongoLeases extends Leases {
 const storedLease = (holder: string, forMs: number, note: string): StoredLease => ({
   holder,
   beat: randomUUID(),
-  for_ms: Math.min(forMs, LONGEST_MS),
+  for_ms: Math.min(forMs, MAX_LEASE_MS),
   note,
 });
 
@@ -107,7 +107,7 @@ const sharedLeases = (connection: MongoConnection, registry: RegistryDocument) =
       const isOthers = async (now: StoredRegistry): Promise<boolean> => {
         const lease = now.leases?.[what];
         if (lease === undefined || lease.holder === holder) return false;
-        return forMs > LONGEST_MS ? isHeld(what, now) : !watch.isOver(what, lease);
+        return forMs > MAX_LEASE_MS ? isHeld(what, now) : !watch.isOver(what, lease);
       };
       // Those who wait for a lease ask for it all the time: all of a process are answered by one read.
       if (await isOthers(await registry.readRecent())) return false;
@@ -130,7 +130,7 @@ export const mongodbLeases = (connection: MongoConnection, registry: RegistryDoc
     if (!isStillHeld && own.get(what) === one) own.delete(what);
   };
   const renewing = setInterval(() => {
-    for (const [what, one] of own) if (one.forMs > LONGEST_MS) void renewOwn(what, one);
+    for (const [what, one] of own) if (one.forMs > MAX_LEASE_MS) void renewOwn(what, one);
   }, RENEW_MS).unref();
 
   const heldNow = async (what: string): Promise<StoredLease | undefined> => {
@@ -146,7 +146,7 @@ export const mongodbLeases = (connection: MongoConnection, registry: RegistryDoc
       const mine = own.get(what);
       const isSame = mine?.holder === holder && mine.note === note && mine.forMs === forMs;
       const now = monotonicMs();
-      if (isSame && now - mine.renewedAt < Math.min(forMs, LONGEST_MS) / STILL_FRESH) return true;
+      if (isSame && now - mine.renewedAt < Math.min(forMs, MAX_LEASE_MS) / STILL_FRESH) return true;
       const isRenewed = mine?.holder === holder && (await renew(what, holder, forMs, note));
       const isDone = isRenewed || (await take(what, holder, forMs, note));
       if (isDone) own.set(what, { holder, note, forMs, renewedAt: now, until: now + forMs });

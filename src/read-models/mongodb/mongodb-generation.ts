@@ -14,13 +14,13 @@ import { documentOf, type Stored } from './layout';
 import { indexesToMake } from './questions';
 
 export interface GenerationOptions extends ControlOptions {
-  readonly mostCommitBytes: number;
+  readonly maxCommitBytes: number;
   /** What a generation shows: many ask it together. */
   readonly applied: (incarnation: Incarnation) => Promise<Applied>;
 }
 
 /** Indexes of a large collection take longer than a command may: to ask for them again is to wait on. */
-const MOST_ATTEMPTS = 200;
+const MAX_ATTEMPTS = 200;
 
 const NO_SUCH_COLLECTION = 26;
 
@@ -46,7 +46,7 @@ const makeMissing = async (documents: Collection<Stored>, wanted: IndexDescripti
     const missing = wanted.filter(({ name }) => !known.includes(name));
     if (missing.length === 0) return;
     await documents.createIndexes(missing).catch((error: unknown) => {
-      if (!isStillWorking(error) || attempt === MOST_ATTEMPTS) throw error;
+      if (!isStillWorking(error) || attempt === MAX_ATTEMPTS) throw error;
     });
   }
 };
@@ -60,7 +60,7 @@ export const makeIndexes = async (incarnation: Incarnation): Promise<void> => {
 };
 
 const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationOptions) => {
-  const { mostCommitBytes } = options;
+  const { maxCommitBytes } = options;
   const { run } = incarnation.connection;
   const control = controlDocument(incarnation, options);
 
@@ -76,13 +76,13 @@ const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationO
 
   const target: Target = {
     id: incarnation.id,
-    mostCommitBytes,
+    maxCommitBytes,
     control: async () => controlOf(await run(control.settled())),
     scan: reader.scan,
     load: async (keys): Promise<readonly (Document | undefined)[]> =>
       (await run(loadStored(incarnation, keys))).map(documentOf),
     commit: async (n, to, writes) =>
-      run(control.commit(n, to, batchOf(writes, incarnation.collections, mostCommitBytes))),
+      run(control.commit(n, to, batchOf(writes, incarnation.collections, maxCommitBytes))),
   };
   return { target, snapshot: (keys: readonly DocumentKey[]) => run(snapshot(keys)) };
 };

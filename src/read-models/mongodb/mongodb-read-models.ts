@@ -31,7 +31,7 @@ import {
 import { sweeping } from './sweep';
 
 /** A quarter of what one document may have: BSON is larger than JSON, and the control document holds all of it. */
-const MOST_COMMIT_BYTES = 4_194_304;
+const MAX_COMMIT_BYTES = 4_194_304;
 
 /** As long as most commits take. */
 const FINISH_AFTER_MS = 100;
@@ -39,7 +39,7 @@ const FINISH_AFTER_MS = 100;
 export interface MongoReadModelsOptions {
   /** The identity of the log: a database holds the read models of one. */
   readonly log?: string;
-  readonly mostCommitBytes?: number;
+  readonly maxCommitBytes?: number;
   readonly onWrite?: OnWrite;
   readonly finishAfterMs?: number;
 }
@@ -177,7 +177,7 @@ export const mongodbReadModels = async (
   connection: MongoConnection,
   options: MongoReadModelsOptions = {},
 ): Promise<ReadModels> => {
-  const { log = '', mostCommitBytes = MOST_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
+  const { log = '', maxCommitBytes = MAX_COMMIT_BYTES, finishAfterMs = FINISH_AFTER_MS } = options;
   await connection.run(claim(connection, log));
   const registry = registryDocument(connection);
   const { isHeld, close: closeLeases, ...leases } = mongodbLeases(connection, registry);
@@ -187,7 +187,7 @@ export const mongodbReadModels = async (
   return {
     ...registryOf(connection, registry, isHeld),
     ...leases,
-    ...opening(connection, registry, { mostCommitBytes, onWrite, finishAfterMs, applied }),
+    ...opening(connection, registry, { maxCommitBytes, onWrite, finishAfterMs, applied }),
     ifOfAnotherLog: IF_OF_ANOTHER_LOG,
     lookMs: LOOK_MS,
     close: async () => {

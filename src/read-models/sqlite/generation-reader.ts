@@ -5,7 +5,7 @@ import { PARKED, type Control, type DocumentKey, type Scanned } from '../read-mo
 import { stored, storedText, textOf } from '../stored-text';
 import { borderIn, findIn, parkedIn, tableOf } from './tables';
 
-const MOST_NUMBERS = 100_000;
+const MAX_NUMBERS = 100_000;
 
 /** What one connection to a generation's file knows. */
 interface Connection {
@@ -40,7 +40,7 @@ const connectionTo = (db: Database, collections: readonly Collection[]): Connect
       const row = prepared('SELECT number FROM tenants WHERE tenant = ?').get(tenantId) as
         { number: number } | undefined;
       if (row === undefined) return undefined;
-      if (numbers.size >= MOST_NUMBERS) numbers.clear();
+      if (numbers.size >= MAX_NUMBERS) numbers.clear();
       numbers.set(tenantId, row.number);
       return row.number;
     },
@@ -173,11 +173,11 @@ const rowsOf = (
   { prepared, numberOf }: Connection,
   collection: string,
   { tenantId, key }: After,
-  most: number,
+  max: number,
 ): readonly Scanned[] => {
   const sql = `SELECT key, document FROM ${tableOf(collection)}
     WHERE tenant = ? AND key ${key === undefined ? '>=' : '>'} ? ORDER BY key LIMIT ?`;
-  const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(key ?? ''), most) as { key: string }[];
+  const rows = prepared(sql).all(numberOf(tenantId) ?? -1, storedText(key ?? ''), max) as { key: string }[];
   return rows.map((row) => scannedFrom(tenantId, row));
 };
 

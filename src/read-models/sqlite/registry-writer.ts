@@ -31,7 +31,7 @@ export interface RegistryWriter extends RegistryWrites {
 }
 
 /** No lease is taken for longer: one that seems to be comes from a clock that was set back. */
-const LONGEST_MS = 600_000;
+const MAX_LEASE_MS = 600_000;
 
 /**
  * What the table `askings` counts, under names that are as old as the file: every program that shares it must know what is
@@ -91,7 +91,7 @@ const isMarked = (on: Statements, { projection, version, generation }: Generatio
 /** Who holds a lease that has not ended. */
 const holderOf = ({ held }: Statements, what: string): string | undefined => {
   const now = held.get(what) as { holder: string; until: number } | undefined;
-  if (now === undefined || now.until < Date.now() || now.until > Date.now() + LONGEST_MS) return undefined;
+  if (now === undefined || now.until < Date.now() || now.until > Date.now() + MAX_LEASE_MS) return undefined;
   return isGone(now.holder) ? undefined : now.holder;
 };
 

@@ -24,7 +24,7 @@ export const sqliteBuild = async (generation: SqliteGeneration, send: Send): Pro
 
   return {
     id: generation.id,
-    mostCommitBytes: generation.mostCommitBytes,
+    maxCommitBytes: generation.maxCommitBytes,
     scan: generation.scan,
     control: async () => {
       const control = await generation.control();

@@ -99,14 +99,14 @@ export const sqliteGeneration = (
   path: string,
   id: GenerationId,
   collections: readonly Collection[],
-  mostCommitBytes: number,
+  maxCommitBytes: number,
   send: Send,
 ): SqliteGeneration => {
   const file = reopenable(path, collections);
   const { read } = file;
   read(() => undefined);
   const reader = readerOf(file);
-  const flatten = flattening(collections, mostCommitBytes);
+  const flatten = flattening(collections, maxCommitBytes);
 
   const commitAs: SqliteGeneration['commitAs'] = async (n, to, writes, isNew) => {
     const isDone = await send<boolean>({ do: 'commit', id, n, to, writes: flatten(writes, isNew) });
@@ -117,7 +117,7 @@ export const sqliteGeneration = (
   return {
     id,
     [PATH]: path,
-    mostCommitBytes,
+    maxCommitBytes,
     reader,
     control: async () => read((db) => db.control()),
     scan: reader.scan,

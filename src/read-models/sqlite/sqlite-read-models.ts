@@ -31,11 +31,11 @@ const writingThread = (folder: string): Thread =>
   startThread(join(__dirname, 'writer-thread.js'), { folder }, { idleMs: WRITER_IDLE_MS });
 
 /** 64 MB are a fraction of the memory of a thread that projects. */
-const MOST_COMMIT_BYTES = 67_108_864;
+const MAX_COMMIT_BYTES = 67_108_864;
 
 export interface SqliteOptions {
   readonly startWriter?: (folder: string) => Thread;
-  readonly mostCommitBytes?: number;
+  readonly maxCommitBytes?: number;
   /** How long a generation that is neither live nor previous stays open without use. */
   readonly idleMs?: number;
 }
@@ -53,7 +53,7 @@ const sender = (folder: string, writer: Thread) => {
 };
 
 /** The generations that are open in this process. */
-const openGenerations = (folder: string, send: Send, mostCommitBytes: number) => {
+const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => {
   const open = new Map<string, SqliteGeneration>();
 
   const handle = async (
@@ -74,7 +74,7 @@ const openGenerations = (folder: string, send: Send, mostCommitBytes: number) =>
     await openWriter();
     const known = open.get(generationName(id));
     const path = generationPath(folder, id);
-    const generation = known ?? sqliteGeneration(path, id, collections, mostCommitBytes, sendOpen);
+    const generation = known ?? sqliteGeneration(path, id, collections, maxCommitBytes, sendOpen);
     open.set(generationName(id), generation);
     return { generation, sendOpen };
   };
@@ -137,7 +137,7 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (
   folder: string,
-  { startWriter = writingThread, mostCommitBytes = MOST_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
+  { startWriter = writingThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
 ): Promise<ReadModels> => {
   mkdirSync(folder, { recursive: true });
   const writer = startWriter(folder);
@@ -147,7 +147,7 @@ export const sqliteReadModels = async (
     throw error;
   });
   const registry = openRegistryReader(indexPath(folder));
-  const { handle, close, all } = openGenerations(folder, send, mostCommitBytes);
+  const { handle, close, all } = openGenerations(folder, send, maxCommitBytes);
   const looking = setInterval(() => {
     try {
       closeIdle(all(), idleMs, registry, send);

@@ -21,22 +21,22 @@ export interface Writes {
 }
 
 /** The most bytes of UTF-8 per UTF-16 code unit. */
-const MOST_BYTES_EACH = 3;
+const MAX_BYTES_EACH = 3;
 
 /** Texts are measured only when there might be too many. */
-const mustFit = (groups: readonly CollectionWrites[], characters: number, mostBytes: number): void => {
-  if (characters * MOST_BYTES_EACH <= mostBytes) return;
+const mustFit = (groups: readonly CollectionWrites[], characters: number, maxBytes: number): void => {
+  if (characters * MAX_BYTES_EACH <= maxBytes) return;
   let bytes = 0;
   for (const { flat } of groups)
     for (const field of flat) bytes += typeof field === 'string' ? Buffer.byteLength(field) : 0;
-  if (bytes > mostBytes) throw commitTooLarge(bytes, mostBytes);
+  if (bytes > maxBytes) throw commitTooLarge(bytes, maxBytes);
 };
 
 /**
  * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
  * writes, so that they get the same numbers, as a rule, wherever the batches of a build end.
  */
-export const flattening = (collections: readonly Collection[], mostBytes: number) => {
+export const flattening = (collections: readonly Collection[], maxBytes: number) => {
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
   return (writes: readonly Write[], isNew: (key: DocumentKey) => boolean): Writes => {
     const groups = { known: new Map<string, Field[]>(), new: new Map<string, Field[]>() };
@@ -58,7 +58,7 @@ export const flattening = (collections: readonly Collection[], mostBytes: number
     const written = (group: ReadonlyMap<string, Field[]>, areNew: boolean) =>
       Array.from(group, ([collection, flat]) => ({ collection, areNew, flat }));
     const all = [...written(groups.new, true), ...written(groups.known, false)];
-    mustFit(all, characters, mostBytes);
+    mustFit(all, characters, maxBytes);
     return { tenants: [...tenants], collections: all };
   };
 };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs } from '../../../src/clock';
 import { decode } from '../../../src/event-log/codec';
-import { LARGEST_APPEND, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
+import { MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { sampleOf } from '../../support/samples';
 import { refusedWith } from '../../support/waiting';
@@ -128,7 +128,7 @@ export const appendContract = (given: GivenLog): void => {
       const stream = given.aStream();
       await given.log.append(stream, someEvents(2), 'no_stream');
       const head = await given.log.head();
-      const tooLarge = [...someEvents(3), anEvent({ text: 'x'.repeat(LARGEST_APPEND) })];
+      const tooLarge = [...someEvents(3), anEvent({ text: 'x'.repeat(MAX_APPEND_BYTES) })];
       expect(await refusedWith(given.log.append(stream, tooLarge, 1))).toBe('event_too_large');
       expect(await refusedWith(given.log.append(stream, someEvents(3), 0))).toBe('stream_changed');
       expect(await eventsOf(given.log.readStream(stream))).toHaveLength(2);
@@ -143,7 +143,7 @@ export const appendContract = (given: GivenLog): void => {
 
     it('refuses more than its largest append in all, and works on', async () => {
       const stream = given.aStream();
-      const half = 'x'.repeat(LARGEST_APPEND / 2);
+      const half = 'x'.repeat(MAX_APPEND_BYTES / 2);
       const both = [anEvent({ half }), anEvent({ half })];
       expect(await refusedWith(given.log.append(stream, both, 'no_stream'))).toBe('event_too_large');
       expect(await eventsOf(given.log.readStream(stream))).toEqual([]);
@@ -154,7 +154,7 @@ export const appendContract = (given: GivenLog): void => {
     it('takes exactly its largest append, counted in bytes', async () => {
       const stream = given.aStream();
       const frame = Buffer.byteLength(JSON.stringify({ text: '' }));
-      const room = LARGEST_APPEND - frame;
+      const room = MAX_APPEND_BYTES - frame;
       const text = 'ä'.repeat(Math.floor(room / 2)) + 'x'.repeat(room % 2);
       expect(await refusedWith(given.log.append(stream, [anEvent({ text: `${text}x` })], 'no_stream'))).toBe(
         'event_too_large',
@@ -181,7 +181,7 @@ export const appendContract = (given: GivenLog): void => {
       const stream = given.aStream();
       const wishes = Array.from({ length: 20 }, () => someEvents(2));
       const answers = await Promise.allSettled(
-        wishes.map((wish) => given.log.append(stream, wish, 'no_stream')),
+        wishes.map((input) => given.log.append(stream, input, 'no_stream')),
       );
       const winners = wishes.filter((_, i) => answers[i]?.status === 'fulfilled');
       expect(winners).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LARGEST_APPEND, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
+import { MAX_APPEND_BYTES, type LoggedEvent, type NewEvent } from '../../../src/event-log/event-log';
 import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { until } from '../../support/waiting';
 import { following, grow, isIncreasing, type GivenLog } from './given-log';
@@ -50,7 +50,7 @@ export const readTenantContract = (given: GivenLog): void => {
     });
 
     const large = (): NewEvent => {
-      const room = LARGEST_APPEND - Buffer.byteLength(JSON.stringify({ text: '' }));
+      const room = MAX_APPEND_BYTES - Buffer.byteLength(JSON.stringify({ text: '' }));
       return anEvent({ text: 'x'.repeat(room) });
     };
 

@@ -124,8 +124,8 @@ export const commitsContract = (world: World): void => {
   });
 
   describe('the bytes of a commit', () => {
-    const within = async (mostCommitBytes: number, how: 'open' | 'build') => {
-      const readModels = await world.store.openWithin(mostCommitBytes);
+    const within = async (maxCommitBytes: number, how: 'open' | 'build') => {
+      const readModels = await world.store.openWithin(maxCommitBytes);
       const target = await readModels[how](id('notes'), collections, LOG);
       return { readModels, target };
     };
@@ -134,13 +134,13 @@ export const commitsContract = (world: World): void => {
     const long = note(ONE, 'long', { text: 'é漢😀'.repeat(100) });
 
     it('have a bound that is stated, and is no less than a few large documents', async () => {
-      expect((await fresh()).mostCommitBytes).toBeGreaterThanOrEqual(1_048_576);
+      expect((await fresh()).maxCommitBytes).toBeGreaterThanOrEqual(1_048_576);
     });
 
     it.each(['open', 'build'] as const)('may reach it, and not exceed it: %s', async (how) => {
       const { readModels, target } = await within(bytesOf(long), how);
       try {
-        expect(target.mostCommitBytes).toBe(bytesOf(long));
+        expect(target.maxCommitBytes).toBe(bytesOf(long));
         await expect(target.commit(0, at(1), [long, note(TWO, '', {})])).rejects.toMatchObject({
           code: 'commit_too_large',
         });

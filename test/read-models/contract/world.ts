@@ -15,7 +15,7 @@ export interface ContractStore {
   /** Opens the same store once more, as another process would. The suites close what they get. */
   reopen(): Promise<ReadModels>;
   /** Opens a store that takes no more than so many bytes in one commit. */
-  openWithin(mostCommitBytes: number): Promise<ReadModels>;
+  openWithin(maxCommitBytes: number): Promise<ReadModels>;
   /** Counts write points from now on and makes the k-th of them fail, once. */
   failAt(k: number): void;
   /** How many write points were reached since then, the failing one included. */

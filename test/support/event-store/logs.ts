@@ -26,8 +26,8 @@ export const closeLogs = async (): Promise<void> => {
   for (const close of closing.splice(0).toReversed()) await close();
 };
 
-export const standIn = async (wish: StandInWish = {}): Promise<StandIn> => {
-  const server = await startStandIn(wish);
+export const standIn = async (input: StandInWish = {}): Promise<StandIn> => {
+  const server = await startStandIn(input);
   closing.push(() => server.stop());
   return server;
 };
@@ -43,8 +43,8 @@ export const openOn = async (
   return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };
 
-export const onStandIn = async (wish: StandInWish = {}): Promise<OwnLog & { readonly server: StandIn }> => {
-  const server = await standIn(wish);
+export const onStandIn = async (input: StandInWish = {}): Promise<OwnLog & { readonly server: StandIn }> => {
+  const server = await standIn(input);
   return { server, ...(await openOn(server.url)) };
 };
 

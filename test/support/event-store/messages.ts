@@ -73,8 +73,8 @@ export const answerTo = (verdict: Verdict, expected: ExpectedRevision): BatchApp
   return wrong('WrongExpectedVersion', detail, 'WrongExpectedVersion');
 };
 
-export const tooLarge = (most: number): BatchAppendResp =>
-  wrong('MaximumAppendSizeExceeded', new MaximumAppendSizeExceeded().setMaxappendsize(most), 'Too large');
+export const tooLarge = (max: number): BatchAppendResp =>
+  wrong('MaximumAppendSizeExceeded', new MaximumAppendSizeExceeded().setMaxappendsize(max), 'Too large');
 
 export const timedOut = (): BatchAppendResp => wrong('Timeout', new Timeout(), 'Timeout');
 

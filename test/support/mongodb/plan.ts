@@ -32,7 +32,7 @@ interface Bound {
 const placeOf = ({ key, isAfter }: Bound): Key => (isAfter ? `${key}\xff` : key);
 const reversed = ({ key, isAfter }: Bound): Bound => ({ key: inverted(key), isAfter: !isAfter });
 
-const MOST_POINTS = 10_000;
+const MAX_POINTS = 10_000;
 
 const boundsOf = (value: unknown): Bounds => {
   const operators = operatorsOf(value);
@@ -101,7 +101,7 @@ const planWith = (index: Index, bounds: ReadonlyMap<string, Bounds>, sort: Sort)
   let range: Bounds = {};
   for (const [path, isDescending] of index.fields) {
     const bound = bounds.get(path);
-    if (bound?.points === undefined || prefixes.length * bound.points.length > MOST_POINTS) {
+    if (bound?.points === undefined || prefixes.length * bound.points.length > MAX_POINTS) {
       range = bound ?? {};
       break;
     }

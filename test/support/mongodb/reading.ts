@@ -22,12 +22,12 @@ export const numberOf = (value: unknown, otherwise = 0): number =>
 
 const FIRST_BATCH = 101;
 
-const batchOf = (documents: readonly Document[], most: number): readonly Document[] => {
+const batchOf = (documents: readonly Document[], max: number): readonly Document[] => {
   const batch: Document[] = [];
   let bytes = 0;
   for (const document of documents) {
     bytes += BSON.calculateObjectSize(document);
-    if (batch.length >= most || (batch.length > 0 && bytes > MAX_DOCUMENT_BYTES)) break;
+    if (batch.length >= max || (batch.length > 0 && bytes > MAX_DOCUMENT_BYTES)) break;
     batch.push(document);
   }
   return batch;

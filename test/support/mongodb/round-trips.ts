@@ -24,7 +24,7 @@ interface RoundTrip {
 }
 
 /** Of more than this only the numbers are known. */
-const MOST_TIMED = 10_000;
+const MAX_TIMED = 10_000;
 
 const fits = ({ command, collection }: Which, one: Pick<RoundTrip, 'command' | 'collection'>): boolean =>
   (command === undefined || [command].flat().includes(one.command)) &&
@@ -56,7 +56,7 @@ export const countRoundTrips = (): RoundTrips => {
       entry.n += 1;
       counts.set(name, entry);
       const one: RoundTrip = { command, collection, from: performance.now(), upTo: Infinity };
-      if (timed.length < MOST_TIMED) timed.push(one);
+      if (timed.length < MAX_TIMED) timed.push(one);
       return () => (one.upTo = performance.now());
     },
   };

@@ -54,7 +54,7 @@ export interface MongoServerOptions {
 }
 
 /** A long command must not keep others waiting: drivers would think that the server is gone. */
-const LONGEST_HOLD_MS = 50;
+const MAX_HOLD_MS = 50;
 
 const NOT_PRIMARY = 10107;
 /** "Retryable writes" in the driver specifications: the server labels these for the driver. */
@@ -143,7 +143,7 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
   const stepOf =
     (fault: FaultAction | undefined): Step =>
     async (write) => {
-      if (isInterleaved || performance.now() - lastTurn > LONGEST_HOLD_MS) {
+      if (isInterleaved || performance.now() - lastTurn > MAX_HOLD_MS) {
         await turn();
         lastTurn = performance.now();
       }
