@@ -12,7 +12,7 @@ interface Outcome extends Ingested {
   readonly errors: readonly (readonly [number, string])[];
 }
 
-interface Wish {
+interface IngestOptions {
   readonly dryRun?: boolean;
   readonly now?: () => string;
   /** The read models show nothing of what is there. */
@@ -35,7 +35,7 @@ describe('ingest', () => {
 
   const take = async (
     input: AsyncIterable<string> | readonly (Fact | string)[],
-    { dryRun = false, now = NOW, areBehind = false }: Wish = {},
+    { dryRun = false, now = NOW, areBehind = false }: IngestOptions = {},
   ): Promise<Outcome> => {
     const { log, ledger, streams, projecting } = here.app;
     const errors: (readonly [number, string])[] = [];

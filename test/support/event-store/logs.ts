@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent } from '../../../src/event-log/event-log';
 import { eventStoreDbEventLog } from '../../../src/event-log/eventstoredb/eventstoredb-event-log';
 import { streamNames, type Streams } from '../../../src/event-log/streams';
-import { startStandIn, type StandIn, type StandInWish } from './stand-in';
+import { startStandIn, type StandIn, type StandInOptions } from './stand-in';
 
 /** A log of our own on a server, closed when the test is over. */
 export interface OwnLog {
@@ -13,7 +13,7 @@ export interface OwnLog {
   aStream(): string;
 }
 
-interface LogWish {
+interface LogOptions {
   readonly waitMs?: number;
   readonly prefix?: string;
   /** Filled with what the log reports, from the first moment on. */
@@ -26,7 +26,7 @@ export const closeLogs = async (): Promise<void> => {
   for (const close of closing.splice(0).toReversed()) await close();
 };
 
-export const standIn = async (input: StandInWish = {}): Promise<StandIn> => {
+export const standIn = async (input: StandInOptions = {}): Promise<StandIn> => {
   const server = await startStandIn(input);
   closing.push(() => server.stop());
   return server;
@@ -34,7 +34,7 @@ export const standIn = async (input: StandInWish = {}): Promise<StandIn> => {
 
 export const openOn = async (
   url: string,
-  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, warnings = [] }: LogWish = {},
+  { waitMs = 5_000, prefix = `test-${randomUUID()}.`, warnings = [] }: LogOptions = {},
 ): Promise<OwnLog> => {
   const streams = streamNames(prefix);
   const onError = (what: string): void => void warnings.push(what);
@@ -43,7 +43,9 @@ export const openOn = async (
   return { log, streams, warnings, aStream: () => streams.tenant(randomUUID()) };
 };
 
-export const onStandIn = async (input: StandInWish = {}): Promise<OwnLog & { readonly server: StandIn }> => {
+export const onStandIn = async (
+  input: StandInOptions = {},
+): Promise<OwnLog & { readonly server: StandIn }> => {
   const server = await standIn(input);
   return { server, ...(await openOn(server.url)) };
 };

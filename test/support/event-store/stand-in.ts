@@ -64,7 +64,7 @@ export type AppendFault =
   'commit_and_cut' | 'commit_and_hang' | 'hang' | 'late' | 'cut' | 'wrong_revision' | 'timeout' | 'strange';
 type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
 
-export interface StandInWish {
+export interface StandInOptions {
   readonly log?: StoredLog;
   /** [seen] One call takes so many bytes of data; metadata does not count. */
   readonly maxAppendSize?: number;
@@ -86,8 +86,8 @@ type AppendCall = ServerDuplexStream<BatchAppendReq, BatchAppendResp>;
 type Answer = (answer: BatchAppendResp) => void;
 type Meta = { readonly metadata: { get(name: string): readonly (string | Buffer)[] } };
 
-export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> => {
-  const log = input.log ?? storedLog();
+export const startStandIn = async (settings: StandInOptions = {}): Promise<StandIn> => {
+  const log = settings.log ?? storedLog();
   const asked = { append: 0, read: 0, features: 0, gossip: 0, single: 0 };
   const subscriptions = new Set<Subscription>();
   const openReads = new Set<ReadCall>();
@@ -112,8 +112,8 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
 
   /** [source] RpcExceptions: access-denied for who may not, and for a wrong password the code of a 401. */
   const mayNot = (call: Meta) => {
-    if (input.user === undefined) return undefined;
-    const { name, password } = input.user;
+    if (settings.user === undefined) return undefined;
+    const { name, password } = settings.user;
     const [sent] = call.metadata.get('authorization');
     if (sent === undefined)
       return rpcError(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
@@ -136,7 +136,7 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
   const commit = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
     const size = events.reduce((sum, event) => sum + event.data.length, 0);
-    const max = input.maxAppendSize ?? DEFAULT_MAX_APPEND;
+    const max = settings.maxAppendSize ?? DEFAULT_MAX_APPEND;
     if (size > max) return answer(tooLarge(max));
     const expected = expectedOf(options);
     const fault = faults.shift();
@@ -206,7 +206,7 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
     openReads.add(call);
     for (const end of ['cancelled', 'finish', 'close', 'error']) call.on(end, () => openReads.delete(call));
     const options = call.request.getOptions();
-    const isStrange = input.readsWithoutFilters === true && options?.hasFilter() === true;
+    const isStrange = settings.readsWithoutFilters === true && options?.hasFilter() === true;
     const error =
       isStrange && !options.hasSubscription() ? rpcError(status.UNKNOWN, 'What is this?') : refused(call);
     if (error !== undefined || options === undefined) return void call.emit('error', error);
@@ -233,7 +233,7 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
     );
   };
 
-  const members = input.members ?? (() => [{ port: gate.port, isLeader: true }]);
+  const members = settings.members ?? (() => [{ port: gate.port, isLeader: true }]);
   const gossip = (_: ServerUnaryCall<Empty, ClusterInfo>, answer: sendUnaryData<ClusterInfo>): void => {
     asked.gossip += 1;
     const list = members().map(({ port, isLeader }) =>
@@ -247,9 +247,11 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
   };
 
   const credentials = (): ServerCredentials =>
-    input.tls === undefined
+    settings.tls === undefined
       ? ServerCredentials.createInsecure()
-      : ServerCredentials.createSsl(null, [{ private_key: input.tls.key, cert_chain: input.tls.certificate }]);
+      : ServerCredentials.createSsl(null, [
+          { private_key: settings.tls.key, cert_chain: settings.tls.certificate },
+        ]);
 
   const start = async (): Promise<void> => {
     server = new Server({ 'grpc.max_receive_message_length': 17 * 1_048_576 });
@@ -282,7 +284,7 @@ export const startStandIn = async (input: StandInWish = {}): Promise<StandIn> =>
   };
 
   return {
-    url: `esdb://127.0.0.1:${gate.port}?tls=${input.tls !== undefined}`,
+    url: `esdb://127.0.0.1:${gate.port}?tls=${settings.tls !== undefined}`,
     port: gate.port,
     log,
     gate,
