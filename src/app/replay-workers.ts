@@ -59,7 +59,10 @@ const errorOf = ({ code, message, stack }: Failure): Error =>
  */
 const HEAP = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 512 };
 
-/** Most events are activity: every projection that follows it has a worker, as far as there are processors. */
+/**
+ * Most events are activity: each projection that follows it gets a worker of its own, as far as there are processors. The
+ * others join the last one.
+ */
 export const spread = (
   projectors: readonly Projector[],
   processors = availableParallelism(),
@@ -67,9 +70,8 @@ export const spread = (
   const isHeavy = ({ streams }: Projector): boolean => streams.includes('activity');
   const heavy = projectors.filter(isHeavy);
   const groups = Array.from({ length: Math.max(1, Math.min(processors, heavy.length)) }, (): string[] => []);
-  [...heavy, ...projectors.filter((projector) => !isHeavy(projector))].forEach(({ name }, i) =>
-    groups[i % groups.length]?.push(name),
-  );
+  heavy.forEach(({ name }, i) => groups[i % groups.length]?.push(name));
+  groups.at(-1)?.push(...projectors.filter((projector) => !isHeavy(projector)).map(({ name }) => name));
   return groups;
 };
 
