@@ -46,16 +46,13 @@ const spread = (number: number): number => {
   return whole ^ (whole >>> 16);
 };
 
-/** Many keys in a row share their tenant and collection. */
+/** Many keys in a row belong to the same tenant. */
 const hasher = () => {
-  let begun = NOTHING;
-  let [lastTenant, lastCollection] = ['', ''];
+  let ofTenant = NOTHING;
+  let lastTenant = '';
   return ({ tenantId, collection, key }: Key): Hashes => {
-    if (tenantId !== lastTenant || collection !== lastCollection) {
-      begun = hashOn(hashOn(NOTHING, tenantId), collection);
-      [lastTenant, lastCollection] = [tenantId, collection];
-    }
-    const { one, other } = hashOn(begun, key);
+    if (tenantId !== lastTenant) [ofTenant, lastTenant] = [hashOn(NOTHING, tenantId), tenantId];
+    const { one, other } = hashOn(hashOn(ofTenant, collection), key);
     return { one: spread(one), other: spread(other ^ Math.imul(one, 0x9e3779b1)) };
   };
 };
