@@ -231,7 +231,7 @@ describe('raw events over HTTP', () => {
     await by.run('projections', 'set-aside', bad, '--reason', 'It has no entity.');
     await reportFacts(service.folder, tenantId, [fact('TokenCreated', 'tok_after')]);
     const newest = () => ask(`${service.url}/logs?size=1`, { key });
-    await until(async () => (await newest()).json.data[0].entity_id === 'tok_after');
+    await until(async () => (await newest()).json.data?.[0].entity_id === 'tok_after');
     await expectFound();
   });
 
