@@ -7,10 +7,10 @@ import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
- * A key is sent to every place where it does not belong, and then everything that the process has written is searched for
- * it: both streams, every file, every event, every answer.
+ * Sends a key in every place where it does not belong, then searches everything the process has written for it: stdout
+ * and stderr, every file, every event, every response.
  */
-describe('a key is nowhere but in the line that shows it', () => {
+describe('an API key, shown only in the line that prints it', () => {
   let service: Service;
   let by: Beside;
   let canary: string;
@@ -21,7 +21,7 @@ describe('a key is nowhere but in the line that shows it', () => {
   const seen = ({ status, headers, text }: Answered): void =>
     void answers.push(`${status} ${JSON.stringify([...headers])} ${text}`);
 
-  /** The key as it is, and as a person or a program may have mistyped or cut it. */
+  /** The key as issued, and as a person or a program may have mistyped or truncated it. */
   const mangled = (): readonly string[] => {
     const at = (place: number, other: string) =>
       `${canary.slice(0, place)}${other}${canary.slice(place + 1)}`;
@@ -37,9 +37,9 @@ describe('a key is nowhere but in the line that shows it', () => {
       `${canary}a`,
     ];
   };
-  /** Those that are recognised where a text would be kept; the others may be somebody's name. */
+  /** The variants that are recognised as keys in text that would be stored; the others could be somebody's name. */
   const recognised = (): readonly string[] => mangled().filter((text) => text.startsWith('key_'));
-  /** None of these may be found: a whole key, its secret part, or nearly all of it. */
+  /** None of these may turn up: a whole key, its secret part, or most of it. */
   const secrets = (): readonly string[] => [
     canary,
     canary.slice(4),
@@ -55,7 +55,7 @@ describe('a key is nowhere but in the line that shows it', () => {
     ({ key: canary, keyId } = await by.newApplication(tenantId, 'management', ...all));
   });
 
-  it('is sent everywhere', async () => {
+  it('is sent in every part of a request', async () => {
     const call = async (path: string, headers: Record<string, string> = {}, method = 'GET', body?: unknown) =>
       seen(await ask(`${service.url}${path}`, { key: canary, method, headers, body }));
     for (const text of mangled()) {
@@ -111,7 +111,7 @@ describe('a key is nowhere but in the line that shows it', () => {
     expect(answers.length).toBeGreaterThan(300);
   });
 
-  it('is sent where it is no request', async () => {
+  it('is sent in bytes that are not a valid request', async () => {
     for (const text of mangled())
       for (const bytes of [
         `GET /${text} HTTP/9.9\r\n\r\n`,
@@ -145,11 +145,11 @@ describe('a key is nowhere but in the line that shows it', () => {
     await run('logs', '--tenant', tenantId, '--entity-id', canary);
   });
 
-  it('is found in no answer', () => {
+  it('appears in no response', () => {
     for (const secret of secrets()) expect(answers.filter((text) => text.includes(secret))).toEqual([]);
   });
 
-  it('is no part of how the process is shown', () => {
+  it('does not appear in the command line, name or environment of the process', () => {
     if (process.platform !== 'linux') return;
     const shown = ['cmdline', 'comm', 'environ'].map((name) =>
       readFileSync(`/proc/${service.process.pid}/${name}`, 'utf8'),
@@ -157,8 +157,8 @@ describe('a key is nowhere but in the line that shows it', () => {
     for (const secret of secrets()) expect(shown.join()).not.toContain(secret);
   });
 
-  it('is found in no log line, no file and no event, while it runs and after', async () => {
-    // The files hold the event log, or else an event store does.
+  it('appears in no log line, file or event, neither while the server runs nor after it stops', async () => {
+    // The event log is in these files or in an event store, so read the events as well.
     const events = async (): Promise<string> => JSON.stringify(await by.events());
     const search = async (): Promise<void> => {
       const logged = await events();
@@ -184,7 +184,7 @@ describe('a key is nowhere but in the line that shows it', () => {
       return uses.some((row) => row.key_id === keyId && row.last_used_at !== null);
     });
     await search();
-    // The search would find it: the key's id and the names that were written are there.
+    // Proof that the search works: it does find the key's id and the names that were written.
     expect(await events()).toMatch(new RegExp(`${keyId}.*Traced`));
     expect(filesWith(keyId, service.folder).length).toBeGreaterThan(2);
     expect(filesWith('Traced', service.folder).length).toBeGreaterThan(0);
@@ -193,13 +193,13 @@ describe('a key is nowhere but in the line that shows it', () => {
     expect(service.stderr()).not.toMatch(/"level":50/);
   });
 
-  it('the first key is shown on stdout, and nowhere else', () => {
+  it('appears only on stdout if it is the first key', () => {
     expect(service.stdout()).toContain(service.key);
     expect(service.stderr()).not.toContain(service.key);
     expect(filesWith(service.key, service.folder)).toEqual([]);
   });
 
-  it('a key that a command makes is shown in one line', async () => {
+  it('is printed in one line by the command that creates it', async () => {
     const { stdout, stderr } = await command(
       ['application', 'create', '--tenant', tenantId, '--name', 'N', '--type', 'public'],
       { DATA_DIR: service.folder },

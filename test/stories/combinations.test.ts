@@ -11,7 +11,7 @@ jest.setTimeout(120_000);
 
 type Environment = Readonly<Record<string, string>>;
 
-/** One story on every combination of stores. The suites of `npm run test:eventstore` and `test:mongodb` go deeper. */
+/** One story on every combination of stores. `npm run test:eventstore` and `npm run test:mongodb` go deeper. */
 describe.each([
   { log: 'SQLite', readModels: 'SQLite' },
   { log: 'SQLite', readModels: 'MongoDB' },
@@ -55,7 +55,7 @@ describe.each([
   const get = (path: string): Promise<Answered> => ask(`${service.url}${path}`, { key });
   const tenantId = async (): Promise<string> => String((await get('/tenants/self')).json.id);
 
-  it('shows what was written, at once', async () => {
+  it('shows a write immediately', async () => {
     for (const name of ['One', 'Two']) {
       const put = await ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
       expect([put.status, put.headers.get('svc-read-pending')]).toEqual([200, null]);
@@ -67,7 +67,7 @@ describe.each([
     expect((await get('/tenants/self/reports/usage')).status).toBe(200);
   });
 
-  it('takes the commands of the operator beside the server', async () => {
+  it('accepts operator commands beside the running server', async () => {
     const id = await tenantId();
     const { tenant_id: other } = await operator().json('tenant create --name Other');
     const listed = await operator().json<{ tenant_id: string }[]>('tenant list');
@@ -76,12 +76,12 @@ describe.each([
     expect((await get('/tenants/self')).json).toMatchObject({ name: 'Two' });
   });
 
-  it('counts requests in its memory, or together with other instances', async () => {
+  it('counts requests in memory, or together with other instances', async () => {
     const { json } = await ask(`${service.operationsUrl}/readyz`);
     expect(json.limits).toMatchObject({ shared: isShared, uncounted: 0 });
   });
 
-  it('has everything after a restart, also if a folder that may be lost is lost: cursors, last uses of keys', async () => {
+  it('has everything after a restart, including cursors and last uses of keys, even if a disposable folder was lost', async () => {
     const id = await tenantId();
     const before = (await get('/logs')).json;
     expect(await service.stop()).toBe(0);
@@ -100,7 +100,7 @@ describe.each([
     const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
     expect(keys.filter((one) => one.last_used_at !== null).length).toBe(1);
     const rename = () => ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name: 'Three' } });
-    // A history that takes longer to read than a request may: it is read once, for those who come later.
+    // Reading this history takes longer than a request may take: it is read once, for the requests that follow.
     eventStore?.slowDown(`ledger.tenant-${id}`, 2_300);
     const refused = isDisposable ? await rename() : undefined;
     if (refused !== undefined)

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crashCampaign, type Start } from './crash';
 
-/** `npm run campaign:crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts, with a table at its end. */
+/** `npm run campaign:crash [KILLS [CLIENTS [SEED]]]`: the long form of crash.test.ts; prints a table at the end. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
-/** A campaign that fails leaves nothing behind. */
+/** A failed campaign leaves no processes behind. */
 let victim: ChildProcess | undefined;
 process.once('exit', () => victim?.kill('SIGKILL'));
 

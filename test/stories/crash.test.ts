@@ -3,12 +3,12 @@ import { freshFolder } from '../support/folders';
 import { startService } from '../support/service';
 import { crashCampaign } from './crash';
 
-describe('a server that is killed while clients write', () => {
+describe('a server killed while clients write', () => {
   let store: StandIn | undefined;
   afterAll(() => store?.stop());
 
-  it.each(['its usual event log', 'an event store'])(
-    'loses no acknowledged write, doubles none, and shows what the log says, on %s',
+  it.each(['its default event log', 'an event store'])(
+    'loses no acknowledged write, duplicates none, and shows what the log says, on %s',
     async (which) => {
       const usual = which === 'its usual event log';
       const campaign = { kills: 1, clients: 16, seconds: 15 };
@@ -25,7 +25,7 @@ describe('a server that is killed while clients write', () => {
       expect(outcome.acknowledged).toBeGreaterThan(campaign.kills);
       expect(outcome.unanswered).toBeGreaterThan(0);
       expect(outcome.readyAfterMs).toHaveLength(campaign.kills + 2);
-      // Beside other tests; the campaign shows how long it takes alone.
+      // Other tests run beside this one; the campaign measures how long a start takes alone.
       expect(Math.max(...outcome.readyAfterMs)).toBeLessThan(15_000);
       expect(outcome.live.length).toBeGreaterThan(2);
       expect(outcome.live).toEqual(outcome.rebuilt);

@@ -9,13 +9,13 @@ import { freePort } from '../support/free-port';
 import { logOf, openAppIn } from '../support/log-under-test';
 
 /**
- * Clients write while the server is killed again and again. What was acknowledged must be in the log exactly once, what
- * was not at most once, and after each has repeated its requests everything exactly once.
+ * Clients write while the server is killed again and again. Every acknowledged write must be in the log exactly once,
+ * every other at most once, and once each client has repeated its unanswered requests, all of them exactly once.
  */
 export interface Campaign {
   readonly kills: number;
   readonly clients: number;
-  /** How long it may take in all. */
+  /** How long the whole campaign may take. */
   readonly seconds: number;
   readonly seed?: number;
 }
@@ -26,7 +26,7 @@ export interface Victim {
   kill(): Promise<void>;
 }
 
-/** The settings of the event log; none for SQLite in the folder. */
+/** The settings of the event log; none for SQLite in the data folder. */
 type Log = Readonly<Record<string, string>>;
 
 export type Start = (env: Readonly<Record<string, string>>) => Promise<Victim>;
@@ -36,12 +36,12 @@ export interface Outcome {
   readonly requests: number;
   readonly acknowledged: number;
   readonly unanswered: number;
-  /** Unanswered ones that were in the log before they were repeated. */
+  /** Unanswered writes that were in the log before they were repeated. */
   readonly writtenUnanswered: number;
-  /** Acknowledged ones that are missing, and any that are there twice: must be empty. */
+  /** Acknowledged writes that are missing, and any that are there twice: must be empty. */
   readonly lost: readonly string[];
   readonly doubled: readonly string[];
-  /** Those not exactly once in the log after every unanswered one was repeated: must be empty. */
+  /** Writes that are not in the log exactly once after every unanswered one was repeated: must be empty. */
   readonly unsettled: readonly string[];
   /** From each start to ready, in milliseconds. */
   readonly readyAfterMs: readonly number[];
@@ -50,7 +50,7 @@ export interface Outcome {
   readonly rebuilt: readonly unknown[];
 }
 
-/** A small seeded generator (mulberry32): a campaign can be run again from its seed. */
+/** A small seeded generator (mulberry32), so that a campaign can be repeated from its seed. */
 const seeded = (seed: number) => {
   let state = seed;
   return (): number => {
@@ -80,7 +80,7 @@ const asked = async (url: string, key: string, { name, idempotencyKey }: Write) 
   return { status: response.status, body: await response.text() };
 };
 
-/** True: acknowledged. False: no answer, or one that leaves it open. Any other answer is a failure. */
+/** True: acknowledged. False: no response, or one that leaves the outcome open. Any other response is a failure. */
 const put = async (url: string, key: string, write: Write): Promise<boolean> => {
   const answer = await asked(url, key, write).catch(() => undefined);
   if (answer === undefined || answer.status === 503 || answer.status === 409) return false;
@@ -88,7 +88,7 @@ const put = async (url: string, key: string, write: Write): Promise<boolean> => 
   throw new Error(`PUT of ${write.name} was answered with ${answer.status}: ${answer.body}`);
 };
 
-/** How often each name was written, by the log itself. */
+/** How often each name was written, according to the log itself. */
 const writtenNames = async (folder: string, log: Log): Promise<ReadonlyMap<string, number>> =>
   withApp(folder, log, async (app) => {
     const counts = new Map<string, number>();
@@ -122,7 +122,7 @@ const allDocuments = (folder: string, log: Log): Promise<readonly unknown[]> =>
     return found;
   });
 
-/** Builds read models anew from a copy of the log. */
+/** Builds read models from scratch from a copy of the log. */
 const rebuiltDocuments = async (folder: string, log: Log): Promise<readonly unknown[]> => {
   const copy = mkdtempSync(join(tmpdir(), 'tenant-ledger-rebuilt-'));
   for (const file of ['events.db', 'events.db-wal'])

@@ -3,7 +3,7 @@ import { ask } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { command, startService, type Service } from '../support/service';
 
-describe('a data folder that release 0.1.0 has left', () => {
+describe('a data folder written by release 0.1.0', () => {
   let service: Service;
   const get = (path: string, key = keys.example) => ask(`${service.url}${path}`, { key });
 
@@ -28,7 +28,7 @@ describe('a data folder that release 0.1.0 has left', () => {
     });
   });
 
-  it('goes on with the cursors that clients hold', async () => {
+  it('accepts the cursors that clients hold', async () => {
     const { status, json } = await get(`/logs?size=1&start=${keys.cursor}`);
     expect(status).toBe(200);
     expect(json.data[0]).toMatchObject({ entity_type: 'tenant', message: 'Tenant updated' });
@@ -44,7 +44,7 @@ describe('a data folder that release 0.1.0 has left', () => {
     expect((await get('/tenants/self', keys.ofDeletedTenant)).status).toBe(401);
   });
 
-  it('answers its idempotent requests again, without another event', async () => {
+  it('repeats the responses to its idempotent requests, without another event', async () => {
     const { status, json } = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
       key: keys.example,
@@ -56,7 +56,7 @@ describe('a data folder that release 0.1.0 has left', () => {
     expect((await get('/logs?size=1')).json.pagination.total_items).toBe(531);
   });
 
-  it('is shown by the commands, and verifies', async () => {
+  it('is shown by the commands, and passes verification', async () => {
     const env = { DATA_DIR: service.folder, ...SQLITE_LOG };
     const list = await command(['tenant', 'list', '--json'], env);
     expect(JSON.parse(list.stdout)).toHaveLength(3);

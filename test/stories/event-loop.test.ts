@@ -10,24 +10,24 @@ import { fact, reportFacts, type Fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** `npm run campaign:event-loop` asks for more. To an event store so many take too long to write. */
+/** `npm run campaign:event-loop` sets more. Writing that many to an event store takes too long. */
 const ROWS = Number(
   process.env['ROWS'] ?? (process.env['TEST_EVENTSTORE_URL'] === undefined ? 10_000 : 5_000),
 );
 const TYPES = Math.ceil(ROWS / 20);
 const ROUND_MS = Number(process.env['ROUND_MS'] ?? 600);
-/** What is slow by itself is slow in every round; what other processes of the machine do is not. */
+/** Code that is slow is slow in every round; interference from other processes is not. */
 const MAX_ROUNDS = 5;
-/** Tenants with so many remembered requests, and tenants with so many keys. */
+/** How many tenants with this many remembered requests, and how many with this many keys. */
 const LARGE_TENANTS = ROWS > 100_000 ? 4 : 2;
 const REMEMBERED = Math.min(10_000, ROWS / 5);
 const KEYS = Math.min(12_000, ROWS / 5);
-/** Each sends many requests at once and does not wait for the answers. */
+/** Each connection sends many requests at once without waiting for the responses. */
 const PIPELINES = 50;
 const PIPELINED = 100;
 const MAX_HELD_MS = 10;
 const BUSY = 'busy';
-/** The longest that are allowed, four bytes a character. */
+/** The longest text that is allowed, four bytes a character. */
 const longest = (length: number): string => '😀'.repeat(length);
 
 interface Held {
@@ -38,13 +38,13 @@ interface Held {
 interface EventLoop {
   readonly looks: number;
   readonly held: Held;
-  /** Without garbage collection. */
+  /** Excluding garbage collection. */
   readonly working: Held;
   readonly delay: Held;
 }
 
 interface Round extends EventLoop {
-  /** How long other tenants wait for an answer, at the 99th percentile. */
+  /** How long other tenants wait for a response, at the 99th percentile. */
   readonly others: number;
   readonly requests: number;
 }
@@ -61,7 +61,7 @@ const eventLoopOf = async (service: Service): Promise<EventLoop> => {
   return (JSON.parse(lines().at(-1) ?? '') as { event_loop: EventLoop }).event_loop;
 };
 
-describe('the thread that answers HTTP', () => {
+describe('the thread that serves HTTP', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   let service: Service;
   let hostile: Customer;
@@ -69,7 +69,7 @@ describe('the thread that answers HTTP', () => {
   let by: Beside;
   afterAll(() => agent.destroy());
 
-  /** Nothing is done with the answer: what the test does must not be what is measured. With a body it is a PUT. */
+  /** Ignores the response, so that only the server's work is measured. With a body it is a PUT. */
   const send = (path: string, key: string, body?: string): Promise<{ status: number; text: string }> =>
     new Promise((resolve, reject) => {
       const headers = {
@@ -124,7 +124,7 @@ describe('the thread that answers HTTP', () => {
     await until(async () => (await total()) >= count, 600_000);
   }, 700_000);
 
-  /** Everything that a tenant may ask for that could be long, and what its answer leads to. */
+  /** Every request of a tenant that could take long, and the requests that follow from its response. */
   const hostileQueries = async (): Promise<readonly string[]> => {
     const busy = `/logs?entity_id=${BUSY}`;
     const far = Math.floor(ROWS / 150);
@@ -154,7 +154,7 @@ describe('the thread that answers HTTP', () => {
 
   type Attack = (end: number) => Promise<number>;
 
-  /** One after the other, over and over, and each at least once. Gives how many. */
+  /** Sends the requests one after the other, over and over, each at least once. Returns how many were sent. */
   const asking =
     (queries: readonly string[]): Attack =>
     async (end) => {
@@ -166,7 +166,7 @@ describe('the thread that answers HTTP', () => {
       return requests;
     };
 
-  /** Many requests at once over each of many connections; more when the answers to those before have come. */
+  /** Pipelines many requests over each of many connections, and more once the previous ones are answered. */
   const pipelining: Attack = async (end) => {
     const { hostname, port } = new URL(service.url);
     const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${hostile.key}\r\n\r\n`;
@@ -203,7 +203,9 @@ describe('the thread that answers HTTP', () => {
     return { tenantId, key };
   };
 
-  /** Writes to tenants whose history is long, each for the first time at first, and keys that only name them. */
+  /**
+   * Writes to tenants with a long history, which is cold at first, and requests with keys that only name those tenants.
+   */
   const writingTo =
     (tenants: readonly { tenantId: string; key: string }[]): Attack =>
     async (end) => {
@@ -221,7 +223,7 @@ describe('the thread that answers HTTP', () => {
       return requests;
     };
 
-  /** Others ask for what is theirs, while the hostile tenant does this, or nothing. */
+  /** Other tenants read their own data, while the hostile tenant attacks or is quiet. */
   const round = async (attack?: Attack): Promise<Round> => {
     const end = performance.now() + ROUND_MS;
     const waits: number[] = [];
@@ -233,7 +235,7 @@ describe('the thread that answers HTTP', () => {
         waits.push(performance.now() - began);
       }
     };
-    /** Nothing that is cached lasts: rows arrive all the time. */
+    /** Rows keep arriving, so nothing stays cached. */
     const writing = async (): Promise<void> => {
       while (performance.now() < end)
         await reportFacts(service.folder, hostile.tenantId, [fact('TokenUsed', BUSY)]);
@@ -249,9 +251,9 @@ describe('the thread that answers HTTP', () => {
     `${working.longest.toFixed(1)} without garbage collection; delay p99 ${delay.p99.toFixed(1)}, ` +
     `longest ${delay.longest.toFixed(1)}; others wait p99 ${wait.toFixed(1)} ms; ${requests} hostile requests`;
 
-  /** What is done, over how many connections at once, and how. */
+  /** The name of the attack, its number of connections, and the attack itself. */
   const attacks: readonly (readonly [string, number, () => Promise<Attack>])[] = [
-    ['whatever may be asked of many rows', 1, async () => asking(await hostileQueries())],
+    ['any query over many rows', 1, async () => asking(await hostileQueries())],
     [`${PIPELINES} connections that pipeline requests`, PIPELINES, async () => pipelining],
     [
       `writes to tenants with ${REMEMBERED} remembered requests`,
@@ -272,12 +274,12 @@ describe('the thread that answers HTTP', () => {
   ];
 
   it.each(attacks)(
-    `is not held for ${MAX_HELD_MS} ms by %s, and others hardly wait longer`,
+    `is not blocked for ${MAX_HELD_MS} ms by %s, and other tenants hardly wait longer`,
     async (name, clients, prepare) => {
       await round(await prepare());
       let rounds = 0;
       let good = false;
-      // Besides the requests, memory is tidied up in this thread now and then.
+      // Besides the requests, the garbage collector runs in this thread now and then.
       const isGood = (quiet: Round, { held, others: wait }: Round): boolean =>
         held.p99 < MAX_HELD_MS &&
         held.longest < 2 * MAX_HELD_MS &&
@@ -292,7 +294,7 @@ describe('the thread that answers HTTP', () => {
     120_000 + ROUND_MS * 2 * MAX_ROUNDS,
   );
 
-  it('ends in order', async () => {
+  it('shuts down cleanly', async () => {
     expect(await service.stop()).toBe(0);
   });
 });

@@ -14,21 +14,21 @@ import { lane, nothingSeen } from '../support/read-your-writes';
 import type { Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** Only in the campaign: what starts instances again takes long. */
+/** Only in the campaign: restarting instances takes long. */
 const KILLS = Number(process.env['KILLS'] ?? '0');
 const inCampaign = itIf(KILLS > 0, 'only in npm run campaign:instances');
 const WRITERS = 2;
-/** In the short form they leave the machine to the instances that start. */
+/** In the short form, clients leave the processor to the instances that are starting. */
 const BETWEEN_MS = KILLS > 0 ? 0 : 100;
 
 const TAKEOVER_MS = 5_000;
-/** So often an instance asks MongoDB at most while nothing happens. */
+/** The most requests per second that an idle instance sends to MongoDB. */
 const IDLE_PER_SECOND = 20;
 const tenants = projections.find(({ name }) => name === 'tenants') as Projector;
 
 const REBUILD = { ifEqual: true, acceptParked: false, onStep: () => undefined };
 
-/** All requests of one kind are limited in the tests of limits only. */
+/** The limit on all requests is covered by the tests of limits. */
 const LIMIT = 20;
 const RATE_LIMITS = `global=off,tokens-search=${LIMIT}/60/10`;
 
@@ -38,7 +38,7 @@ const put = (service: Service, { key }: Customer, name: string): Promise<Answere
 const nameAt = async (service: Service, { key }: Customer): Promise<string | undefined> =>
   ((await ask(self(service), { key })).json as { name?: string }).name;
 
-/** As a balancer does: to the next one, where nobody listens or a connection ends without a word. */
+/** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
 const balanced = async (
   { running }: Instances,
   asking: Asking,
@@ -57,13 +57,13 @@ let turn = 0;
 const rowsOf = async ({ url }: Service, { key }: Customer): Promise<number> =>
   (await ask(`${url}/logs?size=1`, { key })).json.pagination.total_items as number;
 
-/** The number of the instance that projects. */
+/** The number of the instance that is projecting. */
 const projectingOne = async (instances: Instances): Promise<number> => {
   await until(async () => (await instances.projecting(tenants)) >= 0);
   return instances.projecting(tenants);
 };
 
-/** Writes at one of them, and waits until all of them show it. */
+/** Writes on one instance and waits until every instance shows it. */
 const shownAfterMs = async (
   services: readonly Service[],
   customer: Customer,
@@ -76,7 +76,10 @@ const shownAfterMs = async (
   return performance.now() - began;
 };
 
-/** Kills the one that projects, and starts another in its place. How long it takes until the others show what is written then. */
+/**
+ * Kills the projecting instance and starts another in its place. Returns how long it takes until the others show what
+ * is written then.
+ */
 const killProjecting = async (instances: Instances, customer: Customer, name: string): Promise<number> => {
   const at = await projectingOne(instances);
   const others = instances.running.filter((_, other) => other !== at);
@@ -87,8 +90,8 @@ const killProjecting = async (instances: Instances, customer: Customer, name: st
 };
 
 /**
- * Customers who write and read through a balancer, which repeats what was answered so with the same idempotency key.
- * In the end no request has failed, and every write that was answered is there once.
+ * Customers write and read through a load balancer that retries failed requests with the same idempotency key. At the
+ * end no request has failed, and every acknowledged write is there once.
  */
 const loadOn = async (instances: Instances, clients: number, repeated: readonly number[] = []) => {
   const customers = await Promise.all(Array.from({ length: clients }, instances.newTenant));
@@ -120,7 +123,7 @@ const loadOn = async (instances: Instances, clients: number, repeated: readonly 
   };
 };
 
-/** Customers who write on one instance and read on the next while something else happens. */
+/** Customers write on one instance and read on the next while `work` runs. */
 const underLoad = async <T>(
   instances: Instances,
   lanes: number,
@@ -148,7 +151,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
   }, 120_000);
   afterAll(() => instances.close());
 
-  it('leave MongoDB alone for the most part while nothing happens', async () => {
+  it('each send MongoDB fewer than 20 commands per second while idle', async () => {
     const IDLE_MS = 2_000;
     await instances.mongo.tell({ do: 'resetRoundTrips' });
     await pause(IDLE_MS);
@@ -157,7 +160,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     expect({ isLittle: perSecond < 3 * IDLE_PER_SECOND, perSecond, asked }).toMatchObject({ isLittle: true });
   });
 
-  it('show a write to whoever asks at once, also while generations are switched', async () => {
+  it('show a write to the next reader on any instance, also while generations are switched', async () => {
     const { replay } = instances.app;
     await underLoad(instances, 2, async (reads) => {
       const more = (enough = reads() + (KILLS > 0 ? 40 : 8)): Promise<void> =>
@@ -170,11 +173,11 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     });
   }, 180_000);
 
-  it('all read a generation within a second after it was switched to', async () => {
+  it('all read a generation within a second after the switch to it', async () => {
     const { readModels } = instances.app.replay;
     const live = async () => (await readModels.pointer('tenants', tenants.version))?.live;
     const before = await live();
-    /** Which generation an instance reads. One that cannot say so in time, on a busy machine, is asked again. */
+    /** Which generation an instance reads. If it cannot tell in time, on a busy machine, it is asked again. */
     const readBy = async ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<string> => {
       const { status, json } = await ask(`${operationsUrl}/readyz`);
       if (status !== 200) return readBy({ operationsUrl });
@@ -193,7 +196,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     await switching;
   });
 
-  it('refuse a revoked key: no write from then on, no read a second later', async () => {
+  it('refuse a revoked key: no write from the revocation on, no read a second later', async () => {
     const { running, newTenant, write } = instances;
     const [revoked, deleted] = [await newTenant(), await newTenant()];
     for (const { key } of [revoked, deleted])
@@ -216,7 +219,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     });
   }, 120_000);
 
-  it('know a new Application and its keys at once, and refuse its former key: no write from then on, no read a second later', async () => {
+  it('accept a new Application and its keys at once, and refuse its replaced key: no write from then on, no read a second later', async () => {
     const [here, there, elsewhere] = instances.running as [Service, Service, Service];
     const owner = await instances.newTenant();
     const body = { name: 'Shop', type: 'management', permissions: ['tenant:read', 'tenant:update'] };
@@ -251,7 +254,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       );
       return (await Promise.all(limits)).reduce((sum, { counted_alone }) => sum + counted_alone, 0);
     };
-    /** What a new address has left after each request, and undefined where it is refused. */
+    /** What a new address has left after each request; undefined where it is refused. */
     const leftFor = async (address: string): Promise<readonly unknown[]> => {
       const left: unknown[] = [];
       for (let i = 0; i < LIMIT + 3; i += 1) {
@@ -263,7 +266,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       }
       return left;
     };
-    // On a busy machine a counter may not answer in time, and an instance then counts for itself: that is shown.
+    // On a busy machine a shared counter may time out, so that an instance counts on its own, which it reports.
     for (let attempt = 1; ; attempt += 1) {
       const before = await countedAlone();
       const left = await leftFor(`192.0.2.${attempt}`);
@@ -278,7 +281,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     }
   }, 180_000);
 
-  it('go on projecting within 5 s after the one that projects was frozen', async () => {
+  it('resume projecting within 5 s after the projecting instance was frozen', async () => {
     const customer = await instances.newTenant();
     const at = await projectingOne(instances);
     const frozen = instances.running[at]!;
@@ -324,7 +327,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     180_000,
   );
 
-  it('answer what they can while MongoDB is away, and recover by themselves', async () => {
+  it('answer what they can while MongoDB is unreachable, and recover on their own', async () => {
     const { running, mongo, newTenant } = instances;
     const customer = await newTenant();
     for (const service of running) expect((await ask(self(service), customer)).status).toBe(200);
@@ -381,12 +384,12 @@ describe('two instances on one SQLite log and MongoDB', () => {
   afterAll(() => instances.close());
 
   it(
-    'show a write to whoever asks at once',
+    'show a write to the next reader on either instance',
     () => underLoad(instances, 2, (reads) => until(() => reads() >= 16, 60_000)),
     120_000,
   );
 
-  it('lose nothing under load when the one that projects is killed, and refuse nothing when the other is restarted', async () => {
+  it('lose nothing under load when the projecting instance is killed, and fail no request when the other is restarted', async () => {
     const customer = await instances.newTenant();
     const killed = await loadOn(instances, WRITERS, [409, 503]);
     expect(await killProjecting(instances, customer, 'Taken over')).toBeLessThan(TAKEOVER_MS);

@@ -12,12 +12,12 @@ import { fact } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
 import { isolatedTenants, type IsolatedCaller, type IsolatedTenant } from '../support/isolated-tenants';
 
-/** `npm run campaign:isolation` asks for more. */
+/** `npm run campaign:isolation` sets more. */
 const CASES = Number(process.env['CASES'] ?? 250);
 const isCampaign = CASES > 1_000;
 const MINUTES = 60_000 * Math.ceil(CASES / 1_000);
 
-/** The permission of every endpoint, by the specification. */
+/** The permission that every endpoint requires, per the specification. */
 const needed: Readonly<Record<string, string | undefined>> = {
   'GET /permissions': undefined,
   'GET /limits': undefined,
@@ -47,7 +47,7 @@ const mayHold = (type: string, permission: string): boolean => {
   return type === 'private' || (type === 'public' && /^token:(create|update)$/.test(permission));
 };
 
-/** What stands in the path where an endpoint takes an id: of the caller's own tenant, or another's. */
+/** What takes the place of the id in a path: an id of the caller's own tenant, or of another. */
 interface Endpoint {
   readonly method: string;
   readonly path: string;
@@ -60,7 +60,7 @@ const endpoints = routes.flatMap(({ method, path }): readonly Endpoint[] => {
   return takesId ? (['own', 'other'] as const).map((target) => ({ ...endpoint, target })) : [endpoint];
 });
 
-/** What a request gets that passes every check but the last. */
+/** The status of a request that passes every check but the last. */
 const passedWith = ({ method, path, target }: Endpoint): number => {
   if (target === 'other' || path === '/events/:id') return 404;
   if (path === '/applications' && method === 'POST') return 400;
@@ -72,7 +72,7 @@ const bodyOf = (method: string): Asking => {
   return { body: method === 'PUT' ? { name: 'B' } : {} };
 };
 
-/** Writes are let through every check but the last: `If-Match` fails or the body is missing, so nothing changes. */
+/** Writes pass every check but the last: `If-Match` fails or the body is missing, so nothing changes. */
 const asking = (method: string): Asking =>
   method === 'GET' ? {} : { method, headers: { 'If-Match': '"999999"' }, ...bodyOf(method) };
 
@@ -86,7 +86,7 @@ const keyOf = ({ keys }: IsolatedCaller, state: State, at: number): string => {
   return `${key.slice(0, place)}${key[place] === 'a' ? 'b' : 'a'}${key.slice(place + 1)}`;
 };
 
-/** An answer without what differs from request to request. */
+/** A response without the parts that differ from request to request. */
 const essence = ({ status, headers, text }: Answered) => {
   const changing = new Set([
     'date',
@@ -114,9 +114,9 @@ describe('isolation', () => {
   let victim: Customer;
   let victimName: string;
   let victimKeyId: string;
-  /** Everything that somebody else than the victim was sent. */
+  /** Everything that was sent to anybody but the victim. */
   const heard: string[] = [];
-  /** What was sent may come back, in the `instance` of a 404: it is not news. */
+  /** A 404 echoes the requested path as `instance`, which reveals nothing. */
   const call = async (path: string, more: Asking, ...sent: readonly string[]): Promise<Answered> => {
     const answered = await crowd.ask(path, more);
     const whole = `${JSON.stringify([...answered.headers])} ${answered.text}`;
@@ -128,7 +128,7 @@ describe('isolation', () => {
     return answered;
   };
 
-  /** What only the victim may know, and what it may be asked with. */
+  /** What only the victim may know, and the ids that a request may name. */
   const artefacts = {
     uuid: [] as string[],
     cursor: [] as string[],
@@ -192,13 +192,13 @@ describe('isolation', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('every endpoint is in the table', () => {
+  it('covers every endpoint in its table', () => {
     expect(
       endpoints.map(({ method, path }) => `${method} ${path}`).filter((one) => !(one in needed)),
     ).toEqual([]);
   });
 
-  it('every endpoint × Application type × permission × state of the key × own and deleted tenant', async () => {
+  it('holds for every endpoint × Application type × permission × key state × own and deleted tenant', async () => {
     const reference = essence(await call('/tenants/self', { key: newKey(randomUUID()).key }));
     expect(reference.status).toBe(401);
     const everything = [own, deleted].flatMap((tenant) =>
@@ -209,8 +209,9 @@ describe('isolation', () => {
       ),
     );
     expect(everything.length).toBe(2 * 96 * 4 * endpoints.length);
-    // All in a campaign. A bad key is refused before the endpoint matters: every caller tries one with each of them. With
-    // a good one, all who hold the permission ask, and of the others every third, which are some of each type.
+    // A campaign runs all of them. A bad key is refused before the endpoint matters, so every caller tries one at each
+    // endpoint. With a good key, all who hold the permission ask, and every third of the others, which includes some of
+    // each type.
     const isAsked = ({
       tenant,
       caller,
@@ -263,7 +264,7 @@ describe('isolation', () => {
     );
   }, 120_000);
 
-  /** The same shape, and nobody's. */
+  /** Values of the same shape that belong to nobody. */
   const nobodys: Readonly<Record<keyof typeof artefacts, (one: string, n: number) => string>> = {
     uuid: () => randomUUID(),
     cursor: (one, n) => {
@@ -276,7 +277,7 @@ describe('isolation', () => {
     idempotency: () => `victims-${randomUUID()}`,
   };
 
-  /** Every way to ask with something that is another's. */
+  /** Every way to make a request with something that belongs to another tenant. */
   const ways: readonly ((thing: string) => readonly [string, Asking])[] = [
     ...[
       'start',
@@ -379,7 +380,7 @@ describe('isolation', () => {
     fc.nat(1_000),
     fc.nat(ways.length - 1),
     async (who, state, isDeleted, kind, which, way) => {
-      // A position is a number, and a number of a page is nobody's.
+      // A position is a number, and so is a page number, which reveals nothing.
       fc.pre(kind !== 'position' || !ways[way]!('1')[0].includes('page=1'));
       const { callers } = isDeleted ? deleted : own;
       const mighty = callers.filter(({ type, held }) => type === 'management' && held.length > 1);
@@ -397,7 +398,7 @@ describe('isolation', () => {
         return [theirs, absent] as const;
       };
       let [theirs, absent] = await both();
-      // Rows about what was refused come once a minute: only a difference that stays is one.
+      // Rows about refused access appear once a minute: only a difference that persists counts.
       if (JSON.stringify(compared(theirs, thing)) !== JSON.stringify(compared(absent, other)))
         [theirs, absent] = await both();
       expect(compared(theirs, thing)).toEqual(compared(absent, other));
@@ -406,7 +407,9 @@ describe('isolation', () => {
   );
 
   it(
-    seeded(`what is another's and what is not there look the same, ${CASES} times`),
+    seeded(
+      `makes the data of another tenant indistinguishable from data that does not exist, ${CASES} times`,
+    ),
     async () => {
       await fc.assert(property, { seed, numRuns: CASES });
       console.log(
@@ -420,7 +423,7 @@ describe('isolation', () => {
     MINUTES,
   );
 
-  it("a repeated deletion of another's tenant is 401", async () => {
+  it('answers 401 to a repeated deletion of another tenant', async () => {
     const caller = own.callers.find((one) => isOf(one, 'tenant:delete') && one.held.length > 1)!;
     const gone = deleted.callers.filter((one) => isOf(one, 'tenant:delete'));
     const headers = { 'Idempotency-Key': 'the-end' };
@@ -436,7 +439,7 @@ describe('isolation', () => {
     expect(mine.status).toBe(412);
   });
 
-  it("nothing of the victim's was ever revealed, and the victim has everything", async () => {
+  it('revealed nothing of the victim, and left the victim everything', async () => {
     expect(leaks(heard.join('\n'))).toEqual([]);
     const { json } = await victim.get('?size=100');
     expect(json.pagination.total_items).toBe((await victim.raw()).length);

@@ -8,7 +8,7 @@ import { fewAtOnce } from '../support/operator';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** `npm run campaign:requests` asks for more. */
+/** `npm run campaign:requests` sets more. */
 const CASES = Number(process.env['CASES'] ?? 500);
 const WARM_UP = 1_000;
 const REQUESTS = CASES * 2;

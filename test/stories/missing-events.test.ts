@@ -7,11 +7,11 @@ import { operatorAt, type Operator } from '../support/operator';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** It has its own event log, wherever the other stories keep theirs. */
+/** This story uses its own event log, wherever the other stories keep theirs. */
 const OWN_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
 const NAMES = ['tenants', 'applications', 'logs', 'usage'];
 
-/** Takes one event out of the file, as a damaged disk or a hand would. Gives the id of the one after it. */
+/** Deletes one event from the file, as a damaged disk or a careless edit would. Returns the id of the next one. */
 const lose = (folder: string, stream: string, revision: number): string => {
   const db = openForWriting(join(folder, 'events.db'), 'FULL');
   const { changes } = db
@@ -34,7 +34,7 @@ interface Line {
 const WARNING = 40;
 const INFO = 30;
 
-/** What the server has said about this tenant, apart from requests. */
+/** What the server has logged about this tenant, apart from requests. */
 const linesOf = (service: Service): readonly Line[] =>
   service
     .stderr()
@@ -43,7 +43,7 @@ const linesOf = (service: Service): readonly Line[] =>
     .map((text) => JSON.parse(text) as Line)
     .filter(({ tenant_id }) => tenant_id === EXAMPLE);
 
-/** The projections in which it was said to be parked, or to be parked no more, at a level. */
+/** The projections in which the tenant was logged as parked, or as no longer parked, at this level. */
 const namedAt = (service: Service, level: number): readonly string[] =>
   linesOf(service)
     .filter((line) => line.level === level)
@@ -87,7 +87,7 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
   });
   afterAll(() => service.stop());
 
-  it('is named by /readyz, which is still 200, and by one line of the log', async () => {
+  it('is named by /readyz, which still answers 200, and by one log line', async () => {
     const { status, json } = await readyz();
     expect([status, json.status]).toEqual([200, 'ready']);
     const expected = { tenant_id: EXAMPLE, event_id: eventId, reason: REASON };
@@ -114,21 +114,21 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
     expect(verified.stderr).toContain(`logs: tenant ${EXAMPLE}, event ${eventId}. ${REASON}`);
   });
 
-  it('stops the decisions about its tenant, and nobody else', async () => {
+  it('blocks decisions about its tenant, and no other', async () => {
     const refused = await rename(keys.example, 'Not now');
     expect([refused.status, refused.json.code]).toEqual([503, 'tenant_unreadable']);
     const made = await operator.run('tenant create --name Another --json');
     expect(made.code).toBe(0);
   });
 
-  it('is said once more at the next start, and not at every try', async () => {
+  it('is logged once more at the next start, and not at every retry', async () => {
     await service.stop();
     service = await start(folder);
     await until(() => namedAt(service, WARNING).length >= NAMES.length);
     expect((await operator.run('projections retry')).code).toBe(0);
   });
 
-  it('is accepted by set-aside: the read models go on, the decisions do not', async () => {
+  it('is accepted by set-aside: the read models continue, decisions stay blocked', async () => {
     const done = await operator.json('projections set-aside', eventId, '--reason', 'Lost with a disk.');
     expect(done).toEqual({
       event_id: eventId,
@@ -151,7 +151,7 @@ describe('an event that is missing from a data folder of release 0.1.0', () => {
   });
 });
 
-describe('an event that goes missing after the read models have it', () => {
+describe('an event that goes missing after it was projected', () => {
   it('is named by verify: the read models still show it', async () => {
     const folder = folderOfRelease010();
     const operator = operatorAt(folder, OWN_LOG);

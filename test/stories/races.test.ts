@@ -3,7 +3,7 @@ import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { startService, type Service } from '../support/service';
 
-describe('beside one running server', () => {
+describe('one running server', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService();
@@ -12,8 +12,8 @@ describe('beside one running server', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  describe('100 writers who saw the same Tenant', () => {
-    it('have exactly one success for each revision', async () => {
+  describe('under 100 writers who read the same Tenant', () => {
+    it('accepts exactly one write for each revision', async () => {
       const url = `${service.url}/tenants/self`;
       for (let round = 0; round < 5; round += 1) {
         const seen = (await ask(url, { key: service.key })).headers.get('etag') ?? '';
@@ -39,8 +39,8 @@ describe('beside one running server', () => {
     });
   });
 
-  describe('a key revoked with the command line beside the running server', () => {
-    it('writes nothing from then on, and reads nothing a second later', async () => {
+  describe('after a key is revoked on the command line', () => {
+    it('accepts no write with it from then on, and no read a second later', async () => {
       const url = `${service.url}/tenants/self`;
       const operator = operatorAt(service.folder);
       const [{ tenant_id: tenant } = { tenant_id: '' }] =
@@ -67,7 +67,7 @@ describe('beside one running server', () => {
       expect(others.headers.get('etag')).toBe(etag);
     });
 
-    it('happens while the server is the one that projects', async () => {
+    it('is still the process that projects', async () => {
       const status = await operatorAt(service.folder).json('status');
       expect(status['projector']).toMatch(new RegExp(`^${hostname()} \\S+ ${service.process.pid}$`));
     });

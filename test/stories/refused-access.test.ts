@@ -43,7 +43,7 @@ describe('refused access', () => {
     newTenant = await isolatedTenants(folder);
   });
 
-  it('of every kind is one fact per key, written at the latest when the server stops', async () => {
+  it('of every kind is recorded as one fact per key, at the latest when the server stops', async () => {
     const { id: tenantId, callers } = await newTenant();
     const holds = (...held: readonly string[]) =>
       callers.find((one) => one.type === 'management' && one.held.join() === held.join())!;
@@ -112,7 +112,7 @@ describe('refused access', () => {
     );
   });
 
-  it('to the keys of a deleted tenant is not recorded: its history does not grow for ever', async () => {
+  it('with the keys of a deleted tenant is not recorded, so its history stops growing', async () => {
     const before = (await refusals()).length;
     const { callers } = await newTenant();
     const { valid, revoked } = callers.find(
@@ -128,7 +128,7 @@ describe('refused access', () => {
     expect(await refusals()).toHaveLength(before);
   });
 
-  it('neither waits for the log nor fails with it', async () => {
+  it('neither waits for the log nor fails when the log does', async () => {
     const held = await heldLog(folder);
     service = await startService({ DATA_DIR: folder, ...held.env });
     const { tenantId } = await by.newTenant();

@@ -10,19 +10,19 @@ import { seed, seeded } from '../support/property';
 import { answersIn, converse } from '../support/raw';
 import { startService, type Service } from '../support/service';
 
-/** `npm run campaign:requests` asks for more. */
+/** `npm run campaign:requests` sets more. */
 const CASES = Number(process.env['CASES'] ?? 500);
 const RAW_CASES = CASES / 5;
 const MINUTES = 60_000 * Math.ceil(CASES / 1_000);
 
-describe('requests made from the declarations', () => {
+describe('requests generated from the declared routes', () => {
   let service: Service;
   let crowd: Crowd;
   let by: Beside;
   let caller: NewApplication;
   const statuses = new Map<number, number>();
 
-  /** Some request deletes its tenant: then the next ones come from another. */
+  /** Some requests delete their tenant; the next ones are then sent by another. */
   const nextTenant = async (): Promise<void> => {
     const { tenantId } = await by.newTenant();
     const all = permissionsOf('management').map(({ type }) => type);
@@ -59,7 +59,7 @@ describe('requests made from the declarations', () => {
   };
 
   it(
-    seeded(`the right ones succeed, ${CASES / 2} times`),
+    seeded(`succeed if they are valid, ${CASES / 2} times`),
     async () => {
       const right = anyRoute(rightRequest).filter(({ path }) => !path.includes('/:'));
       const property = fc.asyncProperty(right, async (request) => {
@@ -73,7 +73,7 @@ describe('requests made from the declarations', () => {
   );
 
   it(
-    seeded(`the wrong ones are answered as described, ${CASES / 2} times`),
+    seeded(`are answered as described if they are invalid, ${CASES / 2} times`),
     async () => {
       const keys = fc.constantFrom('good', 'good', 'good', 'good', 'first', 'unknown', 'none', 'malformed');
       const keyOf = (kind: string): string | undefined => {
@@ -92,7 +92,7 @@ describe('requests made from the declarations', () => {
     MINUTES,
   );
 
-  /** One change to the bytes of a request. */
+  /** One mutation of a request's bytes. */
   type Change = (bytes: Buffer) => Buffer;
   const place = fc.nat(400);
   const change: fc.Arbitrary<Change> = fc.oneof(
@@ -148,7 +148,7 @@ describe('requests made from the declarations', () => {
     );
   };
 
-  /** Sends it in pieces, says that this was all, and waits until the server has closed. */
+  /** Sends the bytes in pieces, half-closes the connection, and waits until the server has closed it. */
   const spoken = async (bytes: Buffer, pieces: number): Promise<string> => {
     const { socket, received, closed } = converse(service.url, { allowHalfOpen: true });
     const length = Math.max(1, Math.ceil(bytes.length / pieces));
@@ -162,7 +162,7 @@ describe('requests made from the declarations', () => {
   };
 
   it(
-    seeded(`corrupted requests and junk get a whole problem or nothing, ${RAW_CASES} times`),
+    seeded(`get a complete problem or no response if they are corrupted or junk, ${RAW_CASES} times`),
     async () => {
       const junk = fc.uint8Array({ minLength: 1, maxLength: 300 }).map(
         (bytes): Change =>
@@ -180,7 +180,7 @@ describe('requests made from the declarations', () => {
         fc.integer({ min: 1, max: 4 }),
         async (kind, all, pieces) => {
           const bytes = all.reduce((now, one) => (now.length === 0 ? now : one(now)), requestBytes(kind));
-          // An answer to HEAD has a length and no body: it cannot be distinguished from the next one.
+          // A response to HEAD has a length but no body, so it cannot be told apart from the next one.
           if (kind === 4 || /HEAD/.test(bytes.toString('latin1'))) return void (await spoken(bytes, pieces));
           for (const answered of answersIn(await spoken(bytes, pieces))) {
             tally(answered.status);

@@ -16,7 +16,7 @@ interface Event {
   readonly data: { readonly name?: string };
 }
 
-/** A store that can be killed and started again. A file has no process that could be. */
+/** A store that can be killed and restarted. A file has no process to kill. */
 interface Store {
   readonly env: Readonly<Record<string, string>>;
   kill(): Promise<void>;
@@ -34,7 +34,7 @@ const stores: Readonly<Record<string, () => Promise<Store>>> = {
   },
 };
 
-/** Complete lines so far that hold an event. */
+/** The events in the complete lines received so far. */
 const eventsIn = (text: string): readonly Event[] =>
   text
     .split('\n')
@@ -91,7 +91,7 @@ const hasSeen = (events: () => readonly Event[], name: string) => (): boolean =>
   events().some(({ data }) => data.name === name);
 
 describe('followers', () => {
-  const title = 'go on after the service was killed, without a gap or a repetition: the log is in %s';
+  const title = 'resume after the service was killed, without a gap or a repeat, with the log in %s';
   it.concurrent.each(Object.entries(stores))(
     title,
     async (_, open) => {

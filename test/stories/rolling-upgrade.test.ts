@@ -6,8 +6,8 @@ import { allProjected, command, commandProcess, startService, type Service } fro
 import { until } from '../support/waiting';
 
 /**
- * A program that knows only the first format, as a process of its own. Its tenants are projected under an earlier
- * version, as happens between releases.
+ * A program that knows only the first format, as its own process. It projects tenants under an earlier version, as
+ * happens between releases.
  */
 const olderRelease = (): string =>
   releaseWith('0.0.9', [
@@ -25,7 +25,7 @@ const olderRelease = (): string =>
 
 const CLIENTS = 3;
 
-describe('an upgrade of one instance after the other', () => {
+describe('a rolling upgrade', () => {
   let older: string;
   let env: Record<string, string>;
   let [old, young]: Service[] = [];
@@ -35,7 +35,7 @@ describe('an upgrade of one instance after the other', () => {
 
   const to = ({ url }: Service, path: string, asking: Asking = {}) =>
     ask(`${url}${path}`, { key, ...asking });
-  /** As a balancer does: to the next one, where nobody listens or a connection ends without a word. */
+  /** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
   const toOneOf = async (services: readonly Service[], path: string, asking: Asking): Promise<Answered> => {
     const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
     for (const service of services) {
@@ -50,8 +50,8 @@ describe('an upgrade of one instance after the other', () => {
     main === undefined ? command(line.split(' '), env) : commandProcess(line.split(' '), env, main);
 
   /**
-   * Clients that rename the tenant and add and revoke keys at each of these in turn, or at another one if that is gone;
-   * every one of their requests succeeds.
+   * Clients that rename the tenant, and add and revoke keys, on each of these instances in turn, or on another one if
+   * that is gone. Each of their requests succeeds.
    */
   const writesTo = async (services: readonly Service[], rounds: number): Promise<void> => {
     const client = async (number: number): Promise<void> => {
@@ -72,7 +72,7 @@ describe('an upgrade of one instance after the other', () => {
   const rowsAt = async (service: Service): Promise<number> =>
     (await to(service, '/logs?size=1')).json.pagination.total_items as number;
 
-  /** Everything that was written, whoever wrote it, and nobody is parked. */
+  /** Every write is shown, whichever instance took it, and no tenant is parked. */
   const expectAllAt = async (service: Service): Promise<void> => {
     await allProjected(service);
     expect(await rowsAt(service)).toBe(rows);
@@ -91,14 +91,14 @@ describe('an upgrade of one instance after the other', () => {
     rows = await rowsAt(old);
   });
 
-  it('runs old and new beside each other: both take writes and show everything', async () => {
+  it('runs old and new side by side: both accept writes and show everything', async () => {
     young = await startService(env);
     await writesTo([old!, young], 6);
     await expectAllAt(old!);
     await expectAllAt(young);
   });
 
-  it('holds back what the old program could not read: 409, which names the command', async () => {
+  it('holds back events that the old program could not read: 409, which names the command', async () => {
     const named = await post(young!, keysPath(), { name: 'Nightly import' });
     expect([named.status, named.json.code]).toEqual([409, 'upgrade_unfinished']);
     expect(named.json.detail).toContain('`tenant-ledger log upgrade`');
@@ -108,13 +108,13 @@ describe('an upgrade of one instance after the other', () => {
     await expectAllAt(young!);
   });
 
-  it('is not finished by the operator while the old program runs', async () => {
+  it('cannot be finished by the operator while the old program runs', async () => {
     const { code, stderr } = await operator('log upgrade --yes');
     expect([code, stderr]).toEqual([1, expect.stringContaining(`${old!.process.pid} projects read models`)]);
     expect((await post(young!, keysPath(), { name: 'Nightly import' })).status).toBe(409);
   });
 
-  it('goes back to the old program, which reads and writes on as before', async () => {
+  it('can be rolled back to the old program, which reads and writes as before', async () => {
     const writing = writesTo([old!, young!], 4);
     expect(await young!.stop()).toBe(0);
     await writing;
@@ -127,7 +127,7 @@ describe('an upgrade of one instance after the other', () => {
     expect((await operator('projections verify', older)).code).toBe(0);
   });
 
-  it('goes forward again and is finished without a restart, under writes; then the old program does not start', async () => {
+  it('can be rolled forward again and finished without a restart, under writes; then the old program does not start', async () => {
     young = await startService(env);
     const writing = writesTo([old!, young], 8);
     expect(await old!.stop()).toBe(0);

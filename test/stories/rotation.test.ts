@@ -7,16 +7,16 @@ import { until } from '../support/waiting';
 
 const ROTATIONS = Number(process.env['ROTATIONS'] ?? 3);
 const GRACE_MS = 1_000;
-/** After each request. */
+/** The pause after each request. */
 const REST_MS = 10;
 
 interface Held {
   readonly key: string;
-  /** When it ends; undefined: it is the newest. */
+  /** When it expires; undefined for the newest key. */
   endsAt?: number;
 }
 
-describe('a key that is rotated under load, at two servers', () => {
+describe('a key rotated under load on two servers', () => {
   let servers: readonly Service[];
   let crowds: readonly Crowd[];
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe('a key that is rotated under load, at two servers', () => {
     for (const server of servers) expect(await server.stop()).toBe(0);
   });
 
-  it('fails no request before the grace ends, and none is accepted after', async () => {
+  it('fails no request before the grace period ends, and is accepted for none after it', async () => {
     const by = await beside(servers[0]!);
     const { tenantId } = await by.newTenant();
     const owner = await by.newApplication(
@@ -43,7 +43,7 @@ describe('a key that is rotated under load, at two servers', () => {
     const wrong: string[] = [];
     let isGoing = true;
 
-    /** A key is held against its end as the rotation has announced it, on the clock that the servers have, too. */
+    /** A key counts as valid until the end that the rotation announced, on the same clock as the servers'. */
     const use = async (crowd: Crowd, held: Held, isWrite: boolean): Promise<void> => {
       const began = Date.now();
       const { status } = await crowd.ask('/tenants/self', {

@@ -7,8 +7,8 @@ import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
- * How often a request asks MongoDB, counted there. What is asked at the same time is waited for together: `inTurn` is the
- * number that decides how long a request takes.
+ * How often a request asks MongoDB, counted at the server. Commands sent at the same time are awaited together:
+ * `inTurn`, the number of steps in sequence, determines how long a request takes.
  */
 interface Trips {
   readonly inTurn: number;
@@ -16,14 +16,14 @@ interface Trips {
 }
 
 const DOCUMENTS = /^(?:tenants|applications|logs|usage)_v/;
-/** What is under way at the same time must be seen to be. */
+/** Slow enough that commands under way at the same time are seen to overlap. */
 const SLOW_MS = 10;
 const ROWS = 60;
 const DATES = 'start_date=2020-01-01&end_date=2100-01-01';
 
 const queryOf = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join('&');
 
-describe('what a request asks of MongoDB', () => {
+describe('the round trips of a request to MongoDB', () => {
   const folder = freshFolder();
   let mongo: MongoServer;
   let service: Service;
@@ -35,7 +35,7 @@ describe('what a request asks of MongoDB', () => {
     const tokens = Array.from({ length: ROWS }, () =>
       fact('TokenUsed', 'e1', { metadata: { traceId: 't1' } }),
     );
-    // An id under two types: the later rows of a type are in another numbered line than the earlier ones.
+    // An id used under two types: the later rows of a type are in another numbered line than the earlier ones.
     const others = [...tokens.map(() => fact('CardUsed', 'e1')), ...tokens];
     await reportFacts(folder, id, [...tokens, ...others]);
     for (let i = 0; i < 5; i += 1)
@@ -61,14 +61,14 @@ describe('what a request asks of MongoDB', () => {
     const { inTurn, count } = mongo.roundTrips;
     return { inTurn: inTurn({ collection: DOCUMENTS }), all: count({ collection: DOCUMENTS }) };
   };
-  /** On a busy machine what was sent at once may arrive one after the other: then it is asked again. */
+  /** On a busy machine, commands sent at once may arrive one after the other; then the request is repeated. */
   const asked = async (path: string, expected: Trips): Promise<Trips> => {
     let found = await askedOnce(path);
     for (let again = 0; again < 5 && found.inTurn > expected.inTurn; again += 1)
       found = await askedOnce(path);
     return found;
   };
-  /** The most that any of these requests asks. */
+  /** The largest number of round trips that any of these requests makes. */
   const most = async (paths: readonly string[], expected: Trips): Promise<Trips> => {
     const found: Trips[] = [];
     for (const path of paths) found.push(await asked(path, expected));
@@ -77,7 +77,7 @@ describe('what a request asks of MongoDB', () => {
       all: Math.max(...found.map(({ all }) => all)),
     };
   };
-  /** Any page of any size, with and without dates, from the beginning and after a cursor. */
+  /** Pages of any position and size, with and without dates, from the start and after a cursor. */
   const pages = async (filter: string): Promise<readonly string[]> => {
     const paths: string[] = [];
     for (const dates of ['', DATES]) {
@@ -91,10 +91,10 @@ describe('what a request asks of MongoDB', () => {
     return paths;
   };
 
-  it('is nothing for a key that was seen before, as long as nothing has changed', async () => {
+  it('are none for a key seen before, as long as nothing has changed', async () => {
     await get('/permissions');
     mongo.roundTrips.reset();
-    // Longer than a proof counts that the read models have caught up: there are several, of one round trip each.
+    // Longer than a proof of being caught up stays valid: there are several proofs, of one round trip each.
     const end = performance.now() + 900;
     while (performance.now() < end) expect((await get('/permissions')).status).toBe(200);
     expect(mongo.roundTrips.count({ collection: 'read_models.generations' })).toBeGreaterThan(0);
@@ -105,7 +105,7 @@ describe('what a request asks of MongoDB', () => {
     ['/tenants/self', { inTurn: 2, all: 2 }],
     ['/logs/entity-types', { inTurn: 2, all: 2 }],
     ['/tenants/self/reports/usage', { inTurn: 2, all: 4 }],
-  ])('is bounded: %s', async (path, trips) => {
+  ])('are bounded: %s', async (path, trips) => {
     expect(await asked(path, trips)).toEqual(trips);
   });
 
@@ -117,14 +117,14 @@ describe('what a request asks of MongoDB', () => {
     ['entity_type=token&entity_id=e1', { inTurn: 4, all: 13 }],
     ['actor_id=ACTOR', { inTurn: 4, all: 8 }],
     ['operation=use', { inTurn: 4, all: 8 }],
-  ])('is bounded for any page of the log: %s', async (filter, trips) => {
+  ])('are bounded for any page of the log: %s', async (filter, trips) => {
     expect(await most(await pages(filter.replace('ACTOR', actorId)), trips)).toEqual(trips);
   });
 
   it.each([
     ['trace_id=t1', { inTurn: 4, all: 7 }],
     ['entity_type=token&operation=use', { inTurn: 4, all: 7 }],
-  ])('is bounded where rows are looked through: %s', async (filter, trips) => {
+  ])('are bounded for filters that scan rows: %s', async (filter, trips) => {
     const paths = [`/logs?${filter}&size=5`, `/logs?${filter}&${DATES}&size=5`];
     expect(await most(paths, trips)).toEqual(trips);
   });

@@ -8,11 +8,11 @@ import { ask } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { command, startService } from '../support/service';
 
-/** These are about the log in the folder, wherever the other stories keep theirs. */
+/** These tests are about the log in the data folder, wherever the other stories keep theirs. */
 const OWN_LOG = { EVENTSTORE_URL: '' };
 const FACTS = join(__dirname, '..', '..', '..', 'docs', 'facts-example.ndjson');
 
-/** Whatever lies in the folder, but for the `-shm` and empty `-wal` files, which SQLite makes for whoever only looks. */
+/** All files in the folder except `-shm` and empty `-wal` files, which SQLite creates even for readers. */
 const contentsOf = (folder: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -41,7 +41,7 @@ const COMMANDS = [
   'projections rebuild --all',
 ];
 
-/** All of them refuse in one sentence, and nothing in the folder changes. */
+/** Every command refuses with one sentence and changes nothing in the folder. */
 const expectRefused = async (
   folder: string,
   wrong: string,
@@ -59,8 +59,8 @@ const expectRefused = async (
   expect(contentsOf(folder)).toEqual(before);
 };
 
-describe('a folder of one stream prefix', () => {
-  it('is refused under another or none, unchanged, and works on under its own', async () => {
+describe('a data folder with a stream prefix', () => {
+  it('is refused under another prefix or none, unchanged, and still works under its own', async () => {
     const folder = freshFolder();
     const own = { DATA_DIR: folder, ...OWN_LOG, STREAM_PREFIX: 'acme-' };
     const operator = operatorAt(folder, own);
@@ -99,7 +99,7 @@ describe('a folder of one stream prefix', () => {
     expect(await operator.run('projections verify')).toMatchObject({ code: 0 });
   }, 120_000);
 
-  it('of release 0.1.0 is refused under another, and keeps its own from the first start on', async () => {
+  it('written by release 0.1.0 is refused under another, and keeps its own from the first start on', async () => {
     const folder = folderOfRelease010();
     await expectRefused(folder, 'other-', '');
     const operator = operatorAt(folder, { ...OWN_LOG, STREAM_PREFIX: '' });

@@ -12,20 +12,20 @@ import { lane, nothingSeen } from '../support/read-your-writes';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** More of them for a longer campaign. */
+/** A campaign sets more. */
 const SWITCHES = Number(process.env['SWITCHES'] ?? '18');
 const LANES = 2;
 const READS_BETWEEN = 6;
-/** In the short form the clients leave the machine to the rebuilds. */
+/** In the short form, clients leave the processor to the rebuilds. */
 const REST_MS = SWITCHES > 100 ? 0 : 20;
 
-/** Then rebuilds follow, and enough of them for what is removed to be closed everywhere. */
+/** Rebuilds follow the pruning, enough of them that the removed generations are closed everywhere. */
 const PRUNED_AFTER = 11;
 
-/** Both are read by whoever has written. */
+/** Both are read after every write. */
 const switched = ['tenants', 'logs'].map((name) => projections.find((one) => one.name === name) as Projector);
 
-describe('two servers on one folder, while the read models are switched', () => {
+describe('two servers on one data folder, while read models are switched', () => {
   let services: readonly Service[];
   let crowds: readonly Crowd[];
   let app: App;
@@ -45,7 +45,7 @@ describe('two servers on one folder, while the read models are switched', () => 
     rebuild(app.replay, projector, { ifEqual: true, acceptParked: false, onStep: () => undefined });
 
   it(
-    'show every acknowledged write at once, whichever of them is asked',
+    'show every acknowledged write immediately, whichever server is asked',
     async () => {
       const by = await beside(services[0] as Service);
       const keys: string[] = [];
@@ -86,7 +86,7 @@ describe('two servers on one folder, while the read models are switched', () => 
     Math.max(60_000, SWITCHES * 1_000),
   );
 
-  it('show every acknowledged write to who asks a server that was suspended meanwhile', async () => {
+  it('show every acknowledged write on a server that was suspended in the meantime', async () => {
     const by = await beside(services[0] as Service);
     const { tenantId } = await by.newTenant();
     const { key } = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
@@ -95,7 +95,7 @@ describe('two servers on one folder, while the read models are switched', () => 
       const [sleeper, awake] = [services[asleep] as Service, crowds[1 - asleep] as Crowd];
       sleeper.process.kill('SIGSTOP');
       const began = Date.now();
-      // The generation that it reads is then neither live nor the one before, and nobody projects it any more.
+      // By then the generation it reads is neither live nor the previous one, and nobody projects it any more.
       for (let i = 0; i < 2; i += 1) await rebuilt(tenants);
       await until(() => Date.now() - began > STILL_PROJECTED_MS + 500);
       const name = `While ${asleep} slept`;

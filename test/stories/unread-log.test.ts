@@ -13,9 +13,9 @@ import { until } from '../support/waiting';
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const readFrom = promisify(read);
 
-/** The other end of a server's stderr: nobody reads from it until somebody does, who may stop again. */
+/** The read end of a server's stderr: unread until the test reads from it, and the test may stop again. */
 interface Pipe {
-  /** What the server is given. */
+  /** The write end, which the server gets. */
   readonly given: 'pipe' | number;
   readonly start: (child: ChildProcess) => void;
   stop(): void;
@@ -23,7 +23,7 @@ interface Pipe {
   close(): void;
 }
 
-/** As process managers and shells make it. */
+/** As process managers and shells create it. */
 const namedPipe = (): Pipe => {
   const path = join(freshFolder(), 'log');
   execFileSync('mkfifo', [path]);
@@ -55,7 +55,7 @@ const namedPipe = (): Pipe => {
   };
 };
 
-/** As Node and journald make it. */
+/** As Node and journald create it. */
 const socketPair = (): Pipe => {
   let text = '';
   let child: ChildProcess | undefined;
@@ -98,11 +98,11 @@ const startWith = async (pipe: Pipe) => {
 type Started = Awaited<ReturnType<typeof startWith>>;
 
 const GOOD = 'HTTP/1.1 200 ';
-/** Their lines are more than a pipe takes and more than the server keeps. */
+/** Their log lines exceed what the pipe holds and what the server buffers. */
 const MANY = 4_000;
-/** More than a pipe takes. */
+/** Exceeds what a pipe holds. */
 const ENOUGH = 800;
-/** All at once over one connection, and waits for all the answers. */
+/** Pipelines all requests over one connection, and waits for all the responses. */
 const askOften = async ({ url, key }: Started, times: number): Promise<void> => {
   const { socket } = converse(url);
   let good = 0;
@@ -130,7 +130,7 @@ interface Line {
 describe.each([
   ['a pipe', namedPipe],
   ['a socket', socketPair],
-])('a log that goes into %s', (_, make) => {
+])('a server log written to %s', (_, make) => {
   let running: ChildProcess | undefined;
   let pipe: Pipe;
   beforeEach(() => (pipe = make()));
@@ -139,7 +139,7 @@ describe.each([
     pipe.close();
   });
 
-  it('that nobody reads hinders neither the server nor its stop; what was lost is counted once somebody reads', async () => {
+  it('that nobody reads blocks neither the server nor its shutdown; lost lines are counted once somebody reads', async () => {
     const server = await startWith(pipe);
     running = server.child;
     await askOften(server, MANY);
@@ -166,7 +166,7 @@ describe.each([
     expect(await ended).toEqual([0, null]);
   });
 
-  it('whose reader has gone does not end the server', async () => {
+  it('whose reader is gone does not stop the server', async () => {
     const server = await startWith(pipe);
     running = server.child;
     pipe.start(server.child);

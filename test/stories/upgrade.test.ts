@@ -9,7 +9,7 @@ import { releaseWith } from '../support/release';
 import { commandProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** A later release of the program: its tenants are projected in another way under another version. */
+/** A later release of the program, which projects tenants differently under another version. */
 const release = (version: number): string =>
   releaseWith(`0.${version}.0`, [
     {
@@ -33,7 +33,7 @@ describe('an upgrade with a changed projection', () => {
     expect(status).toBe(200);
   };
 
-  /** Starts a program while a client asks all the time; gives its answers up to the first good one. */
+  /** Starts a program while a client keeps asking; returns the responses up to the first successful one. */
   const startAsked = async (main?: string): Promise<{ answers: readonly Answered[]; gapMs: number }> => {
     const answers: Answered[] = [];
     let firstAt = 0;
@@ -50,7 +50,7 @@ describe('an upgrade with a changed projection', () => {
     return { answers, gapMs };
   };
 
-  /** All that a client may see meanwhile: not yet. Never an empty or an older answer. */
+  /** All that a client may see in the meantime is "not yet": never an empty or stale answer. */
   const expectOnlyStarting = (answers: readonly Answered[]): void => {
     for (const { status, headers, json } of answers.slice(0, -1)) {
       expect([status, json.code]).toEqual([503, 'starting']);
@@ -71,7 +71,7 @@ describe('an upgrade with a changed projection', () => {
     await rename('Acme');
   });
 
-  it('without a rebuild answers 503 until its read models are filled, never an empty answer', async () => {
+  it('without a rebuild answers 503 until the read models are built, never with an empty answer', async () => {
     await running.stop();
     const { answers } = await startAsked(release(3));
     expect(answers.length).toBeGreaterThan(1);
@@ -81,14 +81,14 @@ describe('an upgrade with a changed projection', () => {
     expect((await read()).json.name).toBe('Acme & Sons in 3');
   });
 
-  it('goes back to the older program, which catches up', async () => {
+  it('can be rolled back to the older program, which catches up', async () => {
     await running.stop();
     const { answers } = await startAsked();
     expectOnlyStarting(answers);
     expect(answers.at(-1)?.json.name).toBe('Acme & Sons');
   });
 
-  it('after a rebuild beside the old server has no gap, and back again neither', async () => {
+  it('after a rebuild beside the old server has no downtime, and neither has the rollback', async () => {
     const main = release(4);
     const rebuilding = commandProcess(['projections', 'rebuild', '--all', '--json'], env, main);
     let done = false;
