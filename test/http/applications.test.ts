@@ -7,7 +7,7 @@ import { startService, type Service } from '../support/service';
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const KEY = expect.stringMatching(/^key_[0-9A-Za-z]{55}$/);
-/** The rest of a problem's body is held against the published description. */
+/** The rest of the problem's body is checked against the published API description. */
 const problem = (status: number, code: string) =>
   expect.objectContaining({ status, json: expect.objectContaining({ status, code }) });
 const all = permissionsOf('management').map(({ type }) => type);
@@ -15,7 +15,7 @@ const all = permissionsOf('management').map(({ type }) => type);
 let service: Service;
 let by: Beside;
 let tenantId: string;
-/** Of an Application that holds everything that a management Application may hold. */
+/** The key of an Application with every permission that a management Application may hold. */
 let owner: { id: string; key: string; keyId: string };
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const created = async (body: object = shop): Promise<Answered['json']> => {
 };
 
 describe('creating an Application', () => {
-  it('answers with the Application and its first key, once', async () => {
+  it('returns the Application and its first key, which is shown once', async () => {
     const answer = await post('/applications', { ...shop, permissions: [...shop.permissions, 'token:read'] });
     expect(answer.status).toBe(201);
     const { json } = answer;
@@ -64,7 +64,7 @@ describe('creating an Application', () => {
     expect((await to('/applications/key', { key })).json).toMatchObject({ id: json.id });
   });
 
-  it('makes no key if none is asked for, and lets one expire', async () => {
+  it('creates no key if none is requested, or one that expires', async () => {
     const bare = await created({ ...shop, create_key: false });
     expect(bare.keys).toEqual([]);
     expect(bare).not.toHaveProperty('key');
@@ -95,7 +95,7 @@ describe('creating an Application', () => {
     ['permissions that are text', { ...shop, permissions: 'token:read' }, 'permissions'],
     ['an expiry in the past', { ...shop, expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
     ['an expiry that is none', { ...shop, expires_at: 'soon' }, 'expires_at'],
-  ])('is refused with %s, and nothing is changed', async (_, body, field) => {
+  ])('is refused with %s, and changes nothing', async (_, body, field) => {
     const before = await by.count();
     const answer = await post('/applications', body);
     expect(answer).toEqual(problem(400, 'validation_failed'));
@@ -103,11 +103,11 @@ describe('creating an Application', () => {
     expect(await by.count()).toBe(before);
   });
 
-  it('ignores what it does not know', async () => {
+  it('ignores unknown members', async () => {
     expect(await created({ ...shop, rules: [], x: 1 })).toMatchObject(shop);
   });
 
-  it('is refused beyond the bound', async () => {
+  it('is refused beyond the maximum number', async () => {
     for (let n = 2; n < 40; n += 1) await by.newApplication(tenantId, 'private');
     expect(await post('/applications', shop)).toEqual(problem(409, 'too_many_applications'));
   });
@@ -116,7 +116,7 @@ describe('creating an Application', () => {
 describe('a repeated POST', () => {
   const once = { headers: { 'Idempotency-Key': 'k1' } };
 
-  it('gives the same Application without its key, whatever became of it', async () => {
+  it('returns the same Application without its key, whatever has happened to it since', async () => {
     const first = await post('/applications', shop, once);
     const { key, ...rest } = first.json;
     expect(key).toEqual(KEY);
@@ -133,7 +133,7 @@ describe('a repeated POST', () => {
     );
   });
 
-  it('adds a key once', async () => {
+  it('adds a key only once', async () => {
     const { id } = await created();
     const first = await post(`/applications/${id}/keys`, { name: 'Second' }, once);
     const { key, ...rest } = first.json;
@@ -143,7 +143,7 @@ describe('a repeated POST', () => {
     expect((await to(`/applications/${id}/keys`)).json).toHaveLength(2);
   });
 
-  it('regenerates once', async () => {
+  it('regenerates the key only once', async () => {
     const { id } = await created();
     const first = await post(`/applications/${id}/regenerate`, undefined, once);
     const { key, ...rest } = first.json;
@@ -152,7 +152,7 @@ describe('a repeated POST', () => {
     expect([second.status, second.json]).toEqual([200, rest]);
   });
 
-  it('has a PUT and a DELETE that do it once, too', async () => {
+  it('is matched by PUT and DELETE, which also apply only once', async () => {
     const { id } = await created();
     const body = { name: 'Once', permissions: ['token:use'] };
     const first = await put(`/applications/${id}`, body, once);
@@ -184,7 +184,7 @@ describe('updating an Application', () => {
     expect(shown.json).toMatchObject({ name: 'Both', permissions: [] });
   });
 
-  it('happens only if the entity tag matches', async () => {
+  it('requires the entity tag to match', async () => {
     const { id } = await created();
     const tag = (await to(`/applications/${id}`)).headers.get('etag') ?? '';
     const first = await put(`/applications/${id}`, { name: 'A' }, { headers: { 'If-Match': tag } });
@@ -210,7 +210,7 @@ describe('updating an Application', () => {
   });
 });
 
-describe('an Application that is not there', () => {
+describe('an Application that does not exist', () => {
   const cases = async (): Promise<readonly string[]> => {
     const deleted = await created();
     await remove(`/applications/${deleted.id}`);
@@ -218,7 +218,7 @@ describe('an Application that is not there', () => {
     return [randomUUID(), other.id, deleted.id, 'nonsense', 'key_', '%00', '..%2f'];
   };
 
-  it('gives the same answer for an unknown, a foreign, a deleted and a senseless id', async () => {
+  it('gets the same response as an unknown, a foreign, a deleted and a malformed id', async () => {
     const before = { owner: owner.key };
     for (const id of await cases())
       for (const [method, path, body] of [
@@ -282,7 +282,7 @@ describe('keys', () => {
     expect((await to('/applications')).json.data.at(-1).keys[0].last_used_at).toEqual(TIME);
   });
 
-  it('expire, and are then not there any more', async () => {
+  it('expire, and are no longer listed then', async () => {
     const { id } = await created({ ...shop, create_key: false });
     const expires_at = new Date(Date.now() + 1_500).toISOString();
     const { key, ...brief } = (await post(`/applications/${id}/keys`, { expires_at })).json;
@@ -294,7 +294,7 @@ describe('keys', () => {
     expect(await to(`/applications/${id}/keys/${brief.id}`)).toEqual(problem(404, 'key_not_found'));
   });
 
-  it('are replaced, at once or after a grace', async () => {
+  it('are replaced, immediately or after a grace period', async () => {
     const { id, key } = await created();
     const slow = await post(`/applications/${id}/regenerate`, { grace_seconds: 60, name: 'Slow' });
     expect(slow.json).toMatchObject({ id, key: KEY });
@@ -308,7 +308,7 @@ describe('keys', () => {
     expect((await to('/permissions', { key: quick.json.key })).status).toBe(200);
   });
 
-  it('are no more than so many', async () => {
+  it('are limited in number', async () => {
     const { id } = await created();
     for (let n = 1; n < 4; n += 1) expect((await post(`/applications/${id}/keys`)).status).toBe(201);
     expect(await post(`/applications/${id}/keys`)).toEqual(problem(409, 'too_many_keys'));
@@ -335,8 +335,8 @@ describe('keys', () => {
   });
 });
 
-describe('the list', () => {
-  /** All ids in the order of their creation; two were there before. */
+describe('the list of Applications', () => {
+  /** All ids in the order of their creation; two existed before. */
   const seven = async (): Promise<readonly string[]> => {
     const before = (await to('/applications')).json.data.map((one: { id: string }) => one.id);
     const types = ['public', 'private', 'management', 'private', 'public', 'private'] as const;
@@ -347,7 +347,7 @@ describe('the list', () => {
   };
   const idsOf = ({ json }: Answered): readonly string[] => json.data.map((one: { id: string }) => one.id);
 
-  it('comes in pages, in the order of creation, without what is deleted', async () => {
+  it('is paged in the order of creation, without deleted ones', async () => {
     const ids = await seven();
     const whole = await to('/applications?size=1000');
     expect(idsOf(whole)).toEqual(ids);
@@ -362,7 +362,7 @@ describe('the list', () => {
     expect((await Promise.all(pages)).flat()).toEqual(ids);
   });
 
-  it('is walked by cursors while Applications come and go', async () => {
+  it('is walked by cursor while Applications are created and deleted', async () => {
     const ids = await seven();
     const seen: string[] = [];
     let start = '';
@@ -377,7 +377,7 @@ describe('the list', () => {
     expect(seen).toEqual(ids.filter((_, n) => n !== 2));
   });
 
-  it('is filtered by ids and types, which may be repeated', async () => {
+  it('is filtered by ids and types, each of which may be repeated', async () => {
     const ids = await seven();
     const some = [ids[6], ids[0]];
     expect(
@@ -415,7 +415,7 @@ describe('the list', () => {
     expect(Object.keys(answer.json.errors)).toEqual([field]);
   });
 
-  it('takes no cursor of another tenant, of other filters or of another list', async () => {
+  it('accepts no cursor of another tenant, of other filters or of another list', async () => {
     await seven();
     const { after } = (await to('/applications?size=1')).json.pagination;
     const start = `start=${encodeURIComponent(after)}`;
@@ -432,8 +432,8 @@ describe('the list', () => {
   });
 });
 
-describe('escalation', () => {
-  it('is refused in every way, and goes on the record', async () => {
+describe('privilege escalation', () => {
+  it('is refused in every form, and recorded', async () => {
     const held = ['application:read', 'application:create', 'application:update', 'application:delete'];
     const weak = await by.newApplication(tenantId, 'management', ...held);
     const strong = await by.newApplication(tenantId, 'management', 'tenant:delete');
@@ -462,7 +462,7 @@ describe('escalation', () => {
     expect(fine.status).toBe(201);
   });
 
-  it('of oneself to nothing is refused unless it is meant', async () => {
+  it("cannot be used in reverse: giving up one's own access is refused without force=true", async () => {
     const without = all.filter((permission) => permission !== 'log:read');
     const self = `/applications/${owner.id}`;
     for (const answer of [
@@ -480,7 +480,7 @@ describe('escalation', () => {
     expect((await to('/permissions', { key: second })).status).toBe(401);
   });
 
-  it('of the last manager to nothing, likewise', async () => {
+  it('cannot be used in reverse: deleting the last managing Application is refused without force=true', async () => {
     const held = ['application:read', 'application:delete'];
     const { key } = await by.newApplication(tenantId, 'management', ...held);
     expect(await remove(`/applications/${owner.id}`, { key })).toEqual(problem(409, 'last_managing_key'));

@@ -28,7 +28,7 @@ describe('authentication', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  /** A 401 without what differs from request to request. */
+  /** A 401 without the parts that differ from request to request. */
   const essence = ({ status, json, headers }: Answered) => {
     const { instance: _, trace_id: __, ...rest } = json as Record<string, unknown>;
     const connection = new Set(['connection', 'keep-alive']);
@@ -83,7 +83,7 @@ describe('authentication', () => {
       expect(answered.headers.get('www-authenticate')).toBe('ApiKey realm="tenant-ledger"');
     });
 
-    it('comes before the body is looked at', async () => {
+    it('is sent before the body is looked at', async () => {
       for (const body of ['{bad', 'x'.repeat(100_000)])
         refused(
           await call('/tenants/self', { method: 'PUT', body, headers: { 'Content-Type': 'text/plain' } }),
@@ -118,7 +118,7 @@ describe('authentication', () => {
         refused(await call('/permissions', { key: changed(service.key, at) }));
     });
 
-    it('a key sent twice, even the same', async () => {
+    it('a key sent twice, even if both are equal', async () => {
       const header = `SVC-API-KEY: ${service.key}\r\n`;
       const bytes = `GET /permissions HTTP/1.1\r\nHost: x\r\n${header}${header}Connection: close\r\n\r\n`;
       refused((await sendRaw(service.url, bytes))[0]!);
@@ -130,7 +130,7 @@ describe('authentication', () => {
       refused(await call('/permissions', { headers: { Authorization: `ApiKey ${service.key}` } }));
     });
 
-    it('a revoked key: at once for writes, and for reads as soon as this server knows', async () => {
+    it('a revoked key: at once for writes, and for reads as soon as this server has seen the revocation', async () => {
       const { key, keyId, tenantId: tenant, id } = await by.newTenant();
       const other = await by.run('key', 'create', '--tenant', tenant, '--application', id);
       expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
@@ -144,7 +144,7 @@ describe('authentication', () => {
       expect((await call('/tenants/self', { key: other['key']! })).json.name).toBe('B');
     });
 
-    it('an expired key, from that moment on', async () => {
+    it('an expired key, from the moment of its expiry', async () => {
       const { tenantId: tenant, id } = await by.newTenant();
       const expires = new Date(Date.now() + 3_000).toISOString();
       const options = ['--tenant', tenant, '--application', id, '--expires', expires];
@@ -181,7 +181,7 @@ describe('authentication', () => {
       refused(await call('/tenants/self', { key }));
     });
 
-    it('the key of a tenant that the operator deleted', async () => {
+    it('the key of a tenant deleted by the operator', async () => {
       const { key, tenantId: tenant } = await by.newTenant();
       expect((await call('/tenants/self', { key })).status).toBe(200);
       await by.run('tenant', 'delete', '--yes', tenant);
@@ -205,7 +205,7 @@ describe('authentication', () => {
       await until(async () => (await call('/tenants/self', { key })).status === 401, 1_000, 'a refusal');
     });
 
-    it('takes about as long for a key that is unknown, expired, revoked or of a deleted tenant', async () => {
+    it('takes about as long for an unknown, an expired, a revoked key and one of a deleted tenant', async () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
       await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const keys = {
@@ -226,7 +226,7 @@ describe('authentication', () => {
       expect(Math.max(...medians)).toBeLessThan(3 * Math.min(...medians) + 1);
     });
 
-    it('is logged with its reason, and only there', async () => {
+    it('states its reason in the log, and nowhere else', async () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
       await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
       const { id, key: ofDeleted } = await by.newApplication(there.id, 'management', 'tenant:read');
@@ -257,7 +257,10 @@ describe('authentication', () => {
   });
 
   describe('403', () => {
-    /** What passes the permission is refused a step later, so that nothing changes: 200 here is "may". */
+    /**
+     * A request that passes the permission check is refused one step later, so that nothing changes: 200 here means
+     * "allowed".
+     */
     const endpoints = [
       { method: 'GET', path: '/permissions', permission: undefined, passed: 200, asking: {} },
       { method: 'GET', path: '/tenants/self', permission: 'tenant:read', passed: 200, asking: {} },
@@ -310,7 +313,7 @@ describe('authentication', () => {
       expect(await by.count()).toBe(events);
     });
 
-    it('refuses a permission that is held but not assignable to the type', async () => {
+    it('is sent for a permission that is held but not assignable to the type', async () => {
       const stream = `tenant-${tenantId}`;
       const { key, input } = newKey(tenantId);
       const applicationId = randomUUID();
@@ -345,7 +348,7 @@ describe('authentication', () => {
       }
     });
 
-    it('follows a change of permissions: at once for writes, within a second for reads', async () => {
+    it('takes effect when permissions change: at once for writes, within a second for reads', async () => {
       const { id, key } = await by.newApplication(tenantId, 'management', ...everyTenantPermission);
       await by.run('application', 'set-permissions', id, '--tenant', tenantId);
       expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(403);
@@ -362,7 +365,7 @@ describe('authentication', () => {
       expect((await call('/tenants/self', { key, method: 'PUT', body: { name: 'B' } })).status).toBe(200);
     });
 
-    it('comes after the route and before the body', async () => {
+    it('is sent after the route was found and before the body is looked at', async () => {
       const { key } = await by.newApplication(tenantId, 'public', 'token:create');
       expect((await call('/nowhere', { key })).status).toBe(404);
       expect((await call('/tenants/self', { key, method: 'POST' })).status).toBe(405);

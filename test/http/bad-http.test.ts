@@ -14,7 +14,7 @@ beforeAll(async () => {
   by = await beside(service);
 });
 
-/** What no decent client sends: written on the socket by hand. */
+/** What no well-behaved client sends: written to the socket by hand. */
 describe('bad HTTP', () => {
   let events: number;
   let slowHeaders: ReturnType<typeof converse>;
@@ -74,12 +74,12 @@ describe('bad HTTP', () => {
       expectProblem(await only(bytes), { status: 400, code: 'malformed_request', instance: '/' });
     });
 
-    it('no Host in HTTP/1.1, also with a good key', async () => {
+    it('no Host in HTTP/1.1, even with a valid key', async () => {
       const answered = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
       expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
 
-    it('two Hosts', async () => {
+    it('two Host headers', async () => {
       const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}HOST: other\r\n${KEY()}${CLOSE}\r\n`);
       expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
@@ -90,7 +90,7 @@ describe('bad HTTP', () => {
     });
 
     it.each([
-      ['a size that is none', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
+      ['a size that is not a number', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
       ['a size too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
       ['an endless size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
     ])('bad chunks: %s', async (_, body) => {
@@ -99,14 +99,14 @@ describe('bad HTTP', () => {
     });
   });
 
-  /** A request behind a request whose end is given in two ways: a server that believes the other one would carry it out. */
-  describe('nothing is smuggled in', () => {
+  /** A request follows one whose end is given in two ways: a server that went by the other one would execute it. */
+  describe('smuggles in no second request with', () => {
     const hidden = (): string => `${put('Content-Length: 19\r\n')}{"name":"Smuggled"}`;
 
     it.each([
       ['an unknown encoding', 'Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n'],
       ['two encodings', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n'],
-      ['chunks inside something else', 'Transfer-Encoding: chunked, gzip\r\n'],
+      ['chunked inside another encoding', 'Transfer-Encoding: chunked, gzip\r\n'],
       ['a tab before the encoding', 'Transfer-Encoding:\tchunked\r\nContent-Length: 5\r\n'],
       ['a space before the colon', 'Transfer-Encoding : chunked\r\nContent-Length: 5\r\n'],
       ['a folded header', 'Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n'],
@@ -122,7 +122,7 @@ describe('bad HTTP', () => {
     });
 
     it.each([
-      ['a line feed in the extension of a chunk', '2;\nxx\r\n{}\r\n0\r\n\r\n'],
+      ['a line feed in a chunk extension', '2;\nxx\r\n{}\r\n0\r\n\r\n'],
       ['chunks that end in line feeds', '2\n{}\n0\n\n'],
       ['a negative chunk', '-1\r\n{}\r\n0\r\n\r\n'],
     ])('%s', async (_, body) => {
@@ -130,7 +130,7 @@ describe('bad HTTP', () => {
       expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
     });
 
-    it('as the body of a GET, or of a request that is refused', async () => {
+    it('a body on GET, or on a refused request', async () => {
       const [length, next] = [hidden().length, `GET /nowhere HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`];
       for (const [start, status] of [
         [`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}`, 200],
@@ -144,14 +144,14 @@ describe('bad HTTP', () => {
       }
     });
 
-    it('in the trailer of a body', async () => {
+    it('a request in the trailer of a body', async () => {
       const trailer = `SVC-API-KEY: ${service.key}\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`;
       const answered = await only(`${put('Transfer-Encoding: chunked\r\n')}2\r\n{}\r\n0\r\n${trailer}`);
       expectProblem(answered, { status: 431, code: 'headers_too_large', instance: '/' });
     });
   });
 
-  it('what is refused before it is a request leaves a log line with its trace id', async () => {
+  it('that is refused before it becomes a request leaves a log line with its trace id', async () => {
     const [answer] = await sendRaw(service.url, 'hello?\r\n\r\n');
     const traceId = String(answer?.json.trace_id);
     await until(() => service.stderr().includes(traceId));
@@ -208,7 +208,7 @@ describe('bad HTTP', () => {
       expectProblem(answered, { status: 404, code: 'not_found', instance: target });
     });
 
-    it.each(['OPTIONS', 'PATCH', 'TRACE', 'PUT'])('%s of what is not there', async (method) => {
+    it.each(['OPTIONS', 'PATCH', 'TRACE', 'PUT'])('%s of a path that does not exist', async (method) => {
       const answered = await only(`${method} /permissions// HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
       expectProblem(answered, { status: 404, code: 'not_found' });
     });
@@ -231,7 +231,7 @@ describe('bad HTTP', () => {
       },
     );
 
-    it('leaves the connection usable after a compressed body that was given up', async () => {
+    it('leaves the connection usable after a compressed body was abandoned', async () => {
       const body = gzipSync(randomBytes(2_000_000));
       const next = `GET /nowhere HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`;
       const chunk = [`${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n'];
@@ -252,26 +252,26 @@ describe('bad HTTP', () => {
     });
   });
 
-  describe('good enough', () => {
+  describe('accepts', () => {
     it('HTTP/1.0 without Host', async () => {
       const answered = await only(`GET /permissions HTTP/1.0\r\n${KEY()}\r\n`);
       expect(answered.status).toBe(200);
       expect(answered.json).toHaveLength(30);
     });
 
-    it('a whole URL as the target', async () => {
+    it('an absolute URL as the target', async () => {
       const answered = await only(`GET http://localhost/permissions HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
       expect(answered.status).toBe(200);
     });
 
-    it('an Expect header that means nothing', async () => {
+    it('an Expect header with an unknown expectation', async () => {
       const answered = await only(
         `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}Expect: the unexpected\r\n${CLOSE}\r\n`,
       );
       expect(answered.status).toBe(200);
     });
 
-    it('an Upgrade that is not on offer', async () => {
+    it('an Upgrade that is not supported', async () => {
       const upgrade = 'Upgrade: websocket\r\nConnection: upgrade, close\r\n';
       const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
       expect(answered.status).toBe(200);
@@ -285,7 +285,7 @@ describe('bad HTTP', () => {
       expect(answered.headers.get('access-control-allow-origin')).toBeNull();
     });
 
-    it('three hundred pipelined requests, all at once', async () => {
+    it('three hundred pipelined requests sent at once', async () => {
       const get = (at: number) =>
         `GET /${at === 299 ? 'nowhere' : 'permissions'} HTTP/1.1\r\n${HOST}${KEY()}${at === 299 ? CLOSE : ''}\r\n`;
       const answers = await sendRaw(service.url, Array.from({ length: 300 }, (_, at) => get(at)).join(''));
@@ -295,7 +295,7 @@ describe('bad HTTP', () => {
       ]);
     });
 
-    it('pipelined requests are answered in order', async () => {
+    it('pipelined requests, answered in order', async () => {
       const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\n${HOST}${KEY()}${more}\r\n`;
       const answers = await sendRaw(
         service.url,
@@ -305,7 +305,7 @@ describe('bad HTTP', () => {
     });
   });
 
-  it('a reset in the middle of a CONNECT does not end the server', async () => {
+  it('such as a reset in the middle of a CONNECT does not end the server', async () => {
     for (let i = 0; i < 10; i++) {
       const { socket, closed } = converse(service.url);
       socket.write(`CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`, () => socket.resetAndDestroy());
@@ -314,7 +314,7 @@ describe('bad HTTP', () => {
     expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
   });
 
-  it('requests behind a CONNECT, in the same packet, end neither listener', async () => {
+  it('such as requests behind a CONNECT in the same packet ends neither listener', async () => {
     const start = `CONNECT example.com:80 HTTP/1.1\r\n${HOST}Pad: `;
     const connect = `${start}${'p'.repeat(1_024 - start.length - 4)}\r\n\r\n`;
     for (const url of [service.url, service.operationsUrl]) {
@@ -326,7 +326,7 @@ describe('bad HTTP', () => {
     expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
   });
 
-  it('garbage behind a good request does not take its answer away', async () => {
+  it('behind a valid request does not cost that request its response', async () => {
     const answers = await sendRaw(
       service.url,
       `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}\r\nGET /tenants/self HTTP/1.1\r\n${HOST}${KEY()}\r\nGARBAGE\r\n\r\n`,
@@ -336,13 +336,13 @@ describe('bad HTTP', () => {
   });
 
   describe('408', () => {
-    it('headers that do not come', async () => {
+    it('headers that never arrive', async () => {
       await slowHeaders.closed;
       const [answered] = answersIn(slowHeaders.received());
       expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
     });
 
-    it('a body that does not come, and is not carried out when it comes after all', async () => {
+    it('a body that never arrives, and is not executed if it arrives after all', async () => {
       await until(() => slowBody.received() !== '', 30_000, 'an answer');
       slowBody.socket.end('"Late"}');
       await slowBody.closed;
@@ -354,7 +354,7 @@ describe('bad HTTP', () => {
   });
 });
 
-describe('one connection', () => {
+describe('a connection', () => {
   let before: number;
   const put = (length: number): string =>
     `PUT /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
@@ -367,14 +367,14 @@ describe('one connection', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('a write with garbage behind it is answered, and then the garbage is refused', async () => {
+  it('answers a write followed by garbage, and then refuses the garbage', async () => {
     const answers = await sendRaw(service.url, `${put(12)}\r\n{"name":"A"}GARBAGE\r\n\r\n`);
     expect(answers.map((answered) => answered.status)).toEqual([200, 400]);
     expect(answers[0]!.json.name).toBe('A');
     expect(await by.count()).toBe(before + 1);
   });
 
-  it('a body that takes longer than an answer may is carried out all the same', async () => {
+  it('executes a write whose body takes longer to arrive than a response may', async () => {
     const talk = converse(service.url);
     talk.socket.write(`${put(12)}Connection: close\r\n\r\n{"name":`);
     const began = Date.now();

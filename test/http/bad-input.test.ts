@@ -168,7 +168,7 @@ describe('bad input', () => {
       expectProblem(answered, { status: 400, code: 'validation_failed', fields: ['body'] });
     });
 
-    it('names the limit of a name', async () => {
+    it('names the maximum length of a name', async () => {
       const { json } = await put(`{"name":"${'x'.repeat(201)}"}`);
       expect(json.errors.name).toEqual(['must be at most 200 characters long']);
     });
@@ -197,7 +197,7 @@ describe('bad input', () => {
       expect(answered.json.detail).toContain('65536');
     });
 
-    it('too large in chunks, without a length', async () => {
+    it('too large in chunks, without Content-Length', async () => {
       const stream = new ReadableStream({
         start: (controller) => {
           for (let i = 0; i < 100; i++) controller.enqueue(Buffer.alloc(1_000, 32));
@@ -213,7 +213,7 @@ describe('bad input', () => {
       expectProblem(answered, { status: 413, code: 'body_too_large' });
     });
 
-    it('a small body that unpacks to a hundred megabytes', async () => {
+    it('a small body that decompresses to a hundred megabytes', async () => {
       const bomb = gzipSync(Buffer.alloc(100_000_000, 32));
       const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
       const small = bomb.subarray(0, 60_000);
@@ -246,7 +246,7 @@ describe('bad input', () => {
       expectProblem(answered, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
     });
 
-    it('no content type', async () => {
+    it('no Content-Type', async () => {
       expectProblem(await put(Buffer.from('{"name":"A"}'), {}), {
         status: 415,
         code: 'unsupported_media_type',
@@ -260,7 +260,7 @@ describe('bad input', () => {
   });
 });
 
-describe('unusual input that is good', () => {
+describe('unusual but valid input', () => {
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
   });

@@ -13,7 +13,7 @@ interface Whole {
   readonly body: Buffer;
 }
 
-/** Without what `fetch` adds, or undoes. */
+/** Without the headers that `fetch` adds, and the encoding that it undoes. */
 const plain = (url: string, headers: Record<string, string>, method = 'GET'): Promise<Whole> =>
   new Promise((resolve, reject) => {
     request(url, { method, headers }, (response) => {
@@ -27,7 +27,7 @@ const plain = (url: string, headers: Record<string, string>, method = 'GET'): Pr
       .end();
   });
 
-describe('for browsers', () => {
+describe('the API, called by browsers', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ CORS_ORIGINS: `${OURS},http://localhost:3000`, RATE_LIMITS: '' });
@@ -49,8 +49,8 @@ describe('for browsers', () => {
       'OPTIONS',
     );
 
-  describe('pages of other origins', () => {
-    it('may read answers, and the headers that matter, if their origin is allowed', async () => {
+  describe('from pages of other origins', () => {
+    it('exposes responses and the headers that matter if the origin is allowed', async () => {
       const { status, headers } = await from(OURS);
       expect(status).toBe(200);
       expect(headers['access-control-allow-origin']).toBe(OURS);
@@ -60,12 +60,12 @@ describe('for browsers', () => {
       expect(headers['access-control-allow-credentials']).toBeUndefined();
     });
 
-    it('may read errors, too', async () => {
+    it('exposes errors as well', async () => {
       const { status, headers } = await from(OURS, { 'SVC-API-KEY': 'key_wrong' });
       expect([status, headers['access-control-allow-origin']]).toEqual([401, OURS]);
     });
 
-    it('get nothing from an origin that is not allowed', async () => {
+    it('exposes nothing to an origin that is not allowed', async () => {
       for (const origin of [FOREIGN, 'null', `${OURS}.evil.example`, OURS.replace('https', 'http')]) {
         const { headers } = await from(origin);
         expect(headers['access-control-allow-origin']).toBeUndefined();
@@ -73,7 +73,7 @@ describe('for browsers', () => {
       }
     });
 
-    it('may ask before they write, without a key', async () => {
+    it('answers preflights without a key', async () => {
       const { status, headers, body } = await preflight(OURS);
       expect([status, body.toString()]).toEqual([204, '']);
       expect(headers['access-control-allow-methods']).toContain('PUT');
@@ -82,7 +82,7 @@ describe('for browsers', () => {
       expect((await preflight(FOREIGN)).status).toBe(401);
     });
 
-    it('are not known where no origin is allowed', async () => {
+    it('sends no CORS headers, and answers preflights with 401, where no origin is allowed', async () => {
       const other = await startService();
       try {
         const { headers } = await plain(`${other.url}/permissions`, {
@@ -108,7 +108,7 @@ describe('for browsers', () => {
     const key = () => ({ 'SVC-API-KEY': service.key });
     const whole = () => plain(`${service.url}/permissions`, key());
 
-    it('is used for a long answer if the client takes it', async () => {
+    it('is used for a long response if the client accepts it', async () => {
       const { headers, body } = await plain(`${service.url}/permissions`, {
         ...key(),
         'Accept-Encoding': 'gzip, br',
@@ -129,7 +129,7 @@ describe('for browsers', () => {
       expect(headers['content-encoding']).toBeUndefined();
     });
 
-    it('is not used for a short answer, and not for a stream', async () => {
+    it('is used neither for a short response nor for a stream', async () => {
       for (const path of ['/tenants/self', '/events']) {
         const { headers, body } = await plain(`${service.url}${path}`, {
           ...key(),
@@ -140,7 +140,7 @@ describe('for browsers', () => {
       }
     });
 
-    it('leaves entity tags and HEAD as they are', async () => {
+    it('leaves entity tags and HEAD unchanged', async () => {
       const head = await plain(`${service.url}/permissions`, { ...key(), 'Accept-Encoding': 'gzip' }, 'HEAD');
       expect([head.status, head.headers['content-encoding'], head.body.length]).toEqual([200, 'gzip', 0]);
     });

@@ -7,7 +7,7 @@ import { ask } from '../support/http';
 import { allProjected, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The unmodified public client libraries of this API family drive the server. */
+/** The unmodified public client libraries of this API family run against the server. */
 describe('client libraries', () => {
   let service: Service;
   let by: Beside;
@@ -32,7 +32,7 @@ describe('client libraries', () => {
       (error: unknown) => error,
     );
 
-  /** Fifty facts about tokens and cards, and a key that may read what becomes of them. */
+  /** Fifty facts about tokens and cards, and a key that may read the resulting data. */
   const reported = async () => {
     const reader = await by.newApplication(tenantId, 'management', 'log:read', 'report:read');
     const facts = Array.from({ length: 50 }, (_, i) =>
@@ -50,7 +50,7 @@ describe('client libraries', () => {
     return { key: reader.key, newestFirst: own.map((event) => event.id) };
   };
 
-  /** An Application that may do everything that a management Application may do. */
+  /** An Application with every permission that a management Application may hold. */
   const owner = () =>
     by.newApplication(tenantId, 'management', ...permissionsOf('management').map(({ type }) => type));
 
@@ -83,7 +83,7 @@ describe('client libraries', () => {
       expect(await self.get()).toEqual(updated);
     });
 
-    it('updates once with an idempotency key', async () => {
+    it('applies an update once with an idempotency key', async () => {
       const self = client(key).tenants.self;
       const before = await by.count();
       const first = await self.update({ name: 'Once' }, { idempotencyKey: 'k' });
@@ -91,7 +91,7 @@ describe('client libraries', () => {
       expect(await by.count()).toBe(before + 1);
     });
 
-    it('sends and sees the trace id', async () => {
+    it('sends the trace id and reads it back', async () => {
       const { rawResponse } = await client(key).tenants.self.get({ correlationId: 'mine' }).withRawResponse();
       expect(rawResponse.headers.get('bt-trace-id')).toBe('mine');
     });
@@ -157,13 +157,13 @@ describe('client libraries', () => {
       });
     });
 
-    it('sees a refused cursor as a bad request', async () => {
+    it('reports a refused cursor as a bad request', async () => {
       const { key: readerKey } = await reported();
       const refused = await rejection(client(readerKey).logs.list({ start: 'nonsense' }));
       expect(refused).toBeInstanceOf(BasisTheory.BadRequestError);
     });
 
-    it('manages Applications and keys, through every call that it has', async () => {
+    it('manages Applications and keys through every call it has', async () => {
       const { applications, applicationKeys } = client((await owner()).key);
       const made = await applications.create({
         name: 'Shop',
@@ -214,7 +214,7 @@ describe('client libraries', () => {
       );
     });
 
-    it('sees what is refused about Applications as typed errors', async () => {
+    it('reports refusals about Applications as typed errors', async () => {
       const { applications } = client((await owner()).key);
       const wrong = await rejection(
         applications.create({ name: 'Shop', type: 'private', permissions: ['log:read'] }),
@@ -238,12 +238,12 @@ describe('client libraries', () => {
       expect(await applicationKeys.create(made.id ?? '', { idempotencyKey: 'b' })).toEqual(added);
     });
 
-    it('deletes the Tenant, and then the key is refused', async () => {
+    it('deletes the Tenant, whose key is then refused', async () => {
       await client(key).tenants.self.delete();
       expect(await rejection(client(key).tenants.self.get())).toBeInstanceOf(BasisTheory.UnauthorizedError);
     });
 
-    it('sees typed errors', async () => {
+    it('reports typed errors', async () => {
       const invalid = await rejection(client(key).tenants.self.update({ name: '' }));
       expect(invalid).toBeInstanceOf(BasisTheory.BadRequestError);
       expect((invalid as BasisTheory.BadRequestError).body).toMatchObject({
@@ -302,7 +302,7 @@ describe('client libraries', () => {
       expect(await rejection(tenants.retrieve())).toMatchObject({ status: 401 });
     });
 
-    it('updates once with an idempotency key', async () => {
+    it('applies an update once with an idempotency key', async () => {
       const { tenants } = await client(key);
       const before = await by.count();
       const options = { idempotencyKey: 'k', correlationId: 'mine' };
@@ -351,7 +351,7 @@ describe('client libraries', () => {
       });
     });
 
-    it('manages Applications and keys, through every call that it has', async () => {
+    it('manages Applications and keys through every call it has', async () => {
       const { applications, applicationKeys } = await client((await owner()).key);
       const made = await applications.create({ name: 'Shop', type: 'private', permissions: ['token:use'] });
       expect(made).toMatchObject({
@@ -390,7 +390,7 @@ describe('client libraries', () => {
       expect(await rejection(applications.retrieve(made.id))).toMatchObject({ status: 404 });
     });
 
-    it('sees typed errors', async () => {
+    it('reports typed errors', async () => {
       const { tenants } = await client(key);
       expect(await rejection(tenants.update({ name: '' }))).toMatchObject({
         name: 'BasisTheoryApiError',

@@ -37,7 +37,7 @@ describe('every request', () => {
       'x'.repeat(128),
       '00000000-0000-4000-8000-000000000000',
       'aB3'.repeat(20),
-    ])('%s is taken as it is', async (trace) => {
+    ])('%s is accepted unchanged', async (trace) => {
       expect((await call('/permissions', { 'SVC-TRACE-ID': trace })).headers.get('svc-trace-id')).toBe(trace);
       const refused = await call('/nowhere', { 'svc-trace-id': trace });
       expect(refused.headers.get('svc-trace-id')).toBe(trace);
@@ -54,7 +54,7 @@ describe('every request', () => {
       },
     );
 
-    it('is made, and another one each time', async () => {
+    it('is generated, different each time, if the client sends none', async () => {
       const made = [await call('/permissions'), await call('/permissions')].map((answered) =>
         answered.headers.get('svc-trace-id'),
       );
@@ -62,13 +62,13 @@ describe('every request', () => {
       expect(made[0]).not.toBe(made[1]);
     });
 
-    it('sent twice is replaced', async () => {
+    it('is replaced if it is sent twice', async () => {
       const twice = 'SVC-TRACE-ID: a\r\nSVC-TRACE-ID: a\r\nConnection: close\r\n';
       const [answered] = await sendRaw(service.url, `GET /x HTTP/1.1\r\nHost: x\r\n${twice}\r\n`);
       expect(answered!.headers.get('svc-trace-id')).toMatch(UUID);
     });
 
-    it('is in the event that the request caused, with who and when', async () => {
+    it('is stored in the event that the request caused, with the actor and the time', async () => {
       const trace = `trace-${randomUUID()}`;
       const headers = { 'SVC-TRACE-ID': trace, 'SVC-IDEMPOTENCY-KEY': 'k' };
       const body = JSON.stringify({ name: CANARY });
@@ -127,7 +127,7 @@ describe('every request', () => {
       expect(service.stderr()).not.toContain('secret-query');
     });
 
-    it('says that a client went away', async () => {
+    it('records that a client disconnected', async () => {
       const trace = randomUUID();
       const controller = new AbortController();
       const body = new ReadableStream({ start: (sink) => sink.enqueue(Buffer.from('{"name":')) });
@@ -147,7 +147,7 @@ describe('every request', () => {
       ]);
     });
 
-    it('never has a key, its digest, an idempotency key or a body', async () => {
+    it('never contains a key, its digest, an idempotency key or a body', async () => {
       const bad = `${service.key.slice(0, -1)}${service.key.endsWith('a') ? 'b' : 'a'}`;
       const put = (body: unknown, headers: Record<string, string> = {}, key = service.key) =>
         ask(`${service.url}/tenants/self`, { method: 'PUT', key, body, headers });
@@ -203,7 +203,7 @@ describe('every request', () => {
     );
   });
 
-  it('does not say what it is made of', async () => {
+  it('does not reveal the software in its response', async () => {
     const { headers } = await call('/permissions');
     expect([headers.get('x-powered-by'), headers.get('server')]).toEqual([null, null]);
   });
@@ -252,7 +252,7 @@ describe('settings', () => {
     expect(service.stdout()).toContain(`ACME-API-KEY: ${service.key}`);
   });
 
-  it('BODY_LIMIT is the limit', async () => {
+  it('BODY_LIMIT limits the body', async () => {
     const put = (pad: number) =>
       ask(`${service.url}/tenants/self`, {
         method: 'PUT',

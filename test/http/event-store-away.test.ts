@@ -53,7 +53,7 @@ describe('a server whose event log is in an event store', () => {
     expect((await ready()).status).toBe(200);
   };
 
-  it('reads, writes and shows its log like any other', async () => {
+  it('reads, writes and shows its audit log like any other', async () => {
     expect(await write('Acme')).toMatchObject({ status: 200, json: { name: 'Acme' } });
     expect((await read()).json.name).toBe('Acme');
     const logs = await ask(`${service.url}/logs?size=1`, { key: service.key });
@@ -63,14 +63,14 @@ describe('a server whose event log is in an event store', () => {
     expect((await operator.run('projections verify')).code).toBe(0);
   });
 
-  it('while the store is gone refuses writes in time, goes on reading, says so, and needs no restart', async () => {
+  it('refuses writes in time while the store is down, still serves reads, reports it, and needs no restart', async () => {
     await store.kill();
     await expectAway('log_unavailable');
     await store.restart();
     await expectBack('Acme');
   });
 
-  it('while the store is frozen, the same, but the outcome is unknown', async () => {
+  it('does the same while the store is frozen, but with an unknown outcome', async () => {
     store.gate.freeze();
     await expectAway('outcome_unknown');
     store.gate.thaw();
@@ -92,7 +92,7 @@ describe('a server whose event log is in an event store', () => {
   });
 });
 
-describe('a server that may read without its log for a second', () => {
+describe('a server that may read for one second without its log', () => {
   it('does so, then refuses reads until the log is back', async () => {
     const store = await startStandIn();
     const service = await startService({ EVENTSTORE_URL: store.url, READS_WITHOUT_LOG_SECONDS: '1' });

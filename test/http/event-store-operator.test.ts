@@ -69,7 +69,7 @@ describe('a tenant whose stream was removed from the event store', () => {
     await store.stop();
   });
 
-  it.each(removals)('%s: its writes are refused for good, and nothing is begun again', async (how) => {
+  it.each(removals)('%s: its writes are refused permanently, and no stream is started again', async (how) => {
     const { tenantId, key } = customers.get(how)!;
     const stream = `${PREFIX}tenant-${tenantId}`;
     const before = store.log.ofStream(stream).length;
@@ -93,7 +93,7 @@ describe('a tenant whose stream was removed from the event store', () => {
     expect(store.log.ofStream(stream)).toHaveLength(before);
   });
 
-  it('stops nobody else', async () => {
+  it('affects no other tenant', async () => {
     const application = ['--tenant', other, '--name', 'Fine', '--type', 'management'];
     expect((await operator('application', 'create', ...application)).code).toBe(0);
     expect((await ready(service)).json.decisions.parked).toHaveLength(removals.length);
@@ -113,7 +113,7 @@ describe('an operator of a running service whose event log is in an event store'
     await store.stop();
   });
 
-  it('sees which one it is, without its password', async () => {
+  it('sees which store it is, without its password', async () => {
     const shown = `esdb://127.0.0.1:${store.port}`;
     const line =
       service
@@ -131,7 +131,7 @@ describe('an operator of a running service whose event log is in an event store'
       expect(text).not.toContain('topsecret');
   });
 
-  it('is answered within a second, also by a store that is frozen, with what is known', async () => {
+  it('gets a response within a second even from a frozen store, with what is known', async () => {
     expect((await ready(service)).status).toBe(200);
     store.gate.freeze();
     let answers: readonly Answered[] = [];
@@ -154,7 +154,7 @@ describe('an operator of a running service whose event log is in an event store'
     await until(async () => (await ready(service)).status === 200);
   });
 
-  it('reads in the log when the store is out of reach, and when it is back', async () => {
+  it('finds in the server log when the store became unreachable and when it came back', async () => {
     await store.kill();
     await until(() => linesOf(service).some(({ msg }) => msg.startsWith('The event log is out of reach')));
     expect((await rename(service, service.key, 'Not now')).status).toBe(503);
@@ -166,7 +166,7 @@ describe('an operator of a running service whose event log is in an event store'
     expect(levels).toEqual([40, 30]);
   });
 
-  it('sees that a stream was removed under a running service, when it writes', async () => {
+  it('learns at the next write that a stream was removed under the running service', async () => {
     expect((await rename(service, service.key, 'Acme')).status).toBe(200);
     const { stream } = store.log.records.findLast((record) => record.stream.startsWith(`${PREFIX}tenant-`))!;
     store.log.tombstone(stream);
@@ -178,7 +178,7 @@ describe('an operator of a running service whose event log is in an event store'
 });
 
 describe('an operator whose event log is in an event store', () => {
-  it('sees that it is alive and what it waits for, while the store is not there', async () => {
+  it('sees that the server is alive and what it waits for while the store is down', async () => {
     const store = await aStore();
     await store.kill();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
@@ -204,7 +204,7 @@ describe('an operator whose event log is in an event store', () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  it('may stop a start that waits', async () => {
+  it('can stop a server that is still waiting for the store', async () => {
     const store = await aStore();
     await store.kill();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder(), PORT: '0', OPS_PORT: '0' };
@@ -217,7 +217,7 @@ describe('an operator whose event log is in an event store', () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  it('learns after two seconds what a command waits for', async () => {
+  it('is told after two seconds what a command is waiting for', async () => {
     const store = await aStore();
     store.gate.freeze();
     const env = { EVENTSTORE_URL: store.url, DATA_DIR: freshFolder() };
@@ -232,7 +232,7 @@ describe('an operator whose event log is in an event store', () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  it('with another prefix by mistake gets an error, and leaves nothing behind', async () => {
+  it('who uses the wrong prefix gets an error, and nothing is created', async () => {
     const store = await aStore();
     const folder = freshFolder();
     const env = { EVENTSTORE_URL: store.url, STREAM_PREFIX: PREFIX, DATA_DIR: folder };

@@ -28,7 +28,7 @@ const linesOf = (text: string): readonly Record<string, never>[] =>
 const eventsIn = (text: string): readonly Event[] =>
   linesOf(text).filter((line) => 'id' in line) as unknown as readonly Event[];
 
-/** A stream that stays open, and what has come so far. */
+/** A stream that stays open, and the events received so far. */
 const following = async (url: string, key: string, headers: Record<string, string> = {}) => {
   const stop = new AbortController();
   const response = await fetch(url, { headers: { 'SVC-API-KEY': key, ...headers }, signal: stop.signal });
@@ -83,7 +83,7 @@ describe('raw events over HTTP', () => {
   });
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
-    // Readers come and go: that is no error.
+    // Readers that disconnect are not an error.
     expect(service.stderr()).not.toContain('"level":50');
   });
 
@@ -91,7 +91,7 @@ describe('raw events over HTTP', () => {
     ask(`${service.url}/events${query}`, { key, headers });
   const own = async () => eventsOf(by.log.readTenant(owner.tenantId));
 
-  it('are those of the own tenant, whole and in order, with a trailer that anybody can check', async () => {
+  it("are those of the caller's own tenant, complete and in order, with a trailer that anybody can check", async () => {
     const { status, headers, text } = await get();
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/x-ndjson');
@@ -119,7 +119,7 @@ describe('raw events over HTTP', () => {
     expect(text).not.toContain(stranger.tenantId);
   });
 
-  it('say where the request came from, unless that is switched off', async () => {
+  it('state where the request came from, unless that is turned off', async () => {
     const put = (url: string, userAgent: string) =>
       ask(`${url}/tenants/self`, {
         method: 'PUT',
@@ -157,7 +157,7 @@ describe('raw events over HTTP', () => {
     expect(eventsIn((await get(query)).text).map(({ type }) => type)).toEqual(types);
   });
 
-  it('are resumed after any position, without a gap or a repetition', async () => {
+  it('are resumed after any position, without a gap or a repeat', async () => {
     const all = eventsIn((await get()).text);
     for (const [at, { position }] of all.entries()) {
       const rest = all.slice(at + 1).map(({ id }) => id);
@@ -172,7 +172,7 @@ describe('raw events over HTTP', () => {
     expectProblem(await get('?after=0000000000000001'), refused);
   });
 
-  it('come as Server-Sent Events to whoever accepts those', async () => {
+  it('are sent as Server-Sent Events to clients that accept them', async () => {
     const { text, headers } = await get('?type=TenantUpdated', owner.key, { Accept: 'text/event-stream' });
     expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
     expect(text).toMatch(
@@ -187,11 +187,11 @@ describe('raw events over HTTP', () => {
     ['?entity_id=tok_1', 'entity_type'],
     ['?start_date=2022-01-02&end_date=2022-01-01', 'start_date'],
   ];
-  it.each(misuse)('%s is refused', async (query, field) => {
+  it.each(misuse)('refuse %s', async (query, field) => {
     expectProblem(await get(query), { status: 400, code: 'validation_failed', fields: [field] });
   });
 
-  it('need a permission', async () => {
+  it('require a permission', async () => {
     const { key } = await by.newApplication(owner.tenantId, 'management', 'tenant:read');
     expectProblem(await get('', key), {
       status: 403,
@@ -200,7 +200,7 @@ describe('raw events over HTTP', () => {
     });
   });
 
-  it('are found by id, in the own tenant only', async () => {
+  it("are found by id, in the caller's own tenant only", async () => {
     const all = eventsIn((await get()).text);
     for (const event of all)
       expect((await ask(`${service.url}/events/${event.id}`, { key: owner.key })).json).toEqual(event);
@@ -215,7 +215,7 @@ describe('raw events over HTTP', () => {
     expect(nowhere.json).toMatchObject(body);
   });
 
-  it('are found by id where they hold the tenant up, and when they were set aside', async () => {
+  it('are found by id even while they park the tenant, and after they were set aside', async () => {
     const { tenantId } = await by.newTenant();
     const { key } = await by.newApplication(tenantId, 'management', 'log:read');
     const [bad = ''] = await reportFacts(service.folder, tenantId, [{ type: 'TokenCreated', data: {} }]);
@@ -236,7 +236,7 @@ describe('raw events over HTTP', () => {
   });
 
   describe('that are followed', () => {
-    it('come as they happen, and go on where another stream stopped', async () => {
+    it('arrive as they happen, and resume where another stream stopped', async () => {
       const url = `${service.url}/events?follow=true&type=TokenUsed`;
       const first = await following(url, owner.key, { Accept: 'text/event-stream' });
       await reportFacts(service.folder, owner.tenantId, [fact('TokenUsed', 'a')]);
@@ -274,7 +274,7 @@ describe('raw events over HTTP', () => {
       expect(linesOf(stream.text()).at(-1)).toEqual({ end: { reason, position: expect.any(String) } });
     });
 
-    it('and whose key expires end within a second, with the reason', async () => {
+    it('end within a second when the key expires, with the reason', async () => {
       const expiresAt = new Date(Date.now() + 2_000).toISOString();
       const { key, input } = newKey(owner.tenantId, { expiresAt });
       await by.write(owner.tenantId, addKey(owner.id, input));
@@ -286,7 +286,7 @@ describe('raw events over HTTP', () => {
       });
     });
 
-    it('are bounded in number per tenant', async () => {
+    it('are limited in the number of streams per tenant', async () => {
       const url = `${service.url}/events?follow=true&type=Nothing`;
       const open = await Promise.all(
         Array.from({ length: MAX_STREAMS_PER_TENANT }, () => following(url, owner.key)),
@@ -312,7 +312,7 @@ describe('raw events over HTTP', () => {
     });
   });
 
-  it('tell what the tenant was at a time, and after an event', async () => {
+  it('show the tenant as of a time, and after an event', async () => {
     const as = (moment: string) =>
       ask(`${service.url}/tenants/self?as_of=${encodeURIComponent(moment)}`, { key: owner.key });
     const all = eventsIn((await get()).text);

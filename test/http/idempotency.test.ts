@@ -42,7 +42,7 @@ describe('idempotency', () => {
       { [OWN]: '!"#$%&\'()*+,-./:;<=>?@[]^_`{|}~' },
     ],
     ['255 characters', { [OWN]: 'x'.repeat(255) }, { [OWN]: 'x'.repeat(255) }],
-  ])('replays with %s: the same answer and one event', async (_, first, second) => {
+  ])('replays with %s: the same response and one event', async (_, first, second) => {
     const before = await by.count();
     const one = await put({ name: 'Once' }, first);
     const two = await put({ name: 'Once' }, second);
@@ -52,7 +52,7 @@ describe('idempotency', () => {
     expect(await by.count()).toBe(before + 1);
   });
 
-  it('replays the answer of its own event, also after other changes', async () => {
+  it('replays the response from its own event, also after other changes', async () => {
     const headers = { [OWN]: 'early' };
     const body = { name: 'Early', settings: { fingerprint_tokens: 'true' } };
     const first = await put(body, headers);
@@ -65,7 +65,7 @@ describe('idempotency', () => {
     expect(await by.count()).toBe(before);
   });
 
-  it('replays before If-Match is looked at', async () => {
+  it('replays before If-Match is checked', async () => {
     const headers = { [OWN]: 'k', 'If-Match': '"0"' };
     const first = await put({ name: 'B' }, headers);
     const again = await put({ name: 'B' }, headers);
@@ -73,14 +73,14 @@ describe('idempotency', () => {
     expect(again.text).toBe(first.text);
   });
 
-  it('takes the same path with a trailing slash for the same', async () => {
+  it('treats a path with a trailing slash as the same path', async () => {
     const before = await by.count();
     await put({ name: 'B' }, { [OWN]: 'k' });
     expect((await put({ name: 'B' }, { [OWN]: 'k' }, '/tenants/self/')).status).toBe(200);
     expect(await by.count()).toBe(before + 1);
   });
 
-  it('is each Application its own', async () => {
+  it('is scoped to the Application', async () => {
     const other = await by.newApplication(tenantId, 'management', 'tenant:update');
     const before = await by.count();
     await put({ name: 'B' }, { [OWN]: 'k' });
@@ -89,7 +89,7 @@ describe('idempotency', () => {
     expect(await by.count()).toBe(before + 2);
   });
 
-  it('is kept with the event, with method and path without a trailing slash, beside the Application', async () => {
+  it('is stored with the event: method, path without a trailing slash, and the Application', async () => {
     await put({ name: 'B' }, { [OWN]: 'kept-1' });
     await put({ name: 'C' }, { [STANDARD]: 'kept-2' }, '/tenants/self/');
     await call({ method: 'DELETE', headers: { [OWN]: 'kept-3' } });
@@ -108,12 +108,12 @@ describe('idempotency', () => {
       expect(metadata).toMatchObject({ actor: { type: 'application', id: applicationId } });
   });
 
-  it('is each method its own', async () => {
+  it('is scoped to the method', async () => {
     await put({ name: 'B' }, { [OWN]: 'k' });
     expect((await call({ method: 'DELETE', headers: { [OWN]: 'k' } })).status).toBe(204);
   });
 
-  it('keeps no failures', async () => {
+  it('does not store failures', async () => {
     const before = await by.count();
     expect((await put({ name: '' }, { [OWN]: 'k' })).status).toBe(400);
     expect((await put({ name: 'B' }, { [OWN]: 'k', 'If-Match': '"77"' })).status).toBe(412);
@@ -121,7 +121,7 @@ describe('idempotency', () => {
     expect(await by.count()).toBe(before + 1);
   });
 
-  it('means nothing on GET', async () => {
+  it('is ignored on GET', async () => {
     for (let i = 0; i < 2; i++)
       expect((await call({ headers: { [OWN]: 'a b', [STANDARD]: 'c' } })).status).toBe(200);
   });
@@ -175,14 +175,14 @@ describe('idempotency', () => {
       expect((await call({})).json.name).toBe('B');
     });
 
-    it('comes before If-Match', async () => {
+    it('is sent before If-Match is checked', async () => {
       await put({ name: 'B' }, { [OWN]: 'k' });
       expect((await put({ name: 'C' }, { [OWN]: 'k', 'If-Match': '"77"' })).status).toBe(422);
     });
   });
 
-  describe('concurrent', () => {
-    it('the same key many times: one event, the others 409 or the same answer', async () => {
+  describe('with concurrent requests', () => {
+    it('with the same key, makes one event; the others get 409 or the same response', async () => {
       const before = await by.count();
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => put({ name: 'Once' }, { [OWN]: 'k' })),
@@ -198,7 +198,7 @@ describe('idempotency', () => {
       expect(await by.count()).toBe(before + 1);
     });
 
-    it('two instances on one folder: one event, one answer', async () => {
+    it('on two instances sharing one data folder, makes one event and one response', async () => {
       const second = await startService({ DATA_DIR: service.folder });
       for (let i = 0; i < 10; i++) {
         const before = await by.count();
@@ -214,8 +214,8 @@ describe('idempotency', () => {
     });
   });
 
-  describe('DELETE', () => {
-    it('repeated with the same keys is 204 again; anything else is 401', async () => {
+  describe('of DELETE', () => {
+    it('repeats 204 with the same keys; anything else is 401', async () => {
       const headers = { [OWN]: 'bye' };
       const before = await by.count();
       expect((await call({ method: 'DELETE', headers })).status).toBe(204);
@@ -240,14 +240,14 @@ describe('idempotency', () => {
       expect(await by.count()).toBe(before + 1);
     });
 
-    it('is not repeated for another Application of the tenant', async () => {
+    it('does not repeat the response for another Application of the tenant', async () => {
       const other = await by.newApplication(tenantId, 'management', 'tenant:delete');
       await call({ method: 'DELETE', headers: { [OWN]: 'bye' } });
       const answered = await call({ key: other.key, method: 'DELETE', headers: { [OWN]: 'bye' } });
       expectProblem(answered, { status: 401, code: 'key_refused' });
     });
 
-    it('is not repeated with a key that was revoked before', async () => {
+    it('does not repeat the response for a key that was revoked before', async () => {
       const { id } = await by.newApplication(tenantId, 'management', 'tenant:delete');
       const made = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
       const second = await by.run('key', 'create', '--tenant', tenantId, '--application', id);
@@ -260,8 +260,8 @@ describe('idempotency', () => {
   });
 });
 
-describe('idempotency over a restart', () => {
-  it('survives it, and the loss of the read models', async () => {
+describe('idempotency across a restart', () => {
+  it('survives it, even if the read models are lost', async () => {
     const first = await startService();
     const { key, folder } = first;
     const headers = { [OWN]: randomUUID() };
@@ -274,7 +274,7 @@ describe('idempotency over a restart', () => {
     expect((await ask(`${first.url}/tenants/self`, bye)).status).toBe(204);
     const before = await by.count();
     expect(await first.stop()).toBe(0);
-    rmSync(join(folder, 'read-models'), { recursive: true, force: true }); // elsewhere, where they are in MongoDB
+    rmSync(join(folder, 'read-models'), { recursive: true, force: true }); // absent where read models are in MongoDB
     const second = await startService({ DATA_DIR: folder });
     const again = await ask(`${second.url}/tenants/self`, asking);
     expect([again.status, again.text]).toEqual([200, answered.text]);

@@ -14,8 +14,8 @@ const linesWith = (service: Service, text: string): readonly string[] =>
     .split('\n')
     .filter((line) => line.includes(text));
 
-/** Behind one proxy, which the test plays: every address has its own counters. */
-describe('the limits as specified', () => {
+/** Behind one proxy, played by the test: every address has its own counters. */
+describe('the specified limits', () => {
   let service: Service;
   let by: Beside;
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe('the limits as specified', () => {
   const limits = async () => (await ask(`${service.operationsUrl}/readyz`)).json.limits;
 
   describe('are reported', () => {
-    it('to whoever has a key', async () => {
+    it('to every holder of a key', async () => {
       const { status, json } = await from('192.0.2.1', '/limits', { key: service.key });
       expect(status).toBe(200);
       expect(json.rate_limits).toHaveLength(5);
@@ -55,7 +55,7 @@ describe('the limits as specified', () => {
       expectProblem(await from('192.0.2.1', '/limits'), { status: 401, code: 'key_refused' });
     });
 
-    it('at the command line as they are configured', async () => {
+    it('on the command line as configured', async () => {
       const { stdout, code } = await command(['limits'], { RATE_LIMITS: 'global=7/8/9,portal=off' });
       expect(code).toBe(0);
       expect(stdout).toMatch(/^global +\* +\* +7 +8 +9$/m);
@@ -69,7 +69,7 @@ describe('the limits as specified', () => {
     });
   });
 
-  describe('stand in every answer', () => {
+  describe('appear in the response to', () => {
     const key = () => service.key;
     const json = { 'Content-Type': 'application/json' };
     const answers: readonly [number, string, string, () => Asking][] = [
@@ -118,7 +118,7 @@ describe('the limits as specified', () => {
       expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     });
 
-    it('also of paths that other services answer', async () => {
+    it('paths that other services answer', async () => {
       const answered = await from('192.0.2.30', '/tokens/search?x=y', { method: 'POST', key: service.key });
       expectProblem(answered, { status: 404, code: 'not_found' });
       expect(answered.headers.get('ratelimit-policy')).toBe(`${POLICY}, "tokens-search";q=50;w=10`);
@@ -126,7 +126,7 @@ describe('the limits as specified', () => {
     });
   });
 
-  it('let 1000 requests pass and block the next ones', async () => {
+  it('allow 1000 requests and block the next ones', async () => {
     const before = await by.count();
     // Pipelined, so that even a busy machine gets all of them in within the window.
     const request = `GET /tenants/self HTTP/1.1\r\nHost: x\r\n${FORWARDED_FOR}: 192.0.2.40\r\n`;
@@ -166,7 +166,7 @@ describe('the limits as specified', () => {
     expect(await by.count()).toBe(before);
   });
 
-  it('block a path and leave the others', async () => {
+  it('block one path and leave the others open', async () => {
     const post = { method: 'POST', key: service.key };
     expect(await statuses(50, '192.0.2.50', '/tokens/search', post)).toEqual(
       Array.from({ length: 50 }, () => 404),
@@ -179,7 +179,7 @@ describe('the limits as specified', () => {
     expect((await from('192.0.2.50', '/tenants/self', { key: service.key })).status).toBe(200);
   });
 
-  it('count by what the proxy says last, not by what stands before it', async () => {
+  it('go by the last address in the forwarded header, not by those before it', async () => {
     const left = async (forwardedFor: string) =>
       (await from(forwardedFor, '/nowhere')).headers.get('ratelimit')?.split(';')[1];
     expect(await left('192.0.2.60')).toBe('r=999');
@@ -195,7 +195,7 @@ describe('the limits as specified', () => {
   });
 });
 
-describe('limits of a service without proxies', () => {
+describe('the limits of a service without proxies', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ RATE_LIMITS: 'global=5/1/2' });
@@ -204,7 +204,7 @@ describe('limits of a service without proxies', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('end a block after its time, not before, however much is asked meanwhile; forwarded headers move nothing', async () => {
+  it('lift a block after its time and not before, however many requests arrive in between; forwarded headers change nothing', async () => {
     let number = 0;
     const status = async () => {
       number += 1;

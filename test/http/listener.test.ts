@@ -8,7 +8,7 @@ import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
 import { signal, until } from '../support/waiting';
 
-/** A listener of its own with short timeouts, and clients that run into them. */
+/** A listener with short timeouts, and clients that run into them. */
 describe('a connection', () => {
   const timeouts = { headersMs: 200, requestMs: 400, keepAliveMs: 100, silenceMs: 500 };
   const LATEST_MS = 5_000;
@@ -38,7 +38,7 @@ describe('a connection', () => {
     return Date.now() - began;
   };
 
-  /** Sends a piece again and again until it is refused. */
+  /** Sends a piece again and again until the request is refused. */
   const trickle = async (start: string, piece: string) => {
     const talk = converse(listener.url);
     talk.socket.write(start);
@@ -48,38 +48,38 @@ describe('a connection', () => {
     return { ms, answers: answersIn(talk.received()) };
   };
 
-  it('that says nothing is closed', async () => {
+  it('that sends nothing is closed', async () => {
     const { closed } = converse(listener.url);
     expect(await ended(closed)).toBeLessThan(LATEST_MS);
   });
 
-  it('whose headers drip is refused in time', async () => {
+  it('whose headers trickle in is refused in time', async () => {
     const { ms, answers } = await trickle('GET / HTTP/1.1\r\nHost: x\r\n', 'X: y\r\n');
     expect(ms).toBeLessThan(LATEST_MS);
     expectProblem(answers[0]!, { status: 408, code: 'request_too_slow' });
   });
 
-  it('whose body drips is refused in time', async () => {
+  it('whose body trickles in is refused in time', async () => {
     const { ms, answers } = await trickle('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n', 'x');
     expect(ms).toBeLessThan(LATEST_MS);
     expectProblem(answers[0]!, { status: 408, code: 'request_too_slow' });
   });
 
-  it('whose chunks drip is refused in time', async () => {
+  it('whose chunks trickle in is refused in time', async () => {
     const start = 'PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
     const { ms, answers } = await trickle(start, '1\r\nx\r\n');
     expect(ms).toBeLessThan(LATEST_MS);
     expectProblem(answers[0]!, { status: 408, code: 'request_too_slow' });
   });
 
-  it('that is kept alive and idle is closed', async () => {
+  it('that is idle after a request is closed', async () => {
     const { socket, closed, received } = converse(listener.url);
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(await ended(closed)).toBeLessThan(LATEST_MS);
     expect(received()).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it('that does not read its answers is closed', async () => {
+  it('whose client does not read the responses is closed', async () => {
     const { socket } = converse(listener.url);
     await once(socket, 'connect');
     socket.pause();
@@ -92,7 +92,7 @@ describe('a connection', () => {
     socket.destroy();
   });
 
-  it('among many that say nothing is served', async () => {
+  it('is served among many that send nothing', async () => {
     const silent = Array.from({ length: 300 }, () => converse(listener.url));
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')));
     const began = Date.now();
@@ -102,8 +102,8 @@ describe('a connection', () => {
   });
 });
 
-/** One listener whose handler shows how many requests it has at once, and what came in. */
-describe('requests that are sent without waiting for answers', () => {
+/** One listener whose handler records its concurrency and the requests received. */
+describe('pipelined requests', () => {
   let listener: Listener;
   let begun: string[] = [];
   let underWay = 0;
@@ -142,7 +142,7 @@ describe('requests that are sent without waiting for answers', () => {
   const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, at) => at);
 
   it.each([0, 1, 900, 1_024, 5_000, 70_000])(
-    'with bodies of %s bytes, are handled one after the other, each whole',
+    'with bodies of %s bytes are handled one after the other, each complete',
     async (length) => {
       const bodyOf = (at: number): string =>
         String(at).padStart(4, '0').padStart(length, 'x').slice(0, length);
@@ -160,7 +160,7 @@ describe('requests that are sent without waiting for answers', () => {
     },
   );
 
-  it('get 100 Continue when their turn has come', async () => {
+  it('get 100 Continue when it is their turn', async () => {
     const talk = converse(listener.url);
     const start = 'PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n';
     talk.socket.write(`${put(0, 'abcd')}${start}\r\n`);
@@ -171,7 +171,7 @@ describe('requests that are sent without waiting for answers', () => {
     expect(talk.received()).toMatch(/\/a 4 efgh;.*\/1 4 ijkl;$/s);
   });
 
-  it('are refused after the good ones are answered', async () => {
+  it('are refused only after the valid ones before them are answered', async () => {
     const talk = converse(listener.url);
     talk.socket.write(
       `${numbers(40)
@@ -183,7 +183,7 @@ describe('requests that are sent without waiting for answers', () => {
     expect(answers.map(({ status }) => status)).toEqual([...numbers(40).map(() => 200), 400]);
   });
 
-  it('are never begun when their connection is gone before their turn', async () => {
+  it('are never started if their connection closes before their turn', async () => {
     const { given, give } = signal();
     hold = given;
     const talk = converse(listener.url);

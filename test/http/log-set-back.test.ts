@@ -11,14 +11,14 @@ import { expectProblem } from '../support/problem';
 import { command, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The log of a service under test, and how it is set back under the running service. */
+/** The log of a service under test, and how to roll it back under the running service. */
 interface Place {
   readonly env: Readonly<Record<string, string>>;
-  /** Remembers how it is now. */
+  /** Saves the current state. */
   keep(): void;
-  /** Puts what was kept in its place. */
+  /** Restores the saved state. */
   setBack(): Promise<void>;
-  /** Appends what nobody asked the service for, until the log is longer than it was. */
+  /** Appends events bypassing the service, until the log is longer than it was. */
   grow(): void;
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ const inFile = async (setBack: (path: string, copy: string) => void): Promise<Pl
   };
 };
 
-/** As `sqlite3 events.db '.restore copy'`: the file stays, its content goes. */
+/** Like `sqlite3 events.db '.restore copy'`: the file stays, its content is replaced. */
 const restoreInPlace = (path: string, copy: string): void => {
   const db = openForWriting(path, 'FULL');
   db.exec(`ATTACH '${copy}' AS copy; BEGIN IMMEDIATE; DELETE FROM events;
@@ -124,7 +124,7 @@ const expectStopped = async (service: Service, key = service.key): Promise<void>
   expect(errors.filter((line) => line.includes('The event log was set back'))).toHaveLength(1);
 };
 
-/** A command that prints what comes, until it ends by itself. */
+/** A command that prints events until it ends on its own. */
 const followingCommand = async (args: readonly string[], env: Place['env']) => {
   const child = spawnProgram([...args, '--follow'], env);
   const stderr = text(child.stderr!);
@@ -159,7 +159,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     await place.close();
   });
 
-  it('reads and writes nothing more, is not ready, and ends the streams of events that are open', async () => {
+  it('stops reading and writing, is not ready, and ends open event streams', async () => {
     const { body } = await fetch(`${service.url}/events?follow=true`, { headers: { 'SVC-API-KEY': key } });
     const streamed = text(body!);
     const { id } = (await ask(`${service.url}/tenants/self`, { key })).json as { id: string };
@@ -175,7 +175,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     await place.setBack();
     await expectStopped(service, key);
     const last = (await streamed).trimEnd().split('\n').at(-1) ?? '';
-    // On a busy machine a store that is started again may have been away for longer than a stream waits for it.
+    // On a busy machine, a restarted store may have been away for longer than a stream waits for it.
     const reason = expect.stringMatching(
       open === inStandIn ? /^log_(set_back|unavailable)$/ : /^log_set_back$/,
     );
@@ -187,7 +187,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
       });
   });
 
-  it('is refused by commands, and goes on after a rebuild and a restart', async () => {
+  it('has its log refused by commands, and works again after a rebuild and a restart', async () => {
     await service.stop();
     const refused = await command(['status'], place.env);
     expect(refused.code).toBe(1);
@@ -200,7 +200,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     expect((await command(['projections', 'verify'], place.env)).code).toBe(0);
   });
 
-  it('never acknowledges a write on it, however soon that comes', async () => {
+  it('never acknowledges a write to it, however early it arrives', async () => {
     place.keep();
     for (let i = 0; i < 3; i += 1) expect((await rename(service, key, `Lost ${i}`)).status).toBe(200);
     await place.setBack();
@@ -214,7 +214,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
     await expectStopped(service, key);
   });
 
-  it('is refused at the next start, also when the log has grown past what it was', async () => {
+  it('is refused at the next start, even after the log has grown past its former length', async () => {
     await service.stop();
     place.grow();
     const refused = await command(['status'], place.env);
@@ -224,7 +224,7 @@ describe.each(kinds)('a running service on %s', (_, open, commands) => {
 });
 
 describe('a running service whose log file is gone', () => {
-  it('reads and writes nothing more', async () => {
+  it('stops reading and writing', async () => {
     const place = await inFile(removeFiles);
     const service = await started(place);
     await place.setBack();
@@ -233,8 +233,8 @@ describe('a running service whose log file is gone', () => {
   });
 });
 
-describe('a running service one of whose events was scavenged', () => {
-  it('goes on, and says which event is missing and what helps', async () => {
+describe('a running service with a scavenged event', () => {
+  it('keeps running, and reports which event is missing and what to do', async () => {
     const store = await startStandIn();
     const service = await started({
       env: { EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' },

@@ -20,7 +20,7 @@ const types = ['TokenRead', 'CardUsed', 'ProxyRead'];
 const someFacts = (count: number) =>
   Array.from({ length: count }, () => fact(types[random(types.length)]!, `e${random(4)}`));
 
-/** Both ways through a long log, while about 200 rows a second arrive. */
+/** Walks a long log by cursor and by page while about 200 rows a second arrive. */
 describe('a walk through a growing log', () => {
   let service: Service;
   let by: Beside;
@@ -35,7 +35,7 @@ describe('a walk through a growing log', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  /** Asks for the first page, waits until more rows are shown than then, and goes on while more arrive. */
+  /** Requests the first page, waits until more rows are shown than then, and continues while more arrive. */
   const whileRowsArrive = async (
     first: string,
     walkOn: (first: Answered) => Promise<readonly string[]>,
@@ -60,7 +60,7 @@ describe('a walk through a growing log', () => {
     }
   };
 
-  /** The rows of a filter that are there now, by one reading of the whole log. */
+  /** The current rows of a filter, from one read of the whole log. */
   const present = async (filter: string): Promise<readonly string[]> => {
     const all: string[] = [];
     let start: string | undefined = '';
@@ -81,7 +81,7 @@ describe('a walk through a growing log', () => {
   ];
 
   it.each(filters)(
-    seeded('by cursors sees each row that was there once, and none twice: "%s"'),
+    seeded('by cursor sees each row that was there at the start once, and none twice: "%s"'),
     async (filter) => {
       const there = await present(filter);
       const query = `?${filter}&size=${5 + random(6)}`;
@@ -102,18 +102,21 @@ describe('a walk through a growing log', () => {
     },
   );
 
-  it.each(filters)(seeded('by pages ends and misses no row that was there: "%s"'), async (filter) => {
-    const there = await present(filter);
-    const query = `?${filter}&size=${30 + random(30)}`;
-    const seen = await whileRowsArrive(query, async () => {
-      const rows: string[] = [];
-      for (let page = 2; ; page += 1) {
-        const found = idsOf(await customer.get(`${query}&page=${page}`));
-        if (found.length === 0) return rows;
-        rows.push(...found);
-      }
-    });
-    const known = new Set(there);
-    expect([...new Set(seen)].filter((id) => known.has(id))).toEqual(there);
-  });
+  it.each(filters)(
+    seeded('by page ends and misses no row that was there at the start: "%s"'),
+    async (filter) => {
+      const there = await present(filter);
+      const query = `?${filter}&size=${30 + random(30)}`;
+      const seen = await whileRowsArrive(query, async () => {
+        const rows: string[] = [];
+        for (let page = 2; ; page += 1) {
+          const found = idsOf(await customer.get(`${query}&page=${page}`));
+          if (found.length === 0) return rows;
+          rows.push(...found);
+        }
+      });
+      const known = new Set(there);
+      expect([...new Set(seen)].filter((id) => known.has(id))).toEqual(there);
+    },
+  );
 });

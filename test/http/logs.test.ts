@@ -21,7 +21,7 @@ describe('audit logs', () => {
   const newCustomer = (since?: string): Promise<Customer> => customerOf(() => service, by, since);
 
   describe('GET /logs', () => {
-    it('has the rows of everything that was done, newest first, with exactly their fields', async () => {
+    it('has a row for everything that was done, newest first, with exactly the specified fields', async () => {
       const { tenantId, applicationId, get, raw } = await newCustomer();
       const answered = await get();
       expect(answered.status).toBe(200);
@@ -62,7 +62,7 @@ describe('audit logs', () => {
       });
     });
 
-    it('names the Application whose key did it', async () => {
+    it('names the Application whose key was used', async () => {
       const { get, key, tenantId, applicationId } = await newCustomer();
       const put = { method: 'PUT', key, body: { name: 'B' } };
       expect((await ask(`${service.url}/tenants/self`, put)).status).toBe(200);
@@ -111,7 +111,7 @@ describe('audit logs', () => {
       ]);
     });
 
-    it('writes no row and no event by being read', async () => {
+    it('adds no row and no event when it is read', async () => {
       const { get, key } = await newCustomer();
       const before = await by.count();
       const first = await get();
@@ -122,7 +122,7 @@ describe('audit logs', () => {
       expect(await by.count()).toBe(before);
     });
 
-    it('shows a second copy of a fact as no row', async () => {
+    it('shows no row for a second copy of a fact', async () => {
       const { get, report, tenantId } = await newCustomer();
       const [id] = await report(fact('TokenRead', 't'));
       await reportFacts(service.folder, tenantId, [fact('TokenRead', 't', { id: id! })]);
@@ -130,7 +130,7 @@ describe('audit logs', () => {
       expect(idsOf(await get('?entity_id=t'))).toEqual([last, id]);
     });
 
-    it('answers HEAD with the headers alone', async () => {
+    it('answers HEAD with the headers only', async () => {
       const { get } = await newCustomer();
       const [head, whole] = [await get('', { method: 'HEAD' }), await get()];
       expect([head.status, head.text]).toEqual([200, '']);
@@ -139,7 +139,7 @@ describe('audit logs', () => {
       expect((await get('?page=0', { method: 'HEAD' })).status).toBe(400);
     });
 
-    it('keeps tenants apart that have as many rows of the same entities and types at the same times', async () => {
+    it('separates tenants with equally many rows of the same entities and types at the same times', async () => {
       const [one, two] = [await newCustomer('2020-01-01'), await newCustomer('2020-01-01')];
       const at = (hour: number): string => `2022-01-01T0${hour}:00:00.000Z`;
       const rowsAt = (...hours: readonly number[]) =>
@@ -158,7 +158,7 @@ describe('audit logs', () => {
             found.push((await get(`?${dates}${filter}`)).json.pagination.total_items as number);
         return found;
       };
-      // The second time from what is remembered of the first.
+      // The second request is answered from the cache that the first one filled.
       for (const round of [1, 2]) {
         expect([round, await totals(one)]).toEqual([round, [3, 1, 3, 1, 3, 1, 3, 1]]);
         expect([round, await totals(two)]).toEqual([round, [1, 3, 1, 3, 1, 3, 1, 3]]);
@@ -167,7 +167,7 @@ describe('audit logs', () => {
         for (const row of (await get('?entity_id=same')).json.data) expect(row.tenant_id).toBe(tenantId);
     });
 
-    it('keeps tenants apart', async () => {
+    it('separates tenants', async () => {
       const [one, two] = [await newCustomer(), await newCustomer()];
       const [mine] = await one.report(fact('TokenRead', 'same'));
       const [yours] = await two.report(fact('TokenRead', 'same'));
@@ -189,7 +189,7 @@ describe('audit logs', () => {
   describe('the filters of GET /logs', () => {
     let customer: Customer;
     let ids: readonly string[];
-    /** The tenant was made in the year before; the last clock was an hour behind. */
+    /** The tenant was created in the year before; the last clock was an hour behind. */
     const recorded: readonly (readonly [string, string, string])[] = [
       ['TokenCreated', 'a', '2021-01-31T10:00:00.000Z'],
       ['CardCreated', 'a', '2021-01-31T11:00:00.000Z'],
@@ -204,7 +204,7 @@ describe('audit logs', () => {
       const facts = recorded.map(([type, entityId, recordedAt]) => fact(type, entityId, { recordedAt }));
       ids = await customer.report(...facts);
     });
-    /** The rows by their place above, newest first, of those that are not from making the tenant. */
+    /** The indexes of the rows above, newest first, without those that created the tenant. */
     const expectRows = (answered: Answered, places: readonly number[]) => {
       expect(answered.status).toBe(200);
       const own = idsOf(answered).filter((id) => ids.includes(id));
@@ -265,7 +265,7 @@ describe('audit logs', () => {
       ['?operation=read', [6, 3, 2]],
       ['?operation=read&start_date=2021-02-01', [6]],
       ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
-    ])('%s select', async (query, places) => {
+    ])('select by %s', async (query, places) => {
       const answered = await customer.get(query);
       expectRows(answered, places);
       const { total_items, total_pages, page_size } = answered.json.pagination;
@@ -280,13 +280,13 @@ describe('audit logs', () => {
       ['?operation=read&entity_type=token&end_date=2021-01-31', []],
       ['?trace_id=nowhere', []],
       ['?trace_id=nowhere&operation=read', []],
-    ])('%s select without totals', async (query, places) => {
+    ])('select by %s, without totals', async (query, places) => {
       const answered = await customer.get(query);
       expectRows(answered, places);
       expect(answered.json.pagination).toEqual({ page_number: 1, page_size: 20 });
     });
 
-    it('name the parameters that exist when one is misspelt', async () => {
+    it('list the known parameters when one is misspelt', async () => {
       const { json } = await customer.get('?entity_typ=card');
       expect(json).toMatchObject({
         errors: {
@@ -302,7 +302,7 @@ describe('audit logs', () => {
       ['?start_date=2021-01-31T12:00:00.000000Z', [6, 5, 4, 3, 2]],
       ['?end_date=2021-01-31T12:00:00.000001Z', [3, 2, 1, 0]],
       ['?end_date=2021-01-31T12:00:00.000000000Z', [1, 0]],
-    ])('%s select to the part of a millisecond', async (query, places) => {
+    ])('select by %s, to a fraction of a millisecond', async (query, places) => {
       expectRows(await customer.get(query), places);
     });
 
@@ -362,7 +362,7 @@ describe('audit logs', () => {
         [`?page=${text}`, 'page'],
         [`?size=${text}`, 'size'],
       ]),
-    ])('%s are refused', async (query, field) => {
+    ])('refuse %s', async (query, field) => {
       const answered = await customer.get(query);
       expectProblem(answered, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
     });
@@ -415,7 +415,7 @@ describe('audit logs', () => {
       expect(answered.json.pagination.next).toBe(answered.json.pagination.after);
     });
 
-    it('past the end of every filter are empty and say how many there are', async () => {
+    it('past the end of every filter are empty and still state the totals', async () => {
       for (const [filter, total] of [
         ['entity_type=card', 82],
         ['entity_id=e0', 123],
@@ -446,7 +446,7 @@ describe('audit logs', () => {
       expect(far).toBeLessThan(3 * first + 500);
     });
 
-    it('count from the cursor where both are given', async () => {
+    it('are counted from the cursor if both are given', async () => {
       const { after } = (await customer.get('?size=30')).json.pagination;
       const pageFrom = (page: number) => customer.get(`?size=30&start=${after}&page=${page}`);
       expect(idsOf(await customer.get(`?size=30&start=${after}`))).toEqual(newestFirst.slice(30, 60));
@@ -469,7 +469,7 @@ describe('audit logs', () => {
       'entity_id=e1',
       'entity_type=token&entity_id=e1',
       'end_date=2099-01-01',
-    ])('are walked by cursors, with another size each time: %s', async (filter) => {
+    ])('can be walked by cursor, with another size each time: %s', async (filter) => {
       const whole: string[] = [];
       for (let page = 1; ; page += 1) {
         const rows = idsOf(await customer.get(`?${filter}&size=100&page=${page}`));
@@ -506,13 +506,13 @@ describe('audit logs', () => {
         await one.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
     });
 
-    it('says nothing about the inside and is safe in a URL', async () => {
+    it('is opaque and URL-safe', async () => {
       const cursor = await cursorOf(customer);
       expect(cursor).toMatch(/^[A-Za-z0-9._-]+$/);
       expect(cursor).toBe(await cursorOf(customer));
     });
 
-    it('holds for the same filter in another form', async () => {
+    it('is valid for the same filter written differently', async () => {
       const cursor = await cursorOf(customer, '&start_date=2020-01-01');
       for (const form of ['2020-01-01T00:00:00Z', '2020-01-01T02:00:00%2B02:00'])
         expect((await customer.get(`?size=2&start_date=${form}&start=${cursor}`)).status).toBe(200);
@@ -524,7 +524,7 @@ describe('audit logs', () => {
       '&start_date=2020-01-01',
       '&end_date=2099-01-01',
       '&entity_type=token&entity_id=a',
-    ])('made for %s holds for no other filter', async (filter) => {
+    ])('made for %s is valid for no other filter', async (filter) => {
       const cursor = await cursorOf(customer, filter);
       expect((await customer.get(`?size=2${filter}&start=${cursor}`)).status).toBe(200);
       await refused(customer, cursor);
@@ -542,17 +542,17 @@ describe('audit logs', () => {
       await refused(customer, await cursorOf(other));
     });
 
-    it('that was changed in any one character is refused', async () => {
+    it('with any single character changed is refused', async () => {
       const cursor = await cursorOf(customer);
       const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
       for (let i = 0; i < cursor.length; i += 1) {
-        // The letter that differs in the lowest bit only: of the last one of a text that bit says nothing.
+        // The letter that differs only in the lowest bit, which is unused in the last letter of a base64url text.
         const letter = letters[letters.indexOf(cursor[i]!) ^ 1] ?? 'A';
         await refused(customer, cursor.slice(0, i) + letter + cursor.slice(i + 1));
       }
     });
 
-    it('that was cut, made longer or made up is refused', async () => {
+    it('that was truncated, extended or made up is refused', async () => {
       const cursor = await cursorOf(customer);
       const [position = '', seal = ''] = cursor.split('.');
       const forged = Buffer.from('0000000000000001').toString('base64url');
@@ -580,7 +580,7 @@ describe('audit logs', () => {
         await refused(customer, bad);
     });
 
-    it('outlives a restart', async () => {
+    it('survives a restart', async () => {
       const cursor = await cursorOf(customer);
       const before = await customer.get(`?size=2&start=${cursor}`);
       expect(await service.stop()).toBe(0);
@@ -590,7 +590,7 @@ describe('audit logs', () => {
   });
 
   describe('GET /logs/entity-types', () => {
-    it('lists what every tenant knows and what occurs, by display name', async () => {
+    it('lists the built-in types and those that occur, by display name', async () => {
       const { key, report } = await newCustomer();
       const activity = (entityType: string) =>
         fact('ActivityReported', 'x', { data: { entityType, operation: 'seen' } });
@@ -614,12 +614,12 @@ describe('audit logs', () => {
         expect((await ask(`${service.url}/logs?entity_type=${value}`, { key })).status).toBe(200);
     });
 
-    it('lists a thousand types besides those that every tenant knows, and says how many there are', async () => {
+    it('lists a thousand types besides the built-in ones, and states how many there are', async () => {
       const { key, report } = await newCustomer();
       const other = (n: number) =>
         fact('ActivityReported', 'x', { data: { entityType: `type${1_000 - n}`, operation: 'seen' } });
       const list = () => ask(`${service.url}/logs/entity-types`, { key });
-      // `key` is not one that every tenant knows, and occurred first.
+      // `key` is not a built-in type, and occurred first.
       await report(...Array.from({ length: 998 }, (_, n) => other(n)));
       const [first, total] = [await list(), (answered: Answered) => answered.headers.get('svc-total-items')];
       expect([first.json.length, total(first)]).toEqual([1_006, null]);
@@ -642,7 +642,7 @@ describe('audit logs', () => {
     });
   });
 
-  describe('who may read logs', () => {
+  describe('the permission to read logs is required by', () => {
     it.each(['/logs', '/logs/entity-types', '/logs/', '/logs/entity-types/'])('%s', async (path) => {
       const { tenantId, key } = await newCustomer();
       const url = `${service.url}${path}`;
@@ -663,8 +663,8 @@ describe('audit logs', () => {
     });
   });
 
-  describe('a tenant with a fact that cannot be read', () => {
-    it('learns until when its logs and usage are complete; others do not, and it goes on writing', async () => {
+  describe('a tenant with an unreadable fact', () => {
+    it('is told until when its logs and usage are complete, unlike others, and can still write', async () => {
       const { get, key, tenantId, report } = await newCustomer();
       const other = await newCustomer();
       const [good] = await report(fact('TokenCreated', 'a', { recordedAt: '2091-01-01T00:00:00.000Z' }));

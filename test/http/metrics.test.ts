@@ -13,7 +13,7 @@ describe('/metrics', () => {
 
   const get = (key?: string) => ask(`${service.url}/tenants/self`, key === undefined ? {} : { key });
 
-  it('follows the conventions of Prometheus', async () => {
+  it('follows the Prometheus conventions', async () => {
     await get(service.key);
     const { type, families, samples } = await scrape(service);
     expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -31,14 +31,14 @@ describe('/metrics', () => {
       );
   });
 
-  it('names no tenant, key or path that was sent', async () => {
+  it('contains no tenant, key or path that was sent', async () => {
     await ask(`${service.url}/nowhere/${service.key}`, { key: service.key });
     const { samples } = await scrape(service);
     for (const { labels } of samples)
       expect(JSON.stringify(labels)).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}|key_|nowhere/);
   });
 
-  it('counts requests, checks of keys and appends', async () => {
+  it('counts requests, key checks and appends', async () => {
     const before = await scrape(service);
     await get(service.key);
     await get();
@@ -75,7 +75,7 @@ describe('/metrics', () => {
     expect(found(await scrape(service), 'tenant_ledger_expiring_key_uses_total')).toBe(1);
   });
 
-  it('says how far the projections are', async () => {
+  it('reports how far the projections are', async () => {
     const metrics = await scrape(service);
     const events = found(metrics, 'tenant_ledger_event_log_events');
     expect(events).toBeGreaterThan(0);
@@ -89,7 +89,7 @@ describe('/metrics', () => {
     expect(found(metrics, 'tenant_ledger_disk_free_bytes')).toBeGreaterThan(0);
   });
 
-  it('counts what a rate limit refuses', async () => {
+  it('counts requests refused by a rate limit', async () => {
     while ((await get(service.key)).status !== 429);
     const metrics = await scrape(service);
     expect(found(metrics, 'tenant_ledger_rate_limit_refusals_total', { policy: 'global' })).toBe(1);

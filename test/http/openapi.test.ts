@@ -17,7 +17,7 @@ import { startService, type Service } from '../support/service';
 
 const run = promisify(execFile);
 
-/** The validator is an ES module and finds the document in a file: it is asked as its users ask it. */
+/** The validator is an ES module and reads the document from a file, so it is run on the command line. */
 const verdict = async (
   document: unknown,
 ): Promise<{ readonly valid: boolean; readonly errors?: unknown }> => {
@@ -39,19 +39,19 @@ beforeAll(async () => {
   service = await startService();
 });
 
-describe('the description of the API', () => {
+describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {
     expect(await verdict(described())).toEqual({ valid: true, version: '3.1' });
   });
 
-  it('would be found out if it were not', async () => {
+  it('is rejected by the validator if it is not valid', async () => {
     const broken = { ...described(), paths: { '/x': { get: { responses: { twohundred: {} } } } } };
     expect(await verdict(broken)).toMatchObject({ valid: false });
   });
 
   const OPEN = ['get /', 'get /docs', 'get /openapi.json', 'get /problems', 'get /problems/{code}'];
 
-  it('has every declared route, and what needs no key', () => {
+  it('lists every declared route, and which ones need no key', () => {
     const paths = described()['paths'] as Record<string, Record<string, { operationId: string }>>;
     const declared = routes.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`);
     const found = Object.entries(paths).flatMap(([path, item]) =>
@@ -96,7 +96,7 @@ describe('the description of the API', () => {
   const operations = Object.entries(document['paths'] ?? {}).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => [`${method} ${path}`, operation] as const),
   );
-  /** Every object inside, with the names that lead to it. */
+  /** Every object inside, with its path of member names. */
   const inside = (value: unknown, path = ''): readonly (readonly [string, Json])[] =>
     typeof value !== 'object' || value === null
       ? []
@@ -107,7 +107,7 @@ describe('the description of the API', () => {
   const schemas = Object.entries(document['components']?.['schemas'] ?? {});
   const asked = new Set(['TenantUpdate']);
 
-  it('says of every member what it means, and counts in 64 bits', () => {
+  it('describes every member, and declares counts as 64-bit', () => {
     const members = schemas.flatMap(([name, schema]) =>
       inside(schema).flatMap(([, { properties = {} }]) =>
         Object.entries(properties).map(([member, one]) => ({ member: `${name}.${member}`, ...one })),
@@ -120,7 +120,7 @@ describe('the description of the API', () => {
     expect(counts.filter(({ format }) => format !== 'int64')).toEqual([]);
   });
 
-  it('lets answers gain members, and actors gain kinds', () => {
+  it('lets responses gain members, and actors gain kinds', () => {
     for (const [name, schema] of schemas)
       if (!asked.has(name)) expect(JSON.stringify(schema)).not.toContain('"additionalProperties":false');
     const { actor_type: kind } = document['components']?.['schemas']?.['Log']?.['properties'] ?? {};
@@ -128,27 +128,24 @@ describe('the description of the API', () => {
     expect(kind).not.toHaveProperty('enum');
   });
 
-  it.each(operations)(
-    '%s has a tag, examples, shared headers, and says what may go wrong',
-    (_, operation) => {
-      const names = (document['tags'] as unknown as { name: string }[]).map(({ name }) => name);
-      expect(operation['tags']).toEqual([expect.stringMatching(new RegExp(`^(${names.join('|')})$`))]);
-      const responses = operation['responses'] ?? {};
-      for (const status of ['404', '405', '500']) expect(Object.keys(responses)).toContain(status);
-      for (const [status, { headers = {}, content = {} }] of Object.entries(responses)) {
-        for (const [name, header] of Object.entries(headers))
-          expect(header).toEqual({
-            $ref: expect.stringMatching(new RegExp(`^#/components/headers/${name}(-Optional)?$`)),
-          });
-        for (const media of Object.values(content))
-          if (Number(status) < 300) expect(media).toHaveProperty('example');
-      }
-      for (const one of (operation['parameters'] ?? []) as unknown as Json[])
-        expect(one).toMatchObject({ description: expect.any(String), example: expect.anything() });
-    },
-  );
+  it.each(operations)('%s has a tag, examples, shared headers, and lists its errors', (_, operation) => {
+    const names = (document['tags'] as unknown as { name: string }[]).map(({ name }) => name);
+    expect(operation['tags']).toEqual([expect.stringMatching(new RegExp(`^(${names.join('|')})$`))]);
+    const responses = operation['responses'] ?? {};
+    for (const status of ['404', '405', '500']) expect(Object.keys(responses)).toContain(status);
+    for (const [status, { headers = {}, content = {} }] of Object.entries(responses)) {
+      for (const [name, header] of Object.entries(headers))
+        expect(header).toEqual({
+          $ref: expect.stringMatching(new RegExp(`^#/components/headers/${name}(-Optional)?$`)),
+        });
+      for (const media of Object.values(content))
+        if (Number(status) < 300) expect(media).toHaveProperty('example');
+    }
+    for (const one of (operation['parameters'] ?? []) as unknown as Json[])
+      expect(one).toMatchObject({ description: expect.any(String), example: expect.anything() });
+  });
 
-  it('has examples that fit', () => {
+  it('has examples that match their schemas', () => {
     const ajv = new Ajv2020({ strict: false });
     addFormats(ajv);
     ajv.addSchema({ $id: 'document', ...document });
@@ -168,7 +165,7 @@ describe('the description of the API', () => {
     expect(count).toBeGreaterThan(20);
   });
 
-  it('has no keyword of our own', () => {
+  it('uses no custom keywords', () => {
     expect(JSON.stringify(described())).not.toContain('aName');
     const named = (described() as { components: { schemas: Record<string, unknown> } }).components.schemas;
     expect(named['TenantUpdate']).toMatchObject({
@@ -195,7 +192,7 @@ describe('the description of the API', () => {
     });
   });
 
-  it('follows the settings', () => {
+  it('reflects the settings', () => {
     const followed = described({ headers: headerNames('ACME'), publicUrl: 'https://api.example.com' });
     expect(followed).toMatchObject({
       servers: [{ url: 'https://api.example.com' }],
@@ -204,7 +201,7 @@ describe('the description of the API', () => {
     expect(JSON.stringify(followed)).not.toContain('SVC-');
   });
 
-  it.each(['/openapi.json', '/openapi.json/'])('is at %s for everybody', async (path) => {
+  it.each(['/openapi.json', '/openapi.json/'])('is served at %s without a key', async (path) => {
     const { status, json, headers } = await ask(`${service.url}${path}`);
     expect(status).toBe(200);
     expect(json).toEqual(JSON.parse(JSON.stringify(described())));
@@ -216,7 +213,7 @@ describe('the description of the API', () => {
   });
 });
 
-describe('a route', () => {
+describe('a route declaration', () => {
   const common = {
     method: 'get',
     path: '/x',
@@ -225,7 +222,7 @@ describe('a route', () => {
     handle: async () => ok({}),
   } as const;
 
-  it('does not compile without what it answers', () => {
+  it('does not compile without its response', () => {
     // @ts-expect-error -- no `answer`
     route({ ...common, summary: 'X' });
     // @ts-expect-error -- a body needs a schema
@@ -238,7 +235,7 @@ describe('a route', () => {
   });
 });
 
-describe('an answer that is not as described is a failure', () => {
+describe('the check of responses against the OpenAPI document reports', () => {
   let good: Seen;
   const asked = { url: 'http://x', path: '/permissions' };
   beforeAll(async () => {
@@ -259,7 +256,7 @@ describe('an answer that is not as described is a failure', () => {
   };
   const rows = (): Record<string, unknown>[] => JSON.parse(good.text) as Record<string, unknown>[];
 
-  it('and a good one is none', () => expect(faultsIn(good, asked)).toEqual([]));
+  it('nothing about a valid response', () => expect(faultsIn(good, asked)).toEqual([]));
 
   it.each<[string, () => Partial<Seen>, string]>([
     ['another status', () => ({ status: 202 }), 'status 202'],
@@ -267,16 +264,16 @@ describe('an answer that is not as described is a failure', () => {
     ['no trace id', () => ({ headers: without('svc-trace-id') }), 'SVC-TRACE-ID is missing'],
     ['no Cache-Control', () => ({ headers: without('cache-control') }), 'Cache-Control is missing'],
     ['no nosniff', () => ({ headers: without('x-content-type-options') }), 'x-content-type-options is null'],
-    ['a stranger among the headers', () => ({ headers: withHeader('x-powered-by', 'x') }), 'x-powered-by'],
+    ['an undeclared header', () => ({ headers: withHeader('x-powered-by', 'x') }), 'x-powered-by'],
     ['another type', () => ({ headers: withHeader('content-type', 'text/plain') }), 'text/plain'],
-    ['a member too many', () => ({ text: JSON.stringify([{ ...rows()[0], x: 1 }]) }), 'additional'],
-    ['a member too few', () => ({ text: JSON.stringify([{ type: 'a' }]) }), 'required'],
+    ['an extra member', () => ({ text: JSON.stringify([{ ...rows()[0], x: 1 }]) }), 'additional'],
+    ['a missing member', () => ({ text: JSON.stringify([{ type: 'a' }]) }), 'required'],
     ['another shape', () => ({ text: '{}' }), 'must be array'],
   ])('%s', (_, change, fault) => {
     expect(faultsIn({ ...good, ...change() }, asked).join('; ')).toContain(fault);
   });
 
-  it('a problem of another status, or of an unknown code', async () => {
+  it('a problem with another status, or with an unknown code', async () => {
     const refused = await ask(`${service.url}/permissions`);
     expect(faultsIn(refused, asked)).toEqual([]);
     const other = { ...refused, text: refused.text.replace('key_refused', 'not_found') };

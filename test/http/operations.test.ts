@@ -13,11 +13,11 @@ describe('the operations listener', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('has a port of its own', () => {
+  it('has its own port', () => {
     expect(new URL(service.operationsUrl).port).not.toBe(new URL(service.url).port);
   });
 
-  it('lives', async () => {
+  it('answers /livez', async () => {
     const { status, json, headers } = await ask(`${service.operationsUrl}/livez`);
     expect([status, json]).toEqual([200, { status: 'live' }]);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -26,7 +26,7 @@ describe('the operations listener', () => {
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
-  it('is ready and says how far everything is', async () => {
+  it('answers /readyz with the progress of every part', async () => {
     await ask(`${service.url}/tenants/self`, { method: 'PUT', key: service.key, body: { name: 'B' } });
     const { status, json } = await ask(`${service.operationsUrl}/readyz?verbose`);
     expect(status).toBe(200);
@@ -62,7 +62,7 @@ describe('the operations listener', () => {
     });
   });
 
-  it('has nothing else, and no API', async () => {
+  it('serves nothing else, and no part of the API', async () => {
     for (const path of ['/', '/permissions', '/tenants/self', '/livez/', '/problems/not_found']) {
       const { status, json } = await ask(`${service.operationsUrl}${path}`, { key: service.key });
       expect([status, json]).toEqual([404, { paths: ['/livez', '/readyz', '/metrics'] }]);

@@ -5,14 +5,14 @@ import { startService, type Service } from '../support/service';
 
 const HTML = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** What stands between tags, as a browser shows it. */
+/** The text between tags, as a browser shows it. */
 const shownBy = (html: string): string =>
   html
     .replace(/<style>.*?<\/style>/s, '')
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
 
-describe('the pages for people', () => {
+describe('the HTML pages', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService();
@@ -24,7 +24,7 @@ describe('the pages for people', () => {
   const open = (path: string) => ask(`${service.url}${path}`, { headers: HTML });
 
   it.each(['/', '/docs', '/openapi.json', '/problems', '/problems/not_found'])(
-    '%s has GET and HEAD, as whoever has a key learns',
+    '%s supports GET and HEAD, as OPTIONS with a key states',
     async (path) => {
       const url = `${service.url}${path}`;
       for (const method of ['OPTIONS', 'POST', 'PUT', 'DELETE', 'PATCH']) {
@@ -36,13 +36,13 @@ describe('the pages for people', () => {
     },
   );
 
-  it.each(['/problems/nonsense', '//', '/docs//'])('%s is none', async (path) => {
+  it.each(['/problems/nonsense', '//', '/docs//'])('%s is not a page', async (path) => {
     for (const method of ['GET', 'OPTIONS'])
       expect((await ask(`${service.url}${path}`, { method, key: service.key })).status).toBe(404);
   });
 
   it.each(['/', '/docs', '/problems', '/problems/not_found'])(
-    '%s needs no key, loads nothing and runs nothing',
+    '%s needs no key, loads nothing and runs no script',
     async (path) => {
       const { status, text, headers } = await open(path);
       expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
@@ -56,20 +56,17 @@ describe('the pages for people', () => {
     },
   );
 
-  it.each(['/', '/docs', '/problems', '/problems/not_found'])(
-    '%s has only links that lead somewhere',
-    async (path) => {
-      const { text } = await open(path);
-      const links = Array.from(text.matchAll(/href="([^"]*)"/g), ([, link = '']) => link);
-      expect(links.length).toBeGreaterThan(3);
-      for (const link of new Set(links)) {
-        if (link.startsWith('#')) expect(text).toContain(`id="${link.slice(1)}"`);
-        else expect((await open(link)).status).toBe(200);
-      }
-    },
-  );
+  it.each(['/', '/docs', '/problems', '/problems/not_found'])('%s has only links that work', async (path) => {
+    const { text } = await open(path);
+    const links = Array.from(text.matchAll(/href="([^"]*)"/g), ([, link = '']) => link);
+    expect(links.length).toBeGreaterThan(3);
+    for (const link of new Set(links)) {
+      if (link.startsWith('#')) expect(text).toContain(`id="${link.slice(1)}"`);
+      else expect((await open(link)).status).toBe(200);
+    }
+  });
 
-  it('programs get JSON at / and /problems', async () => {
+  it('are replaced by JSON at / and /problems for programs', async () => {
     const home = await ask(`${service.url}/`);
     expect(home.json).toEqual({
       name: 'tenant-ledger',
@@ -83,7 +80,7 @@ describe('the pages for people', () => {
     expect(list.headers.get('vary')).toMatch(/accept/i);
   });
 
-  it('the reference has every call of the document, with a line that works as it stands', async () => {
+  it('document every operation, with a curl command that works as printed', async () => {
     const { json: document } = await ask(`${service.url}/openapi.json`);
     const text = shownBy((await open('/docs')).text);
     const lines = text.match(/^\s*curl .*$/gm) ?? [];
@@ -96,7 +93,7 @@ describe('the pages for people', () => {
       const [, method = 'GET'] = / -X ([A-Z]+)/.exec(line) ?? [];
       const [, path = ''] = /"\$URL([^"]*)"/.exec(line) ?? [];
       const [, body] = / -d '(.*)'$/.exec(line) ?? [];
-      if (method === 'DELETE') continue; // it would be the last one
+      if (method === 'DELETE') continue; // nothing would work after it
       const { status } = await ask(`${service.url}${path}`, {
         method,
         ...(line.includes('$KEY') ? { key: service.key } : {}),

@@ -53,7 +53,7 @@ describe('GET /permissions', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('has the thirty rows of the specification, in its order and words', async () => {
+  it('has the thirty rows of the specification, in the same order and words', async () => {
     const answered = await get();
     expect(answered.status).toBe(200);
     expect(rows).toHaveLength(30);
@@ -124,7 +124,7 @@ describe('GET /permissions', () => {
     expect(head.headers.get('content-type')).toBe(whole.headers.get('content-type'));
   });
 
-  it('has no other methods', async () => {
+  it('supports no other methods', async () => {
     for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
       const answered = await ask(`${service.url}/permissions`, { method, key: service.key });
       expectProblem(answered, { status: 405, code: 'method_not_allowed', instance: '/permissions' });

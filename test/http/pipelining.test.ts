@@ -6,14 +6,14 @@ import { ask } from '../support/http';
 import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** Clients that send many requests over one connection without reading an answer. */
-describe('pipelined requests that nobody reads the answers of', () => {
+/** Clients that send many requests over one connection without reading a response. */
+describe('pipelined requests whose responses nobody reads', () => {
   const ADDRESSES = 4;
   const EACH = 990;
   const HEAP_MB = 96;
   let service: Service;
 
-  /** The most that the process has held so far, in megabytes; unknown where there is no such file. */
+  /** The peak memory of the process in megabytes; unknown where there is no such file. */
   const peakMb = (): number => {
     const file = `/proc/${service.process.pid}/status`;
     if (!existsSync(file)) return NaN;
@@ -55,7 +55,7 @@ describe('pipelined requests that nobody reads the answers of', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('cost little memory, and each is answered in its turn once somebody reads', async () => {
+  it('cost little memory, and are answered in order once somebody reads', async () => {
     const before = peakMb();
     const get = `GET /logs?size=100 HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`;
     const last = `GET /nowhere HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\nConnection: close\r\n\r\n`;
@@ -77,7 +77,7 @@ describe('pipelined requests that nobody reads the answers of', () => {
     expect(statuses).toEqual([...Array.from({ length: EACH - 1 }, () => '200'), '404']);
   });
 
-  it('cost little where they are short and come over many connections', async () => {
+  it('cost little memory if they are short and sent over many connections', async () => {
     const before = peakMb();
     const bytes = 'GET / HTTP/1.1\r\n\r\n'.repeat(3_600);
     const clients = await Promise.all(

@@ -36,7 +36,7 @@ describe('GET /tenants/self/reports/usage', () => {
     );
   });
 
-  it('counts what was reported; a type that was never created has no last creation', async () => {
+  it('counts reported facts; a type that was never created has no last creation', async () => {
     const { key, report } = await newCustomer();
     const now = new Date().toISOString();
     const long = '2020-02-03T04:05:06+02:00';
@@ -64,7 +64,7 @@ describe('GET /tenants/self/reports/usage', () => {
     });
   });
 
-  it('says what the plan includes, as soon as it was changed', async () => {
+  it('states what the plan includes, as soon as it has changed', async () => {
     const { key, tenantId } = await newCustomer();
     for (const included of [250, 0, 999_999_999_999_999]) {
       await by.run('tenant', 'set-plan', tenantId, '--included-tokens', String(included));
@@ -72,7 +72,7 @@ describe('GET /tenants/self/reports/usage', () => {
     }
   });
 
-  it('comes out the same when a file of facts is ingested twice', async () => {
+  it('is the same after a file of facts was ingested twice', async () => {
     const { key, tenantId, get } = await newCustomer();
     const lines = Array.from({ length: 300 }, (_, i) => ({
       id: randomUUID(),
@@ -102,7 +102,7 @@ describe('GET /tenants/self/reports/usage', () => {
     expect((await usageOf(key)).json).toEqual(once.json);
   });
 
-  it('keeps tenants apart', async () => {
+  it('separates tenants', async () => {
     const [one, two] = [await newCustomer(), await newCustomer()];
     await one.report(fact('TokenCreated', 'same'));
     await two.report(fact('TokenCreated', 'same'), fact('TokenDeleted', 'same'));
@@ -110,7 +110,7 @@ describe('GET /tenants/self/reports/usage', () => {
     expect((await usageOf(two.key)).json.token_report.metrics_by_type.token.count).toBe(0);
   });
 
-  it('needs the permission report:read', async () => {
+  it('requires the permission report:read', async () => {
     const { tenantId, key } = await newCustomer();
     const url = `${service.url}${PATH}`;
     expect((await ask(`${url}/`, { key })).status).toBe(200);
@@ -128,7 +128,7 @@ describe('GET /tenants/self/reports/usage', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, expect.stringContaining('GET')]);
   });
 
-  it('answers HEAD with the headers alone', async () => {
+  it('answers HEAD with the headers only', async () => {
     const { key } = await newCustomer();
     const head = await ask(`${service.url}${PATH}`, { key, method: 'HEAD' });
     const whole = await usageOf(key);
@@ -137,12 +137,12 @@ describe('GET /tenants/self/reports/usage', () => {
   });
 });
 
-describe('the demonstration facts', () => {
+describe('the demo facts', () => {
   afterAll(async () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('are there after a first start, in the logs and in the usage', async () => {
+  it('are in the logs and the usage report after the first start', async () => {
     const logs = await ask(`${service.url}/logs?size=100`, { key: service.key });
     const types = logs.json.data.map((row: { entity_type: string }) => row.entity_type);
     expect(new Set(types)).toEqual(

@@ -14,7 +14,7 @@ import { until } from '../support/waiting';
 
 type Customer = Awaited<ReturnType<Beside['newTenant']>>;
 
-/** What ends a key, wherever it is done. */
+/** Everything that invalidates a key, wherever it is done. */
 const endings: readonly [string, (customer: Customer) => Decide][] = [
   ['is revoked', ({ keyId }) => revokeKey(keyId)],
   ['is replaced', ({ tenantId, id }) => regenerateKey(id, newKey(tenantId).input, 0)],
@@ -23,7 +23,7 @@ const endings: readonly [string, (customer: Customer) => Decide][] = [
   ['loses its tenant', () => deleteTenant()],
 ];
 
-describe('a key, read with at two servers on one folder', () => {
+describe('a key used for reads at two servers on one data folder', () => {
   let [one, two]: Service[] = [];
   let by: Beside;
   const servers = (): readonly Service[] => [one!, two!];
@@ -51,7 +51,7 @@ describe('a key, read with at two servers on one folder', () => {
     for (const server of servers()) expect(await server.stop()).toBe(0);
   });
 
-  describe('while the read model of keys is stuck', () => {
+  describe('while the applications read model is stuck', () => {
     const stuckWhile = async (work: () => Promise<void>): Promise<void> => {
       const stuck = stuckReadModel(one!.folder, 'applications');
       try {
@@ -61,23 +61,26 @@ describe('a key, read with at two servers on one folder', () => {
       }
     };
 
-    it.each(endings)('and %s: neither reads a second later, everybody else does', async (_, ending) => {
-      const [customer, neighbour] = [await by.newTenant(), await by.newTenant()];
-      await allRead(customer.key);
-      await stuckWhile(async () => {
-        await by.write(customer.tenantId, ending(customer));
-        await bothRefuseWithinASecond(customer.key);
-        for (const server of servers()) {
-          expectProblem(await get(server, customer.key), { status: 401, code: 'key_refused' });
-          const put = { key: customer.key, method: 'PUT', body: { name: 'B' } };
-          expectProblem(await get(server, customer.key, put), { status: 401, code: 'key_refused' });
-        }
-        await allRead(neighbour.key);
-        await allRead(one!.key);
-      });
-    });
+    it.each(endings)(
+      'that %s is refused for reads by both a second later; all other keys still work',
+      async (_, ending) => {
+        const [customer, neighbour] = [await by.newTenant(), await by.newTenant()];
+        await allRead(customer.key);
+        await stuckWhile(async () => {
+          await by.write(customer.tenantId, ending(customer));
+          await bothRefuseWithinASecond(customer.key);
+          for (const server of servers()) {
+            expectProblem(await get(server, customer.key), { status: 401, code: 'key_refused' });
+            const put = { key: customer.key, method: 'PUT', body: { name: 'B' } };
+            expectProblem(await get(server, customer.key, put), { status: 401, code: 'key_refused' });
+          }
+          await allRead(neighbour.key);
+          await allRead(one!.key);
+        });
+      },
+    );
 
-    it('and its tenant is deleted at one: that one refuses at once, the other within a second', async () => {
+    it('is refused at once by the server that deletes its tenant, and by the other within a second', async () => {
       const { key } = await by.newTenant();
       await allRead(key);
       await stuckWhile(async () => {
@@ -88,7 +91,7 @@ describe('a key, read with at two servers on one folder', () => {
       });
     });
 
-    it('and loses its permission: 403 at both', async () => {
+    it('that loses its permission gets 403 from both', async () => {
       const { key, id, tenantId } = await by.newTenant();
       await allRead(key);
       await stuckWhile(async () => {
@@ -99,7 +102,7 @@ describe('a key, read with at two servers on one folder', () => {
       });
     });
 
-    it('and Applications are managed over HTTP: that is done at once, and reads trail', async () => {
+    it('manages Applications over HTTP at once, and marks reads as pending', async () => {
       const { tenantId } = await by.newTenant();
       const all = permissionsOf('management').map(({ type }) => type);
       const owner = await by.newApplication(tenantId, 'management', ...all);
@@ -135,7 +138,7 @@ describe('a key, read with at two servers on one folder', () => {
         );
     });
 
-    it('and is new: it reads and writes at once', async () => {
+    it('works for reads and writes at once if it is new', async () => {
       const { id, tenantId } = await by.newTenant();
       await stuckWhile(async () => {
         const { key, input } = newKey(tenantId);
@@ -145,7 +148,7 @@ describe('a key, read with at two servers on one folder', () => {
     });
   });
 
-  it('and is ended, in whatever way, behind a burst of facts: neither reads a second later', async () => {
+  it('that is invalidated in any way behind a burst of facts is refused for reads by both a second later', async () => {
     const [neighbour, busy] = [await by.newTenant(), await by.newTenant()];
     const customers: Customer[] = [];
     for (const _ of endings) customers.push(await by.newTenant());

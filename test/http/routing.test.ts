@@ -43,7 +43,7 @@ const getRead = route({
   handle: async () => ok('stale'),
 });
 
-describe('a route with names in its path', () => {
+describe('a route with path parameters', () => {
   let server: Server;
   let url: string;
   const seen: (string | undefined)[] = [];
@@ -70,7 +70,7 @@ describe('a route with names in its path', () => {
 
   const ask = async (path: string, method = 'GET') => fetch(`${url}${path}`, { method });
 
-  it('gets what stands there, decoded', async () => {
+  it('receives them decoded', async () => {
     expect(await (await ask('/things/42/parts/a%20b')).json()).toEqual({ id: '42', part: 'a b' });
     expect(await (await ask('/things/43/parts/x/')).json()).toEqual({ id: '43', part: 'x' });
     expect(await (await ask('/things/44', 'DELETE')).json()).toEqual({ id: '44' });
@@ -87,7 +87,7 @@ describe('a route with names in its path', () => {
     expect((await ask('/things/own')).status).toBe(200);
   });
 
-  it('is logged as it was declared', async () => {
+  it('is logged by its declared path', async () => {
     seen.length = 0;
     await ask('/things/42/parts/7');
     await ask('/things/42', 'OPTIONS');
@@ -95,7 +95,7 @@ describe('a route with names in its path', () => {
     expect(seen).toEqual(['/things/:id/parts/:part', '/things/:id', undefined]);
   });
 
-  it('has 404, 405, HEAD and OPTIONS like any other', async () => {
+  it('supports 404, 405, HEAD and OPTIONS like any other', async () => {
     expect((await ask('/things/1/parts')).status).toBe(404);
     expect((await ask('/Things/1')).status).toBe(404);
     const posted = await ask('/things/1/parts/2', 'POST');

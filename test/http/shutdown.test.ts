@@ -6,7 +6,7 @@ import { startService, type Service } from '../support/service';
 import { slowReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
-/** A PUT whose body is still coming. */
+/** A PUT whose body is still arriving. */
 const slowPut = async (service: Service) => {
   const talk = converse(service.url);
   const headers = `Host: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 19\r\n`;
@@ -31,7 +31,7 @@ const refusesConnections = async (service: Service): Promise<boolean> => {
 
 describe('shutdown', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s: finishes what is under way, takes nothing new, ends with 0, and is not held up by an idle connection',
+    'on %s finishes requests in progress, accepts no new ones, exits with 0, and does not wait for an idle connection',
     async (signal) => {
       const service = await startService();
       const by = await beside(service);
@@ -59,7 +59,7 @@ describe('shutdown', () => {
     },
   );
 
-  it('waits for a commit of a read model that takes longer than requests may take, and ends with 0', async () => {
+  it('waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
     const service = await startService({ SHUTDOWN_SECONDS: '1' });
     slowReadModel(service.folder, 'logs', 10_000_000).close();
     const ended = once(service.process, 'exit');
@@ -74,7 +74,7 @@ describe('shutdown', () => {
     expect(service.stderr()).toContain('"msg":"stopped"');
   });
 
-  it('a second signal ends at once', async () => {
+  it('is immediate on a second signal', async () => {
     const service = await startService();
     const ended = once(service.process, 'exit');
     await slowPut(service);
@@ -84,7 +84,7 @@ describe('shutdown', () => {
     expect(await ended).toEqual([130, null]);
   });
 
-  it('waits only so long, and the cut request changes nothing', async () => {
+  it('waits for a limited time, and an aborted request changes nothing', async () => {
     const service = await startService({ SHUTDOWN_SECONDS: '1' });
     const by = await beside(service);
     const before = await by.count();

@@ -12,7 +12,7 @@ import { spawnProgram } from '../support/service';
 import { stuckReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
-/** A data folder whose log has an event that the read models do not show and cannot take. */
+/** A data folder whose log has an event that the read models do not show and cannot store. */
 const behindFolder = async () => {
   const folder = freshFolder();
   const operator = operatorAt(folder);
@@ -49,7 +49,7 @@ describe('a server whose read models have not caught up', () => {
     return { folder, key, stuck, child, ended, url: `http://127.0.0.1:${PORT}`, operations };
   };
 
-  it('refuses reads, takes writes without waiting for what cannot come, and is fine once it has', async () => {
+  it('refuses reads, accepts writes without waiting for the read models, and recovers once they have caught up', async () => {
     const { folder, key, stuck, child, ended, url, operations } = await begin();
     const read = await ask(`${url}/tenants/self`, { key });
     expectProblem(read, { status: 503, code: 'starting', more: ['progress'] });
@@ -58,7 +58,7 @@ describe('a server whose read models have not caught up', () => {
     expect(done).toBe(total - 1);
     expect(read.headers.get('retry-after')).toBe('1');
     expect((await ask(`${operations}/readyz`)).status).toBe(503);
-    // A malformed key is refused without a look-up: nothing needs to be ready for that.
+    // A malformed key is refused without a look-up, which works before anything is ready.
     expectProblem(await ask(`${url}/tenants/self`, { key: `${key}x` }), { status: 401, code: 'key_refused' });
 
     const began = Date.now();
@@ -73,7 +73,7 @@ describe('a server whose read models have not caught up', () => {
     expect(await ended).toBe(0);
   });
 
-  it('refuses reads also while it is stopped before it was ready', async () => {
+  it('refuses reads also while it is being stopped before it was ready', async () => {
     const { key, stuck, child, ended, url } = await begin();
     const { socket, received, closed } = converse(url);
     socket.write(`GET /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n`);

@@ -7,8 +7,8 @@ import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The files of the stores, locked or damaged by somebody else while the server runs. */
-describe('stores', () => {
+/** The files of the stores, locked or damaged from outside while the server runs. */
+describe('a server whose stores fail', () => {
   let service: Service;
   let by: Beside;
   let key: string;
@@ -46,7 +46,7 @@ describe('stores', () => {
     ({ key, tenantId } = await by.newTenant('Acme'));
   };
 
-  /** On a busy machine the thread that writes may not say in time that it could not. */
+  /** On a busy machine the writer thread may be too late to report that it failed. */
   const expectUnavailable = (answered: Answered): void => {
     expect(['log_unavailable', 'outcome_unknown']).toContain(answered.json.code);
     const code = answered.json.code as string;
@@ -54,12 +54,12 @@ describe('stores', () => {
     expect(answered.headers.get('retry-after')).toBe('1');
   };
 
-  describe('that recover', () => {
+  describe('and recover', () => {
     beforeAll(start);
     beforeEach(newTenant);
     afterAll(stop);
 
-    it('a locked event log: writes are 503 in time, reads go on, and it recovers', async () => {
+    it('answers 503 in time to writes on a locked event log, still serves reads, and recovers', async () => {
       const before = await by.count();
       await locking('events.db', async () => {
         const { ms, value } = await timed(() => put('B'));
@@ -84,14 +84,14 @@ describe('stores', () => {
       expect((await call()).json.name).toBe('After');
     });
 
-    it('locked read models: the write is made, answered within 2 s, and says that reads trail', async () => {
+    it('makes a write with locked read models, answers within 2 s, and marks reads as pending', async () => {
       const before = await by.count();
       await locking('read-models/tenants_v2_1.db', async () => {
         const { ms, value } = await timed(() => put('Pending', { 'SVC-IDEMPOTENCY-KEY': 'k' }));
         expect([value.status, value.json.name]).toEqual([200, 'Pending']);
         expect(value.headers.get('svc-read-pending')).toBe('true');
         expect(ms).toBeGreaterThan(1_800);
-        expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+        expect(ms).toBeLessThan(2_500); // 2 s, plus an allowance for a busy machine
         expect(await by.count()).toBe(before + 1);
         expect((await call()).json.name).toBe('Acme');
       });
@@ -101,7 +101,7 @@ describe('stores', () => {
       expect(await by.count()).toBe(before + 1);
     });
 
-    it('locked read models: a write that had to wait for the log is answered within 2 s of its arrival all the same', async () => {
+    it('answers a write that had to wait for the log within 2 s of its arrival, even with locked read models', async () => {
       await locking('read-models/tenants_v2_1.db', async () => {
         const log = open('events.db');
         log.exec('BEGIN IMMEDIATE');
@@ -110,11 +110,11 @@ describe('stores', () => {
         log.close();
         expect([value.status, value.headers.get('svc-read-pending')]).toEqual([200, 'true']);
         expect(ms).toBeGreaterThan(1_000);
-        expect(ms).toBeLessThan(2_500); // 2 s, and what a busy machine adds on the way
+        expect(ms).toBeLessThan(2_500); // 2 s, plus an allowance for a busy machine
       });
     });
 
-    it('locked read models: a deletion is 204, and says that reads trail', async () => {
+    it('answers 204 to a deletion with locked read models, and marks reads as pending', async () => {
       await locking('read-models/applications_v3_1.db', async () => {
         const answered = await call({ method: 'DELETE' });
         expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
@@ -123,7 +123,7 @@ describe('stores', () => {
       });
     });
 
-    it('a damaged event log: writes are 503, reads go on', async () => {
+    it('answers 503 to writes on a damaged event log, and still serves reads', async () => {
       const db = open('events.db');
       db.exec('ALTER TABLE events RENAME TO gone');
       db.close();
@@ -136,7 +136,7 @@ describe('stores', () => {
       expect((await call()).json.name).toBe('Back');
     });
 
-    it('a bad event in the stream of a tenant: its writes and reads are 503, others go on', async () => {
+    it('answers 503 to reads and writes of a tenant with a bad event in its stream, and serves the others', async () => {
       const last = (await by.events()).findLast((event) => event.stream === `tenant-${tenantId}`)!;
       const poison = { id: randomUUID(), type: 'SomethingElse', data: {}, metadata: {} };
       await by.log.append(`tenant-${tenantId}`, [poison], last.revision);
@@ -164,7 +164,7 @@ describe('stores', () => {
       ]);
     });
 
-    it('a tenant parked in a read model alone: its writes are made, and say that reads trail', async () => {
+    it('makes the writes of a tenant that is parked in one read model, and marks reads as pending', async () => {
       const db = open('read-models', 'tenants_v2_1.db');
       const tables = db
         .prepare(`SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%parked%'`)
@@ -181,13 +181,13 @@ describe('stores', () => {
     });
   });
 
-  describe('that do not', () => {
+  describe('and do not recover', () => {
     beforeEach(start);
     beforeEach(newTenant);
     afterEach(stop);
 
     it.each(['tenants_v2_1.db', 'applications_v3_1.db'])(
-      'a damaged read model %s: reads are 503',
+      'answers 503 to reads of a damaged read model %s',
       async (file) => {
         const db = open('read-models', file);
         const rows = db

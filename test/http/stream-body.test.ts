@@ -24,7 +24,7 @@ async function* texts(stalled: AbortSignal): AsyncGenerator<string> {
   }
 }
 
-describe('a stream whose reader takes nothing', () => {
+describe('a stream whose reader has stalled', () => {
   let server: Server;
   let body: Readable;
   let closed = 0;
@@ -57,7 +57,7 @@ describe('a stream whose reader takes nothing', () => {
     return socket;
   };
 
-  it('is cut, and leaves nothing open', async () => {
+  it('is cut off, and leaves nothing open', async () => {
     const began = performance.now();
     const socket = await ask();
     await until(() => closed === 1);
@@ -69,7 +69,7 @@ describe('a stream whose reader takes nothing', () => {
     await until(() => socket.closed);
   });
 
-  it('and leaves has its source closed', async () => {
+  it('and disconnects has its source closed', async () => {
     const socket = await ask();
     await until(() => body.readableLength > 0);
     socket.destroy();
@@ -77,7 +77,7 @@ describe('a stream whose reader takes nothing', () => {
     expect(body.destroyed).toBe(true);
   });
 
-  it('hears why if it goes on in time', async () => {
+  it('is told why if it resumes reading in time', async () => {
     const socket = await ask();
     await until(() => body.readableEnded || body.readableLength > TEXT.length);
     let text = '';
@@ -88,7 +88,7 @@ describe('a stream whose reader takes nothing', () => {
     socket.destroy();
   });
 
-  it('is not cut because this process was suspended', async () => {
+  it('is not cut off because this process was suspended', async () => {
     const socket = await ask();
     await until(() => body.readableLength > 0);
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * STALLED_MS);
@@ -99,7 +99,7 @@ describe('a stream whose reader takes nothing', () => {
     socket.destroy();
   });
 
-  it('is not cut while it takes something now and then', async () => {
+  it('is not cut off while the reader reads something now and then', async () => {
     stalledMs = 1_000;
     const socket = await ask();
     let [taken, pauses, text] = [0, 0, ''];

@@ -7,7 +7,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const NIL = '00000000-0000-0000-0000-000000000000';
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-describe('the tenant over HTTP', () => {
+describe('a Tenant over HTTP', () => {
   let service: Service;
   let by: Beside;
   let tenantId: string;
@@ -47,7 +47,7 @@ describe('the tenant over HTTP', () => {
       expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     });
 
-    it('is each key its own tenant', async () => {
+    it('returns the tenant of the key', async () => {
       const other = await by.newTenant('Other');
       expect((await call()).json.id).toBe(tenantId);
       expect((await call({ key: other.key })).json).toMatchObject({ id: other.tenantId, name: 'Other' });
@@ -67,13 +67,13 @@ describe('the tenant over HTTP', () => {
       expect(slashed.json).toEqual((await call()).json);
     });
 
-    it('ignores a query it does not know', async () => {
+    it('ignores unknown query parameters', async () => {
       expect((await call({}, '/tenants/self?page=2')).status).toBe(200);
     });
   });
 
   describe('PUT', () => {
-    it('changes the name, says who and when, and a read that follows agrees', async () => {
+    it('changes the name, records who and when, and the next read agrees', async () => {
       const before = (await call()).json;
       const updated = await put({ name: 'Renamed' });
       expect(updated.status).toBe(200);
@@ -106,14 +106,14 @@ describe('the tenant over HTTP', () => {
         { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
         { fingerprint_tokens: 'true', deduplicate_tokens: 'true' },
       ],
-    ])('takes %s', async (_, settings, expected) => {
+    ])('accepts %s', async (_, settings, expected) => {
       const updated = await put({ name: 'Acme', settings });
       expect(updated.status).toBe(200);
       expect(updated.json.settings).toEqual(expected);
       expect((await call()).json.settings).toEqual(expected);
     });
 
-    it('merges settings over the current ones', async () => {
+    it('merges settings into the current ones', async () => {
       await put({ name: 'Acme', settings: { fingerprint_tokens: 'true' } });
       await put({ name: 'Acme', settings: { deduplicate_tokens: 'true' } });
       await put({ name: 'Acme', settings: null });
@@ -122,7 +122,7 @@ describe('the tenant over HTTP', () => {
       expect(json.settings).toEqual({ fingerprint_tokens: 'false', deduplicate_tokens: 'true' });
     });
 
-    it('is one event each time, also when nothing changed', async () => {
+    it('is one event each time, even if nothing changed', async () => {
       const before = await by.count();
       const tags = new Set<string | null>();
       for (let i = 0; i < 3; i++) tags.add((await put({ name: 'Acme' })).headers.get('etag'));
@@ -132,7 +132,7 @@ describe('the tenant over HTTP', () => {
       expect(last.map((event) => event.type)).toEqual(['TenantUpdated', 'TenantUpdated', 'TenantUpdated']);
     });
 
-    it('ignores members it does not know, and read-only ones', async () => {
+    it('ignores unknown and read-only members', async () => {
       const { status, json } = await put({
         name: 'Kept',
         id: NIL,
@@ -153,12 +153,12 @@ describe('the tenant over HTTP', () => {
       'a\u0000b',
       '名前',
       '\u202e',
-    ])('takes the name %j as it is', async (name) => {
+    ])('accepts the name %j unchanged', async (name) => {
       expect((await put({ name })).json.name).toBe(name);
       expect((await call()).json.name).toBe(name);
     });
 
-    it('takes concurrent writes one after the other', async () => {
+    it('applies concurrent writes one after the other', async () => {
       const before = await by.count();
       const names = Array.from({ length: 20 }, (_, i) => `Name ${i}`);
       const answers = await Promise.all(names.map((name) => put({ name })));
@@ -170,7 +170,7 @@ describe('the tenant over HTTP', () => {
   });
 
   describe('DELETE', () => {
-    it('answers 204 without a body, keeps the trail, and ends every key', async () => {
+    it('answers 204 without a body, keeps the audit trail, and invalidates every key', async () => {
       const second = await by.newApplication(tenantId, 'management', 'tenant:read', 'tenant:update');
       const before = await by.count();
       const deleted = await call({ method: 'DELETE' });
@@ -198,7 +198,7 @@ describe('the tenant over HTTP', () => {
   });
 
   describe('ETag', () => {
-    it('is not moved by the plan, Applications or keys', async () => {
+    it('is not changed by the plan, Applications or keys', async () => {
       const { headers } = await put({ name: 'Fixed' });
       const other = await by.newApplication(tenantId, 'public', 'token:create');
       await by.run('tenant', 'set-plan', tenantId, '--included-tokens', '9');
@@ -218,12 +218,12 @@ describe('the tenant over HTTP', () => {
 
   describe('If-Match', () => {
     it.each([
-      ['the tag', '"0"'],
+      ['the current tag', '"0"'],
       ['a list with it', '"7", "0","9"'],
       ['a list with a weak one too', 'W/"3", "0"'],
       ['a star', '*'],
       ['a padded star', ' * '],
-    ])('lets %s pass', async (_, header) => {
+    ])('accepts %s', async (_, header) => {
       expect((await put({ name: 'B' }, { 'If-Match': header })).status).toBe(200);
     });
 
@@ -249,7 +249,7 @@ describe('the tenant over HTTP', () => {
       expect(await by.count()).toBe(before);
     });
 
-    it('lets one of many concurrent writers through', async () => {
+    it('accepts one of many concurrent writers', async () => {
       const before = await by.count();
       const names = Array.from({ length: 8 }, (_, i) => `Racer ${i}`);
       const answers = await Promise.all(names.map((name) => put({ name }, { 'If-Match': '"0"' })));
@@ -258,7 +258,7 @@ describe('the tenant over HTTP', () => {
       expect(await by.count()).toBe(before + 1);
     });
 
-    it('deletes what was seen', async () => {
+    it('on DELETE deletes only the revision that was read', async () => {
       expect((await call({ method: 'DELETE', headers: { 'If-Match': '"0"' } })).status).toBe(204);
     });
 
@@ -270,7 +270,7 @@ describe('the tenant over HTTP', () => {
       expect((await put({ name: '' }, headers)).status).toBe(400);
     });
 
-    it('does not concern GET', async () => {
+    it('is ignored on GET', async () => {
       expect((await call({ headers: { 'If-Match': '"99"' } })).status).toBe(200);
     });
   });

@@ -31,7 +31,7 @@ describe('traceparent', () => {
       `00-${TRACE}-${'0'.repeat(16)}-01`,
       PARENT.toUpperCase(),
     ].map((text) => [text, undefined] as const),
-  ])('%s is read as %j', (text, expected) => {
+  ])('%s is parsed as %j', (text, expected) => {
     expect(readTraceParent(text)).toEqual(expected);
   });
 
@@ -45,11 +45,11 @@ describe('traceparent', () => {
   });
 });
 
-describe('a service in a trace', () => {
+describe('a service that takes part in a trace', () => {
   const get = (service: Service, headers: Record<string, string> = {}) =>
     ask(`${service.url}/tenants/self`, { key: service.key, headers });
 
-  it('continues it on its answers, and takes its id where no other was given', async () => {
+  it('continues it in its responses, and uses its id as the trace id if no other was sent', async () => {
     const service = await startService();
     try {
       const { headers } = await get(service, { traceparent: PARENT });
@@ -66,7 +66,7 @@ describe('a service in a trace', () => {
     }
   });
 
-  it('makes spans of requests and appends where somebody collects them', async () => {
+  it('exports spans of requests and appends if a collector is configured', async () => {
     const file = join(freshFolder(), 'spans');
     const service = await startService({
       SPANS: file,
