@@ -3,6 +3,7 @@ import { beforeDeadline, monotonicMs } from '../clock';
 import { encode } from '../event-log/codec';
 import type { NewEvent } from '../event-log/event-log';
 import { codeOf } from '../fault';
+import { groupedBy } from '../grouping';
 
 /**
  * Keeps count of what is refused to known keys, and writes it down as one fact per key and minute at most: however many
@@ -139,18 +140,6 @@ const putBack = (refusals: Refusals, tally: Tally, maxKeys: number): void => {
   else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
 };
 
-type TalliesOfOne = readonly [Tally, ...Tally[]];
-
-const byTenant = (all: readonly Tally[]): readonly TalliesOfOne[] => {
-  const tenants = new Map<string, [Tally, ...Tally[]]>();
-  for (const tally of all) {
-    const own = tenants.get(tally.tenantId);
-    if (own === undefined) tenants.set(tally.tenantId, [tally]);
-    else own.push(tally);
-  }
-  return [...tenants.values()];
-};
-
 export const accessRecord = ({
   append,
   warn,
@@ -167,13 +156,12 @@ export const accessRecord = ({
     timer ??= setTimeout(() => void flush(), everyMs).unref();
   };
 
-  const writeTenant = async ([first, ...others]: TalliesOfOne): Promise<void> => {
-    const own = [first, ...others];
+  const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
     try {
-      await append(first.tenantId, own.map(eventOf));
+      await append(tenantId, own.map(eventOf));
     } catch (error) {
       if (codeOf(error) === 'upgrade_unfinished') return;
-      warn(`Refused access to tenant ${first.tenantId} could not be recorded.`, error);
+      warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
       for (const tally of own) putBack(refusals, tally, maxKeys);
       writeLater();
@@ -185,7 +173,8 @@ export const accessRecord = ({
     Object.assign(refusals, { tallies: new Map(), overlooked: 0 });
     if (overlooked > 0)
       warn('Some refused access was not recorded.', new Error(`Too many keys: ${overlooked} refusals.`));
-    for (const own of byTenant([...tallies.values()])) await writeTenant(own);
+    const byTenant = groupedBy(tallies.values(), ({ tenantId }) => tenantId);
+    for (const [tenantId, own] of byTenant) await writeTenant(tenantId, own);
   };
 
   /** One after the other, so that two facts about a key are always a whole period apart. */

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../clock';
 import type { Configuration } from '../configuration';
 import { createApplication } from '../domain/applications';
 import type { EntityFactType } from '../domain/facts';
@@ -53,7 +53,7 @@ const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
       tenantId,
       caller: operatorCaller(operator),
       decide,
-      at: new Date().toISOString(),
+      at: isoNow(),
       deadline: monotonicMs() + WRITE_MS,
     });
   const { key, input } = newKey(tenantId);

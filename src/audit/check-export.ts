@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { fault, messageOf } from '../fault';
+import { parsedJson } from '../json';
 import { UUID_PATTERN } from '../uuid';
 import { eventFormats, eventLines } from './event-lines';
 import { exportEvents, trailing, type ExportedChunk, type Trailer } from './export';
@@ -77,19 +78,11 @@ const lastLineOf = async (file: string): Promise<{ readonly line: Buffer; readon
   }
 };
 
-const parsed = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-};
-
 const trailerOf = async (file: string): Promise<{ readonly trailer: Trailer; readonly startsAt: number }> => {
   const { line, startsAt } = await lastLineOf(file).catch((error: unknown) => {
     throw unusable(file, `cannot be read: ${messageOf(error)}`);
   });
-  const value = parsed(line.toString());
+  const value = parsedJson(line.toString());
   if (!isTrailer(value))
     throw unusable(
       file,

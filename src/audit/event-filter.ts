@@ -4,7 +4,8 @@ import type { EventLog, Head, LoggedEvent, Position, ReadFrom } from '../event-l
 import type { LedgerLog } from '../event-log/ledger-log';
 import { upTo } from '../event-log/reading';
 import type { Streams } from '../event-log/streams';
-import { isRecord, timeOf } from './raw-event';
+import { isJsonObject } from '../json';
+import { timeOf } from './raw-event';
 
 /** Which events are asked for: all of the conditions hold, and of those that list several values, one. */
 export interface EventFilter {
@@ -24,7 +25,7 @@ export interface EventFilter {
 
 type Condition = (event: LoggedEvent) => boolean;
 
-const member = (value: unknown, name: string): unknown => (isRecord(value) ? value[name] : undefined);
+const member = (value: unknown, name: string): unknown => (isJsonObject(value) ? value[name] : undefined);
 
 /** Events that cannot be read have no entity and no operation. */
 const byAuditLine = (

@@ -1,5 +1,6 @@
 import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
+import { isJsonObject } from '../json';
 
 /**
  * An event as investigators see it: everything that is stored, in the names of the API. What it does not have is undefined,
@@ -32,20 +33,17 @@ const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
   return typeof digest === 'string' ? { ...data, digest: digest.slice(0, DIGEST_SHOWN) } : data;
 };
 
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
-
 /** What is not JSON is shown as its bytes. */
 const shown = (value: unknown): unknown => {
   if (Buffer.isBuffer(value)) return { base64: value.toString('base64') };
-  return isRecord(value) ? withShortDigest(value) : (value ?? null);
+  return isJsonObject(value) ? withShortDigest(value) : (value ?? null);
 };
 
 /** `/logs` and everything else that is derived from an event goes by this time. */
 export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
 
 export const rawEvent = (event: LoggedEvent, streams: Streams): RawEvent => {
-  const metadata = isRecord(event.metadata) ? event.metadata : {};
+  const metadata = isJsonObject(event.metadata) ? event.metadata : {};
   const { version, actor, traceId, keyId } = metadata;
   return {
     id: event.id,

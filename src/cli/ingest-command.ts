@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { hasLog } from '../../projections/logs';
+import { isoNow } from '../clock';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
@@ -64,7 +65,7 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     streams,
     reached: projecting.reached,
     isShown: (tenantId: string, eventId: string) => hasLog(projecting.reader('logs'), tenantId, eventId),
-    now: () => new Date().toISOString(),
+    now: isoNow,
   };
   const { shown, accepted, alreadyThere, refused } = await ingest(inputOf(file), parts, {
     dryRun: options.dryRun === true,

@@ -1,4 +1,5 @@
 import type { ApplicationDocument, KeyDocument } from '../../projections/applications';
+import { isoNow } from '../clock';
 import { isExpired } from '../domain/authority';
 
 /** How commands show keys. The key itself is never among it. */
@@ -24,7 +25,7 @@ export const statusOf = (
   { tenantDeleted, deletedApplications }: Owners,
 ): string => {
   if (key.revoked_at !== undefined) return 'revoked';
-  if (isExpired(key.expires_at, new Date().toISOString())) return 'expired';
+  if (isExpired(key.expires_at, isoNow())) return 'expired';
   if (tenantDeleted) return 'tenant_deleted';
   return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
 };

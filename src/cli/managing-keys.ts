@@ -1,10 +1,10 @@
+import { isoNow } from '../clock';
 import { hasManager } from '../domain/grants';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { OperatorSession } from './operator-session';
 import { notice } from './output';
 
-const isManaged = (tenant: Tenant): boolean =>
-  tenant.status === 'active' && hasManager(tenant, new Date().toISOString());
+const isManaged = (tenant: Tenant): boolean => tenant.status === 'active' && hasManager(tenant, isoNow());
 
 /**
  * Writes what may take away the last key that can manage Applications, and says so. Over HTTP it would be refused unless

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { openApp, type App } from '../app/app';
 import { operatorCaller } from '../app/operator';
-import { monotonicMs } from '../clock';
+import { isoNow, monotonicMs } from '../clock';
 import { readConfiguration, type Configuration } from '../configuration';
 import type { Decide, Tenant } from '../domain/tenant';
 import type { Position } from '../event-log/event-log';
@@ -47,7 +47,7 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
       tenantId,
       caller: operatorCaller(actor),
       decide,
-      at: new Date().toISOString(),
+      at: isoNow(),
       deadline: monotonicMs() + WRITE_MS,
     });
     // What is written is written: a new key must be printed, whatever becomes of the read models.

@@ -1,4 +1,4 @@
-import { codeOf, type Fault } from '../fault';
+import { codeOf, moreOf } from '../fault';
 import type { Appended, EventLog, Expected, NewEvent } from './event-log';
 
 /**
@@ -17,7 +17,7 @@ export const appendToEnd = async (
       return await log.append(stream, events, end, withinMs);
     } catch (error) {
       if (codeOf(error) !== 'stream_changed') throw error;
-      const actual = Number((error as Fault).more['actual']);
+      const actual = Number(moreOf(error)['actual']);
       end = actual < 0 ? 'no_stream' : actual;
     }
 };

@@ -1,5 +1,6 @@
 import { monotonicMs, pause } from '../clock';
 import { codeOf, fault, messageOf, type Fault } from '../fault';
+import { isJsonObject } from '../json';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from './event-log';
 import { gapBefore } from './gap';
 import type { LedgerLog } from './ledger-log';
@@ -146,9 +147,6 @@ const compare = async (
   }
 };
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);
-
 /** JSON has numbers that JavaScript reads as infinite and would write as null. */
 const holdsInfinity = (value: unknown): boolean => {
   if (typeof value === 'number') return !Number.isFinite(value);
@@ -159,7 +157,7 @@ const holdsInfinity = (value: unknown): boolean => {
 const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
   // A log may give a bare string for data that is called JSON but is not.
   if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
-  if (!isRecord(metadata)) return 'its metadata is not a JSON object';
+  if (!isJsonObject(metadata)) return 'its metadata is not a JSON object';
   if (Object.hasOwn(metadata, 'recordedAt'))
     return 'its metadata has a member recordedAt, which the log keeps for itself';
   if ((text.data + text.metadata).includes('null') && (holdsInfinity(data) || holdsInfinity(metadata)))

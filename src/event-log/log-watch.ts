@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { monotonicMs, pause } from '../clock';
-import { codeOf, messageOf, type Fault } from '../fault';
+import { codeOf, messageOf, moreOf, type Fault } from '../fault';
 import { sharedRuns } from '../shared-runs';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
@@ -91,7 +91,7 @@ const secondsSince = (ms: number): string => ((monotonicMs() - ms) / 1_000).toFi
 /** A stream only grows: one that is shorter than it was known to be was set back. */
 const actualIfShorter = (error: unknown, expected: Expected): number | undefined => {
   if (codeOf(error) !== 'stream_changed' || expected === 'no_stream') return undefined;
-  const actual = Number((error as Fault).more['actual']);
+  const actual = Number(moreOf(error)['actual']);
   return actual < expected ? actual : undefined;
 };
 

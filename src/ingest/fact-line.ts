@@ -4,7 +4,8 @@ import { isFactType, type FactEvent, type FactType } from '../domain/facts';
 import { isTraceId } from '../domain/trace-id';
 import { encode, namesAnother } from '../event-log/codec';
 import { MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
-import { codeOf, type Fault } from '../fault';
+import { codeOf, moreOf } from '../fault';
+import { isJsonObject, parsedJson } from '../json';
 import { isUuid } from '../uuid';
 
 /** A reported fact as a line of NDJSON; snake case, because it comes over a wire. */
@@ -27,14 +28,13 @@ export type ReadFact =
     }
   | { readonly status: 'refused'; readonly reason: string };
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** In a line it may be written in either case. */
 const isAnyUuid = (value: unknown): boolean => typeof value === 'string' && isUuid(value.toLowerCase());
 
 const isActor = (value: unknown): boolean =>
-  isObject(value) && (value['type'] === 'application' || value['type'] === 'user') && isAnyUuid(value['id']);
+  isJsonObject(value) &&
+  (value['type'] === 'application' || value['type'] === 'user') &&
+  isAnyUuid(value['id']);
 
 const versionFault = (type: FactType, version: unknown): string | undefined => {
   const newest = currentVersion(type);
@@ -45,7 +45,7 @@ const versionFault = (type: FactType, version: unknown): string | undefined => {
 
 /** What is wrong with a line, in the order in which somebody would fix it. */
 const faultOf = (line: unknown): string | undefined => {
-  if (!isObject(line)) return 'it must be one JSON object';
+  if (!isJsonObject(line)) return 'it must be one JSON object';
   const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
   if (!isAnyUuid(id)) return '"id" must be a UUID';
   if (!isAnyUuid(tenantId)) return '"tenant_id" must be a UUID';
@@ -57,7 +57,7 @@ const faultOf = (line: unknown): string | undefined => {
     return '"actor" must be {"type": "application" or "user", "id": a UUID}';
   if (traceId !== undefined && !(typeof traceId === 'string' && isTraceId(traceId)))
     return '"trace_id" must be 1 to 128 of A-Z a-z 0-9 . _ : - and not an API key';
-  return isObject(data) ? undefined : '"data" must be an object';
+  return isJsonObject(data) ? undefined : '"data" must be an object';
 };
 
 /** A line may hold less than its data become when they are written (`1e20` is a long number), or be nested too deep. */
@@ -76,26 +76,18 @@ const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: str
     return encode({ type, data } as unknown as FactEvent, { at, actor: by, traceId }, id.toLowerCase());
   } catch (error) {
     if (codeOf(error) !== 'event_invalid') throw error;
-    return String((error as Fault).more['reason']);
-  }
-};
-
-const parsed = (text: string): { readonly value: unknown } | undefined => {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
+    return String(moreOf(error)['reason']);
   }
 };
 
 const refused = (reason: string): ReadFact => ({ status: 'refused', reason });
 
 export const readFact = (text: string, at: string): ReadFact => {
-  const line = parsed(text);
+  const line = parsedJson(text);
   if (line === undefined) return refused('it is not JSON');
-  const reason = faultOf(line.value);
+  const reason = faultOf(line);
   if (reason !== undefined) return refused(reason);
-  const fact = line.value as WireFact;
+  const fact = line as WireFact;
   const event = eventOf(fact, at);
   if (typeof event === 'string') return refused(`"data" does not fit ${fact.type}: ${event}`);
   if (namesAnother(fact.data, fact.tenant_id)) return refused('"data" names another tenant');

@@ -3,6 +3,7 @@ import { monotonicMs } from '../clock';
 import { appendToEnd } from '../event-log/append-to-end';
 import { MAX_APPEND_BYTES, type NewEvent, type Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
+import { groupedBy } from '../grouping';
 import type { Ledger } from '../ledger/ledger';
 import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
@@ -86,16 +87,6 @@ function* appendsOf(
   }
 }
 
-const byTenant = (facts: readonly Taken[]): ReadonlyMap<string, readonly Taken[]> => {
-  const groups = new Map<string, Taken[]>();
-  for (const fact of facts) {
-    const own = groups.get(fact.tenantId);
-    if (own === undefined) groups.set(fact.tenantId, [fact]);
-    else own.push(fact);
-  }
-  return groups;
-};
-
 /** More events than may be appended before the read models show them. */
 const MAX_RECENT = 20_000;
 
@@ -164,8 +155,9 @@ const appendTenant = async (run: Run, facts: readonly Taken[]): Promise<Position
 
 /** All tenants are asked for before any of them is appended to: then the appends are one group for the log. */
 const appendBatch = async (run: Run, batch: readonly Taken[]): Promise<Position> => {
+  const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
   const groups = await Promise.all(
-    [...byTenant(batch)].map(([tenantId, facts]) => admitted(run, tenantId, facts)),
+    Array.from(byTenant, ([tenantId, facts]) => admitted(run, tenantId, facts)),
   );
   const fresh = await Promise.all(groups.map((facts) => onlyNew(run, facts)));
   const ends = await Promise.all(fresh.map((facts) => appendTenant(run, facts)));

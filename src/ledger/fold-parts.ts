@@ -1,5 +1,6 @@
 import { allKeys, changingKeys, noKeys } from '../domain/keys';
 import type { Key, Tenant } from '../domain/tenant';
+import { parsedJson } from '../json';
 import type { Fold } from './fold';
 
 /**
@@ -34,18 +35,10 @@ export const partsOf = function* ({ tenant, ...fold }: Fold): Generator<string> 
   yield* entriesOf('keys', allKeys(keys));
 };
 
-const isStart = (value: Partial<Fold> | null): value is Fold =>
-  typeof value?.revision === 'number' &&
+const isStart = (value: Partial<Fold>): value is Fold =>
+  typeof value.revision === 'number' &&
   typeof value.eventId === 'string' &&
   typeof value.tenant?.status === 'string';
-
-const parsed = (part: string): Partial<Fold & MapPart> | null => {
-  try {
-    return JSON.parse(part) as Partial<Fold & MapPart> | null;
-  } catch {
-    return null;
-  }
-};
 
 /** Puts the parts together again, one after the other. */
 export interface FoldAssembly {
@@ -70,8 +63,8 @@ export const assembleFold = (): FoldAssembly => {
 
   return {
     add: (part) => {
-      const value = parsed(part);
-      if (value === null) return false;
+      const value = parsedJson(part) as Partial<Fold & MapPart> | null | undefined;
+      if (value === undefined || value === null) return false;
       if (start !== undefined) return addEntries(value);
       if (!isStart(value)) return false;
       start = value;

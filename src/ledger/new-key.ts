@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isoNow } from '../clock';
 import type { NewKey } from '../domain/application-keys';
 import { digestOf, makeKey } from './api-key';
 
@@ -11,7 +12,7 @@ interface MadeKey {
 export const newKey = (
   tenantId: string,
   more: Pick<NewKey, 'expiresAt' | 'name'> = {},
-  at = new Date().toISOString(),
+  at = isoNow(),
 ): MadeKey => {
   const key = makeKey(tenantId);
   return { key, input: { keyId: randomUUID(), digest: digestOf(key), at, ...more } };

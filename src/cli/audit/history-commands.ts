@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { allEntities, differencesBetween, type Fields } from '../../audit/entity-fields';
 import { accessTo, tenantAt, type HistoryEntry, type Moment } from '../../audit/tenant-history';
+import { isoNow } from '../../clock';
 import type { Tenant } from '../../domain/tenant';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
@@ -104,7 +105,7 @@ const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
     let last = '';
     const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
     mustBeThere(tenant, tenantId, at);
-    const time = at === undefined ? new Date().toISOString() : 'time' in at ? at.time : last;
+    const time = at === undefined ? isoNow() : 'time' in at ? at.time : last;
     const rows = accessTo(tenant, time);
     if (json === true) return printJson({ at: time, status: tenant.status, applications: rows });
     if (tenant.status === 'deleted') return notice(`Tenant ${tenantId} was deleted: nobody had access.`);

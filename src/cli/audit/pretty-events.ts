@@ -1,12 +1,13 @@
 import { styleText } from 'node:util';
 import type { Change } from '../../audit/entity-fields';
 import type { EventLines } from '../../audit/event-lines';
-import { isRecord, rawEvent, timeOf, type RawEvent } from '../../audit/raw-event';
+import { rawEvent, timeOf, type RawEvent } from '../../audit/raw-event';
 import { updateChanges } from '../../audit/tenant-history';
 import { auditLine } from '../../domain/audit-wording';
 import { decode } from '../../event-log/codec';
 import type { LoggedEvent } from '../../event-log/event-log';
 import type { LedgerLog } from '../../event-log/ledger-log';
+import { isJsonObject } from '../../json';
 import { valueText, visible } from '../output';
 
 type Style = 'dim' | 'bold' | 'red' | 'green';
@@ -21,7 +22,7 @@ export const changeText = ({ field, from, to }: Change, paint = plain): string =
   `${field}: ${paint(visible(JSON.stringify(from)), 'red')} → ${paint(visible(JSON.stringify(to)), 'green')}`;
 
 const byWhom = ({ actor, key_id, trace_id }: RawEvent): string => {
-  const who = isRecord(actor) ? `by ${shown(actor['type'])} ${shown(actor['id'])}` : '';
+  const who = isJsonObject(actor) ? `by ${shown(actor['type'])} ${shown(actor['id'])}` : '';
   const key = key_id === undefined ? '' : `key ${shown(key_id)}`;
   const trace = trace_id === undefined ? '' : `trace ${shown(trace_id)}`;
   return [who, key, trace].filter((text) => text !== '').join('  ');

@@ -3,7 +3,7 @@ import { openLog } from '../../app/adapters';
 import { readConfiguration, settings, type Configuration } from '../../configuration';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { streamNames } from '../../event-log/streams';
-import { codeOf, fault, type Fault } from '../../fault';
+import { codeOf, fault, moreOf } from '../../fault';
 import { warn } from '../operator-session';
 
 /** Event logs as arguments of a command: an address and the stream prefix there. */
@@ -29,7 +29,7 @@ const namingOption =
   (option: string, given: string) =>
   (error: unknown): never => {
     if (codeOf(error) !== 'log_of_another_prefix') throw error;
-    const { found, path } = (error as Fault).more as { found: string; path: string };
+    const { found, path } = moreOf(error) as { found: string; path: string };
     throw fault(
       'log_of_another_prefix',
       `The streams of the event log ${path} have the prefix "${found}", but ${option}, or without it STREAM_PREFIX, is "${given}". Give ${option} "${found}".`,

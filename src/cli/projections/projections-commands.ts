@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { projections } from '../../../projections/projections';
 import { operatorActor } from '../../app/operator';
+import { isoNow } from '../../clock';
 import { parkedTenants, setAside } from '../../projecting/parking';
 import { prune, unusedGenerations } from '../../projecting/prune';
 import { rollback } from '../../projecting/rebuild';
@@ -86,7 +87,7 @@ const setEventAside = (): Command =>
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
       const done = await setAside(
         { log, streams, live: projecting.live },
-        { eventId, reason: options.reason, actor, at: new Date().toISOString() },
+        { eventId, reason: options.reason, actor, at: isoNow() },
       );
       const retried = await projecting.retryParked(done.tenantId);
       const view = { event_id: eventId, tenant_id: done.tenantId, projections: done.passedOver };

@@ -1,5 +1,5 @@
 import { beforeDeadline, monotonicMs } from '../../clock';
-import { fault, messageOf, type Fault } from '../../fault';
+import { fault, messageOf, moreOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
 /** What the server's answers, and its silence, mean to callers of the port. The package's errors are distinguished by `type`. */
@@ -53,8 +53,7 @@ const denied = () =>
   );
 
 /** Retrying does not help. */
-export const isFinal = (error: unknown): boolean =>
-  (error as Partial<Fault> | undefined)?.more?.['isFinal'] === true;
+export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
 
 /** What was in the stream is gone, and retrying does not bring it back. */
 export const historyMissing = (stream: string, how: string): Fault =>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { FIRST_FORMAT } from '../../domain/formats';
 import { codeOf } from '../../fault';
+import { isJsonObject } from '../../json';
 import { APPEND_MS, type EventLog, type LoggedEvent } from '../event-log';
 import type { Append } from './identity';
 import type { StreamReader } from './stream-reader';
@@ -9,7 +10,7 @@ import type { StreamReader } from './stream-reader';
 const RAISED = 'LogFormatRaised';
 
 const formatIn = ({ data }: LoggedEvent): number => {
-  const { format } = (typeof data === 'object' && data !== null ? data : {}) as { format?: unknown };
+  const format = isJsonObject(data) ? data['format'] : undefined;
   return Number.isSafeInteger(format) ? Number(format) : FIRST_FORMAT;
 };
 

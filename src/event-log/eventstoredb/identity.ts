@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { codeOf, type Fault } from '../../fault';
+import { codeOf, moreOf, type Fault } from '../../fault';
+import { isJsonObject } from '../../json';
 import { isUuid } from '../../uuid';
 import {
   APPEND_MS,
@@ -39,10 +40,10 @@ const notOurs = (stream: string): Fault =>
 
 /** The identity was deleted, or something else is in its place. */
 const isGone = (error: unknown): boolean =>
-  codeOf(error) === 'history_missing' || (error as Partial<Fault>).more?.['isForeign'] === true;
+  codeOf(error) === 'history_missing' || moreOf(error)['isForeign'] === true;
 
 const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity | undefined => {
-  const { identity } = (typeof data === 'object' && data !== null ? data : {}) as { identity?: unknown };
+  const identity = isJsonObject(data) ? data['identity'] : undefined;
   const isOurs = type === TYPE && revision === 0 && isUuid(identity);
   return isOurs ? { identity, position } : undefined;
 };

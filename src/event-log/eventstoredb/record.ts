@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '@eventstore/db-client';
+import { isJsonObject } from '../../json';
 import type { LoggedEvent, NewEvent, Position } from '../event-log';
 
 /** As many digits as 64 bits need. Padded, so that the order of the text is the order of the log. */
@@ -30,11 +31,8 @@ export const serialised = ({ id, type, data, metadata, recordedAt }: NewEvent): 
   return { id: id.toLowerCase(), type, data: bytesOf(data), metadata: bytesOf(all) };
 };
 
-const isMap = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
-
 const momentIn = (metadata: unknown): string | undefined => {
-  const text = isMap(metadata) ? metadata[RECORDED_AT] : undefined;
+  const text = isJsonObject(metadata) ? metadata[RECORDED_AT] : undefined;
   if (typeof text !== 'string' || Number.isNaN(Date.parse(text))) return undefined;
   return new Date(text).toISOString() === text ? text : undefined;
 };

@@ -3,6 +3,7 @@ import { pause } from '../../clock';
 import type { Batch, LoggedEvent, Position } from '../event-log';
 import { firstOf } from '../reading';
 import { codeOf } from '../../fault';
+import { isJsonObject } from '../../json';
 import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, TOMBSTONED } from './answers';
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
@@ -79,7 +80,7 @@ const lastUpTo = (
 
 /** Of a stream's metadata: `$tb` means that everything before that revision is hidden. */
 const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
-  typeof metadata?.data === 'object' && metadata.data !== null && '$tb' in metadata.data;
+  isJsonObject(metadata?.data) && '$tb' in metadata.data;
 
 export const streamReader = (connection: Connection): StreamReader => {
   const mustNotBeRemoved = async (stream: string, after: number, isMissing: boolean): Promise<void> => {

@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import type { Collection, Document } from '../../../projections/projector';
+import { groupedBy } from '../../grouping';
 import { commitTooLarge, type Write } from '../read-models';
 import { idOf, stored, type Indexed, type Stored } from './layout';
 import { indexedFields } from './questions';
@@ -10,10 +11,7 @@ export interface Batch {
   readonly collections: ReadonlyMap<string, readonly BatchWrite[]>;
 }
 
-export interface BatchWrite {
-  readonly tenantId: string;
-  readonly key: string;
-  readonly document: Document | undefined;
+export interface BatchWrite extends Write {
   /** `null` for one that is removed. */
   readonly json: string;
 }
@@ -21,11 +19,15 @@ export interface BatchWrite {
 /** The control document has 16 MB, and texts may grow where they are quoted. */
 const MAX_TEXT_BYTES = 12_582_912;
 
-const add = (groups: Map<string, BatchWrite[]>, collection: string, write: BatchWrite): void => {
-  const group = groups.get(collection);
-  if (group === undefined) groups.set(collection, [write]);
-  else group.push(write);
-};
+const batch = (text: string, writes: readonly BatchWrite[]): Batch => ({
+  text,
+  collections: groupedBy(writes, ({ collection }) => collection),
+});
+
+const bytesOf = ({ tenantId, key, document, json }: BatchWrite): number =>
+  Buffer.byteLength(tenantId) +
+  Buffer.byteLength(key) +
+  (document === undefined ? 0 : Buffer.byteLength(json));
 
 export const batchOf = (
   writes: readonly Write[],
@@ -33,42 +35,34 @@ export const batchOf = (
   maxBytes: number,
 ): Batch => {
   const declared = new Set(collections.map(({ name }) => name));
-  const groups = new Map<string, BatchWrite[]>();
   const entries: string[] = [];
   let bytes = 0;
-  for (const { tenantId, collection, key, document } of writes) {
+  const all = writes.map((write): BatchWrite => {
+    const { tenantId, collection, key, document } = write;
     if (!declared.has(collection)) throw new Error(`There is no collection ${collection}.`);
     const json = document === undefined ? 'null' : JSON.stringify(document);
-    bytes +=
-      Buffer.byteLength(tenantId) +
-      Buffer.byteLength(key) +
-      (document === undefined ? 0 : Buffer.byteLength(json));
+    const whole = { ...write, json };
+    bytes += bytesOf(whole);
     if (bytes > maxBytes) throw commitTooLarge(bytes, maxBytes);
-    add(groups, collection, { tenantId, key, document, json });
     entries.push(`[${JSON.stringify([collection, tenantId, key]).slice(1, -1)},${json}]`);
-  }
+    return whole;
+  });
   const text = `[${entries.join(',')}]`;
   const textBytes = Buffer.byteLength(text);
   if (textBytes > MAX_TEXT_BYTES) throw commitTooLarge(textBytes, MAX_TEXT_BYTES);
-  return { text, collections: groups };
+  return batch(text, all);
 };
+
+type Entry = readonly [collection: string, tenantId: string, key: string, document: Document | null];
 
 /** What a control document holds, read again by whoever finishes it. */
 export const batchFrom = (text: string): Batch => {
-  const groups = new Map<string, BatchWrite[]>();
-  for (const [collection, tenantId, key, document] of JSON.parse(text) as [
-    string,
-    string,
-    string,
-    Document | null,
-  ][])
-    add(groups, collection, {
-      tenantId,
-      key,
-      document: document ?? undefined,
-      json: JSON.stringify(document),
-    });
-  return { text, collections: groups };
+  const entries = JSON.parse(text) as readonly Entry[];
+  const all = entries.map(([collection, tenantId, key, document]): BatchWrite => {
+    const json = JSON.stringify(document);
+    return { collection, tenantId, key, document: document ?? undefined, json };
+  });
+  return batch(text, all);
 };
 
 /** Computed once per collection. */
