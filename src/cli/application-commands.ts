@@ -5,6 +5,7 @@ import { regenerateKey } from '../domain/application-keys';
 import { createApplication, deleteApplication, updateApplication } from '../domain/applications';
 import { permissionsOf, type ApplicationType } from '../domain/permissions';
 import { mustBeActive, mustHave, type Decide } from '../domain/tenant';
+import { groupedBy } from '../grouping';
 import { newKey } from '../ledger/new-key';
 import {
   actorOption,
@@ -20,10 +21,10 @@ import {
   type YesOption,
 } from './arguments';
 import { confirmedDeletion } from './confirmation';
-import { applicationIfThere, applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
-import { keyView, ownersOf } from './key-views';
+import { keyViewsOf, type KeyView } from './key-views';
+import { applicationsOf, knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
-import { sessionCommand, type OperatorSession } from './operator-session';
+import { sessionCommand } from './operator-session';
 import { printJson, printMany, printOne, printRecord, printTable } from './output';
 
 const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) => ({
@@ -39,7 +40,7 @@ const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) =
 });
 
 /** How many keys it has that can be used, and when any of its keys was last used. */
-const keySummary = (keys: readonly ReturnType<typeof keyView>[]) => ({
+const keySummary = (keys: readonly KeyView[]) => ({
   live_keys: keys.filter(({ status }) => status === 'active').length,
   last_used_at:
     keys
@@ -47,19 +48,6 @@ const keySummary = (keys: readonly ReturnType<typeof keyView>[]) => ({
       .toSorted()
       .at(-1) ?? null,
 });
-
-const keyViewsOf = async (session: OperatorSession, tenantId: string) => {
-  const tenant = await knownTenant(session, tenantId);
-  const owners = ownersOf(tenant, await applicationsOf(session, tenantId));
-  const lastUses = await session.app.keyUses.lastUses(tenantId);
-  const views = new Map<string, ReturnType<typeof keyView>[]>();
-  for (const key of await keysOf(session, tenantId)) {
-    const own = views.get(key.application_id) ?? [];
-    own.push(keyView(key, owners, lastUses.get(key.id)));
-    views.set(key.application_id, own);
-  }
-  return views;
-};
 
 const permissionOption = (): Option =>
   new Option('--permission <name>', 'a permission; may be given several times').argParser(collected);
@@ -103,7 +91,8 @@ const create = (): Command =>
 const list = (): Command =>
   sessionCommand('list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
     await session.upToDate();
-    const keys = await keyViewsOf(session, options.tenant);
+    const all = await keyViewsOf(session, options.tenant);
+    const keys = groupedBy(all, ({ application_id }) => application_id);
     const rows = (await applicationsOf(session, options.tenant)).map((application) => {
       const { permissions, may_also_hold, ...view } = viewOf(application);
       return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
@@ -115,7 +104,8 @@ const show = (): Command =>
   sessionCommand('show', 'show one Application', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
     const view = viewOf(await knownApplication(session, options.tenant, id));
-    const keys = (await keyViewsOf(session, options.tenant)).get(id) ?? [];
+    const all = await keyViewsOf(session, options.tenant);
+    const keys = all.filter(({ application_id }) => application_id === id);
     if (options.json === true) return printJson({ ...view, keys });
     printRecord(view);
     printTable(keys);
@@ -132,9 +122,9 @@ const changing = <Options extends TenantOptions>(
   sessionCommand(name, description, async (session, id: string, options: Options) => {
     const { tenant, actor } = options;
     const written = mustBeActive(await writeAndWarn(session, tenant, decide(id, options), actor));
-    const { name: newName, type, permissions } = mustHave(written, id);
-    const created_at = (await applicationIfThere(session, tenant, id))?.created_at ?? null;
-    printOne({ application_id: id, name: newName, type, status: 'active', created_at, permissions }, options);
+    const { name: newName, type, created, permissions } = mustHave(written, id);
+    const view = { application_id: id, name: newName, type, status: 'active', created_at: created.at };
+    printOne({ ...view, permissions }, options);
   })
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())

@@ -29,6 +29,16 @@ const timeBy =
 export const moment = timeBy(parseMoment);
 export const border = timeBy(parseBorder);
 
+interface Range {
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export const mustBeInOrder = ({ since, until }: Range, command: Command): void => {
+  if (since !== undefined && until !== undefined && since > until)
+    command.error('error: --since must not be after --until');
+};
+
 export const collected = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   text,

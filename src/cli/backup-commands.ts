@@ -3,7 +3,7 @@ import { createBackup, restoreBackup, verifyBackup, type BackedUp, type OnProgre
 import { readConfiguration } from '../configuration';
 import { commandGroup, jsonOption, type JsonOption } from './arguments';
 import { printOne } from './output';
-import { progressLine, stepText } from './progress';
+import { withProgress } from './progress';
 
 const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, digest }: BackedUp) => ({
   backup,
@@ -14,10 +14,8 @@ const view = (backup: string, { identity, events, lastPosition, lastRecordedAt, 
   digest,
 });
 
-const withProgress = async <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> => {
-  const [line, text] = [progressLine(title), stepText()];
-  return work((done, total) => line.show(text({ step: 'reading', done, total }))).finally(line.end);
-};
+const reading = <T>(title: string, work: (onProgress: OnProgress) => Promise<T>): Promise<T> =>
+  withProgress(title, ({ showStep }) => work((done, total) => showStep('reading', done, total)));
 
 const create = (): Command =>
   new Command('create')
@@ -32,7 +30,7 @@ again at any time. Read models are not part of a backup: they are built again fr
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
-      const { added, ...backedUp } = await withProgress('Backing up:', (onProgress) =>
+      const { added, ...backedUp } = await reading('Backing up:', (onProgress) =>
         createBackup(configuration, folder, onProgress),
       );
       printOne({ ...view(folder, backedUp), events_added: added }, options);
@@ -44,7 +42,7 @@ const verify = (): Command =>
     .argument('<folder>', 'the backup')
     .addOption(jsonOption())
     .action(async (folder: string, options: JsonOption) => {
-      const backedUp = await withProgress('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
+      const backedUp = await reading('Verifying:', (onProgress) => verifyBackup(folder, onProgress));
       printOne(view(folder, backedUp), options);
     });
 
@@ -61,7 +59,7 @@ the output says up to when it reaches.`,
     )
     .action(async (folder: string, options: JsonOption) => {
       const configuration = readConfiguration(process.env);
-      const restored = await withProgress('Restoring:', (onProgress) =>
+      const restored = await reading('Restoring:', (onProgress) =>
         restoreBackup(configuration, folder, onProgress),
       );
       printOne({ data_dir: configuration.DATA_DIR, ...view(folder, restored) }, options);

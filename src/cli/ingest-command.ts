@@ -6,7 +6,7 @@ import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
-import { progressLine } from './progress';
+import { withProgress, type ProgressLine } from './progress';
 
 /** More refused lines than this are only counted. */
 const MAX_SHOWN = 1_000;
@@ -36,22 +36,17 @@ async function* contentOf(file: string): AsyncGenerator<Buffer> {
 
 const inputOf = (file: string): AsyncIterable<Buffer> => (file === '-' ? process.stdin : contentOf(file));
 
-const progressOf = () => {
-  const line = progressLine('Ingesting:');
+const progressIn = (line: ProgressLine) => {
   const began = Date.now();
-  return {
-    show: ({ accepted, alreadyThere, refused }: Ingested): void => {
-      const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
-      line.show(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
-    },
-    end: line.end,
+  return ({ accepted, alreadyThere, refused }: Ingested): void => {
+    const rate = Math.round((1_000 * (accepted + alreadyThere)) / Math.max(1, Date.now() - began));
+    line.show(`${accepted} accepted, ${alreadyThere} already there, ${refused} refused, ${rate}/s`);
   };
 };
 
 const run = async (session: OperatorSession, file: string, options: Options): Promise<void> => {
   const { log, ledger, streams, projecting } = session.app;
   const errors: { line: number; reason: string }[] = [];
-  const progress = progressOf();
   const onRefused = (line: number, reason: string): void => {
     if (errors.length >= MAX_SHOWN) return;
     errors.push({ line, reason });
@@ -67,12 +62,13 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
     isShown: (tenantId: string, eventId: string) => hasLog(projecting.reader('logs'), tenantId, eventId),
     now: isoNow,
   };
-  const { shown, accepted, alreadyThere, refused } = await ingest(inputOf(file), parts, {
-    dryRun: options.dryRun === true,
-    onRefused,
-    onProgress: progress.show,
-  });
-  progress.end();
+  const { shown, accepted, alreadyThere, refused } = await withProgress('Ingesting:', (line) =>
+    ingest(inputOf(file), parts, {
+      dryRun: options.dryRun === true,
+      onRefused,
+      onProgress: progressIn(line),
+    }),
+  );
   if (refused > MAX_SHOWN) notice(`… and ${refused - MAX_SHOWN} more refused lines.`);
   if (!shown) notice(BEHIND);
   if (refused > 0) process.exitCode = 1;

@@ -6,8 +6,8 @@ import { fault } from '../fault';
 import { newKey } from '../ledger/new-key';
 import { actorOption, commandGroup, moment, tenantOption, uuid, type TenantOptions } from './arguments';
 import { readKey, type GivenKey } from './key-input';
-import { keyView, ownersOf, statusOf } from './key-views';
-import { applicationsOf, keysOf, knownApplication, knownTenant } from './lookups';
+import { keyViewsOf, statusOf } from './key-views';
+import { knownApplication } from './lookups';
 import { writeAndWarn } from './managing-keys';
 import { sessionCommand, type OperatorSession } from './operator-session';
 import { printMany, printOne } from './output';
@@ -42,16 +42,12 @@ const list = (): Command =>
     'list the keys of a tenant; a key itself is never shown again',
     async (session, options: TenantOptions & { readonly application?: string }) => {
       await session.upToDate();
-      const { tenant: tenantId, application } = options;
-      const tenant = await knownTenant(session, tenantId);
-      if (application !== undefined) await knownApplication(session, tenantId, application);
-      const owners = ownersOf(tenant, await applicationsOf(session, tenantId));
-      const keys = (await keysOf(session, tenantId)).filter(
+      const { tenant, application } = options;
+      if (application !== undefined) await knownApplication(session, tenant, application);
+      const keys = (await keyViewsOf(session, tenant)).filter(
         (one) => application === undefined || one.application_id === application,
       );
-      const lastUses = await session.app.keyUses.lastUses(tenantId);
-      const rows = keys.map((one) => keyView(one, owners, lastUses.get(one.id)));
-      printMany(rows, options, 'There are no keys.');
+      printMany(keys, options, 'There are no keys.');
     },
   )
     .addOption(tenantOption())
@@ -79,10 +75,8 @@ const find = (): Command =>
       const { tenant, key } = await mustFind(session, await readKey());
       const { id, applicationId, name, created, expiresAt, revoked } = key;
       const application = tenant.applications.get(applicationId);
-      const owners = {
-        tenantDeleted: tenant.status === 'deleted',
-        deletedApplications: new Set(application === undefined ? [applicationId] : []),
-      };
+      const isTenantDeleted = tenant.status === 'deleted';
+      const isApplicationDeleted = application === undefined;
       const ends = { expires_at: expiresAt, revoked_at: revoked ? '' : undefined };
       const lastUses = await session.app.keyUses.lastUses(tenant.id, [id]);
       printOne(
@@ -95,7 +89,7 @@ const find = (): Command =>
           permissions: application?.permissions ?? [],
           key_id: id,
           key_name: name ?? null,
-          status: statusOf({ application_id: applicationId, ...ends }, owners),
+          status: statusOf(ends, { isTenantDeleted, isApplicationDeleted }),
           created_at: created.at,
           expires_at: expiresAt ?? null,
           last_used_at: lastUses.get(id) ?? null,

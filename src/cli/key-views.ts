@@ -1,36 +1,28 @@
-import type { ApplicationDocument, KeyDocument } from '../../projections/applications';
+import type { KeyDocument } from '../../projections/applications';
 import { isoNow } from '../clock';
 import { isExpired } from '../domain/authority';
+import { applicationsOf, keysOf, knownTenant } from './lookups';
+import type { OperatorSession } from './operator-session';
 
 /** How commands show keys. The key itself is never among it. */
 
 /** Whether what a key belongs to is deleted, which makes the key useless. */
-export interface Owners {
-  readonly tenantDeleted: boolean;
-  readonly deletedApplications: ReadonlySet<string>;
+interface Owners {
+  readonly isTenantDeleted: boolean;
+  readonly isApplicationDeleted: boolean;
 }
 
-export const ownersOf = (
-  tenant: { readonly deleted_at?: string },
-  applications: readonly ApplicationDocument[],
-): Owners => ({
-  tenantDeleted: tenant.deleted_at !== undefined,
-  deletedApplications: new Set(
-    applications.filter((one) => one.deleted_at !== undefined).map((one) => one.id),
-  ),
-});
-
 export const statusOf = (
-  key: Pick<KeyDocument, 'revoked_at' | 'expires_at' | 'application_id'>,
-  { tenantDeleted, deletedApplications }: Owners,
+  { revoked_at, expires_at }: Pick<KeyDocument, 'revoked_at' | 'expires_at'>,
+  { isTenantDeleted, isApplicationDeleted }: Owners,
 ): string => {
-  if (key.revoked_at !== undefined) return 'revoked';
-  if (isExpired(key.expires_at, isoNow())) return 'expired';
-  if (tenantDeleted) return 'tenant_deleted';
-  return deletedApplications.has(key.application_id) ? 'application_deleted' : 'active';
+  if (revoked_at !== undefined) return 'revoked';
+  if (isExpired(expires_at, isoNow())) return 'expired';
+  if (isTenantDeleted) return 'tenant_deleted';
+  return isApplicationDeleted ? 'application_deleted' : 'active';
 };
 
-export const keyView = (key: KeyDocument, owners: Owners, lastUse: string | undefined) => ({
+const viewOf = (key: KeyDocument, owners: Owners, lastUse: string | undefined) => ({
   key_id: key.id,
   application_id: key.application_id,
   name: key.name ?? null,
@@ -40,3 +32,17 @@ export const keyView = (key: KeyDocument, owners: Owners, lastUse: string | unde
   revoked_at: key.revoked_at ?? null,
   last_used_at: lastUse ?? null,
 });
+
+export type KeyView = ReturnType<typeof viewOf>;
+
+/** All keys of a tenant. */
+export const keyViewsOf = async (session: OperatorSession, tenantId: string): Promise<readonly KeyView[]> => {
+  const isTenantDeleted = (await knownTenant(session, tenantId)).deleted_at !== undefined;
+  const applications = await applicationsOf(session, tenantId);
+  const deleted = new Set(applications.filter((one) => one.deleted_at !== undefined).map(({ id }) => id));
+  const lastUses = await session.app.keyUses.lastUses(tenantId);
+  return (await keysOf(session, tenantId)).map((key) => {
+    const isApplicationDeleted = deleted.has(key.application_id);
+    return viewOf(key, { isTenantDeleted, isApplicationDeleted }, lastUses.get(key.id));
+  });
+};

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { pause } from '../clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
-import { border, jsonOption, tenantOption } from './arguments';
+import { border, jsonOption, mustBeInOrder, tenantOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
 import { visible, untilInterrupted, writeOut } from './output';
@@ -26,9 +26,6 @@ const filterOf = ({ entityType, entityId, since, until }: Options): SpecifiedLog
   start: since,
   end: until,
 });
-
-const isEmptyRange = ({ since, until }: Options): boolean =>
-  since !== undefined && until !== undefined && since > until;
 
 const readable = (row: LogRow): string => {
   const actor = row.actor_id === undefined ? 'somebody' : `${row.actor_type} ${row.actor_id}`;
@@ -74,6 +71,6 @@ export const logsCommand = (): Command =>
     .option('--follow', 'keep printing new rows until interrupted')
     .addOption(jsonOption())
     .action((options: Options, command: Command) => {
-      if (isEmptyRange(options)) command.error('error: --since must not be after --until');
+      mustBeInOrder(options, command);
       return run(options);
     });

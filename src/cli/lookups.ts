@@ -29,13 +29,6 @@ export const knownTenant = async ({ app }: WithApp, tenantId: string): Promise<T
 export const applicationsOf = ({ app }: WithApp, tenantId: string): Promise<readonly ApplicationDocument[]> =>
   collected(documentsOf(app.projecting.reader('applications'), 'applications', tenantId));
 
-export const applicationIfThere = (
-  { app }: WithApp,
-  tenantId: string,
-  id: string,
-): Promise<ApplicationDocument | undefined> =>
-  findApplication(app.projecting.reader('applications'), tenantId, id);
-
 /** The Application as the read models know it, deleted or not. */
 export const knownApplication = async (
   session: WithApp,
@@ -43,7 +36,8 @@ export const knownApplication = async (
   id: string,
 ): Promise<ApplicationDocument> => {
   await knownTenant(session, tenantId);
-  const application = await applicationIfThere(session, tenantId, id);
+  const reader = session.app.projecting.reader('applications');
+  const application = await findApplication(reader, tenantId, id);
   if (application === undefined)
     throw fault('application_not_found', `Tenant ${tenantId} has no Application ${id}.`);
   return application;

@@ -8,7 +8,7 @@ import type { Position } from '../event-log/event-log';
 import { messageOf } from '../fault';
 import { jsonOption } from './arguments';
 import { notice } from './output';
-import { progressLine } from './progress';
+import { withProgress } from './progress';
 
 /** The app for one command, on the same data as the server, whether that is running or not. */
 export interface OperatorSession {
@@ -33,9 +33,9 @@ export const warn = (what: string, error?: unknown): void =>
 
 /** Waits until the read models show this position, or for a while. */
 const show = async ({ projecting }: App, position: Position): Promise<void> => {
-  const line = progressLine('Projecting:');
-  const onProgress = (done: Position): void => line.show(`${done} of ${position}`);
-  const reached = await projecting.catchUp(position, SHOWN_MS, onProgress).finally(line.end);
+  const reached = await withProgress('Projecting:', (line) =>
+    projecting.catchUp(position, SHOWN_MS, (done) => line.show(`${done} of ${position}`)),
+  );
   if (!reached) notice(BEHIND);
 };
 

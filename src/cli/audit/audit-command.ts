@@ -7,7 +7,7 @@ import type { Head, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
 import type { LedgerLog } from '../../event-log/ledger-log';
 import { codeOf } from '../../fault';
-import { border, collected, uuid, wholeNumber } from '../arguments';
+import { border, collected, mustBeInOrder, uuid, wholeNumber } from '../arguments';
 import { mustBeReached, positionArgument, withConfiguredLog } from './arguments';
 import { checkCommand } from './check-command';
 import { accessCommand, historyCommand } from './history-commands';
@@ -16,7 +16,7 @@ import { counted, notice, isOutputLost, untilInterrupted, writeOut } from '../ou
 import { fileOutput, type Output } from './file-output';
 import { warn } from '../operator-session';
 import { prettyLines } from './pretty-events';
-import { progressLine, stepText } from '../progress';
+import { withProgress, type ProgressLine } from '../progress';
 
 interface Options {
   readonly tenant?: readonly string[];
@@ -90,16 +90,21 @@ const noticeUnreadable = (count: number): void => {
     );
 };
 
+/** What sees how far an export is, and may end it. */
+interface Watched {
+  readonly line: ProgressLine;
+  readonly signal: AbortSignal;
+  readonly onRead: (last: Head | undefined) => void;
+}
+
 /** Reads and writes until the end, the limit or an interruption; gives how far it came. */
 const run = async (
   ledgerLog: LedgerLog,
   options: Options,
   request: ExportRequest,
   output: Output,
-  { signal, onRead }: { readonly signal: AbortSignal; readonly onRead: (last: Head | undefined) => void },
+  { line, signal, onRead }: Watched,
 ) => {
-  const line = progressLine('Reading:');
-  const text = stepText();
   const total = request.up_to === undefined ? 0 : await ledgerLog.log.distance(request.after, request.up_to);
   const trail = trailing();
   let [done, unreadable, position] = [0, 0, request.after];
@@ -108,23 +113,18 @@ const run = async (
     : eventLines(request.format, ledgerLog.streams);
   const { follow = false } = options;
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
-  try {
-    for await (const chunk of exportEvents(ledgerLog, request, exporting, trail)) {
-      if (chunk.lines > 0) {
-        line.end();
-        await output.write(chunk.bytes);
-      }
-      if (signal.aborted) break;
-      onRead(chunk.last);
-      done += chunk.read;
-      position = chunk.position === '' ? position : chunk.position;
-      if (!follow) line.show(text({ step: 'events', done, total }));
+  for await (const chunk of exportEvents(ledgerLog, request, exporting, trail)) {
+    if (chunk.lines > 0) {
+      line.clear();
+      await output.write(chunk.bytes);
     }
-  } finally {
-    line.end();
+    if (signal.aborted) break;
+    onRead(chunk.last);
+    done += chunk.read;
+    position = chunk.position === '' ? position : chunk.position;
+    if (!follow) line.showStep('events', done, total);
   }
-  noticeUnreadable(unreadable);
-  return { position, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
+  return { position, unreadable, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
 };
 
 /** Whoever follows a log that is set back, or replaced underneath, would wait for ever, and print events that never were. */
@@ -157,7 +157,10 @@ const audit = (options: Options): Promise<void> =>
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
-      const { position, trailer } = await run(ledgerLog, options, request, output, { signal, onRead });
+      const { position, unreadable, trailer } = await withProgress('Reading:', (line) =>
+        run(ledgerLog, options, request, output, { line, signal, onRead }),
+      );
+      noticeUnreadable(unreadable);
       watched?.lost.throwIfAborted();
       if (signal.aborted || options.follow === true) {
         await output.abandon();
@@ -209,9 +212,7 @@ export const auditCommand = (): Command =>
     .option('--output <file>', 'write to a file that does not exist yet, with the trailer as its last line')
     .addHelpText('after', HELP)
     .action((options: Options, command: Command) => {
-      const { since, until } = options;
-      if (since !== undefined && until !== undefined && since > until)
-        command.error('error: --since must not be after --until');
+      mustBeInOrder(options, command);
       if (options.format === 'pretty' && options.output !== undefined)
         command.error('error: --output needs the format ndjson or csv: only those can be checked');
       return audit(options);

@@ -3,7 +3,7 @@ import { checkExport, type CheckedExport } from '../../audit/check-export';
 import { jsonOption, type JsonOption } from '../arguments';
 import { withConfiguredLog } from './arguments';
 import { counted, notice, printJson } from '../output';
-import { progressLine } from '../progress';
+import { withProgress } from '../progress';
 
 const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
   const { events, after, up_to = 'none', limit, filter } = trailer;
@@ -16,9 +16,8 @@ const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
 
 const check = (file: string, { json }: JsonOption): Promise<void> =>
   withConfiguredLog(async (ledgerLog) => {
-    const line = progressLine('Checking:');
-    const checked = await checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)).finally(
-      line.end,
+    const checked = await withProgress('Checking:', (line) =>
+      checkExport(ledgerLog, file, (read) => line.show(`${read} events read`)),
     );
     const { difference, trailer } = checked;
     if (difference !== undefined) process.exitCode = 1;

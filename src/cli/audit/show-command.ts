@@ -9,25 +9,25 @@ import { codeOf, fault, messageOf } from '../../fault';
 import { jsonOption, uuid, type JsonOption } from '../arguments';
 import { withConfiguredLog } from './arguments';
 import { notice, printJson, printRecord, printTable, valueText } from '../output';
-import { progressLine } from '../progress';
+import { withProgress, type ProgressLine } from '../progress';
 
 interface Options extends JsonOption {
   readonly tenant?: string;
 }
 
 /** Events are found by reading: the log has no index by id, and a read model would not know one that cannot be read. */
-const find = async (ledgerLog: LedgerLog, id: string, tenantId: string | undefined): Promise<LoggedEvent> => {
-  const line = progressLine('Searching:');
+const find = async (
+  ledgerLog: LedgerLog,
+  id: string,
+  tenantId: string | undefined,
+  line: ProgressLine,
+): Promise<LoggedEvent> => {
   const filter = tenantId === undefined ? {} : { tenants: [tenantId] };
   let done = 0;
-  try {
-    for await (const { events, read } of findEvents(ledgerLog, filter, {}, () => undefined)) {
-      const found = events.find((event) => event.id === id);
-      if (found !== undefined) return found;
-      line.show(`${(done += read)} events read`);
-    }
-  } finally {
-    line.end();
+  for await (const { events, read } of findEvents(ledgerLog, filter, {}, () => undefined)) {
+    const found = events.find((event) => event.id === id);
+    if (found !== undefined) return found;
+    line.show(`${(done += read)} events read`);
   }
   const where = tenantId === undefined ? 'the log' : `tenant ${tenantId}`;
   throw fault('event_not_found', `There is no event ${id} in ${where}.`);
@@ -69,7 +69,7 @@ const cell = (value: unknown): string | undefined => valueText(value ?? undefine
 
 const show = (id: string, { tenant, json }: Options): Promise<void> =>
   withConfiguredLog(async (ledgerLog) => {
-    const found = await find(ledgerLog, id, tenant);
+    const found = await withProgress('Searching:', (line) => find(ledgerLog, id, tenant, line));
     const event = rawEvent(found, ledgerLog.streams);
     const { unreadable, before, after, changes } = await effect(ledgerLog, found);
     const trace = await othersOfTrace(ledgerLog, event);

@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
 import { withoutSecrets } from '../../app/log-address';
-import { copyLog, type CopyStep } from '../../event-log/copy';
+import { copyLog } from '../../event-log/copy';
 import { jsonOption, wholeNumber, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
 import { notice, printOne } from '../output';
-import { progressLine, stepText } from '../progress';
+import { withProgress } from '../progress';
 
 interface Options extends JsonOption {
   readonly from: string;
@@ -37,14 +37,13 @@ const withBoth = (
 
 const copy = (options: Options): Promise<void> =>
   withBoth(options, async (from, to) => {
-    const line = progressLine('Copying:');
-    const text = stepText();
     const began = Date.now();
-    const onProgress = (step: CopyStep): void => line.show(text(step));
-    const done = await copyLog(from, to, { ...quietFor(options.followUntilQuiet), onProgress }).finally(
-      line.end,
+    const { events, copied, foreign, digest } = await withProgress('Copying:', ({ showStep }) =>
+      copyLog(from, to, {
+        ...quietFor(options.followUntilQuiet),
+        onProgress: ({ step, done, total }) => showStep(step, done, total),
+      }),
     );
-    const { events, copied, foreign, digest } = done;
     if (foreign.source > 0)
       notice(
         `${foreign.source} events of the source are in streams that do not belong to this service: not copied.`,

@@ -6,7 +6,7 @@ import { fault, messageOf } from '../../fault';
 import { jsonOption, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
 import { notice, printJson, printRecord, printTable } from '../output';
-import { progressLine, stepText } from '../progress';
+import { withProgress } from '../progress';
 
 interface Options extends JsonOption {
   readonly prefix?: string;
@@ -76,11 +76,9 @@ const print = (
 const verify = async (address: string, { prefix, against, json }: Options): Promise<void> => {
   const earlier = against === undefined ? undefined : earlierIn(against);
   await withLog({ role: 'source', address, prefix, option: '--prefix' }, async (log) => {
-    const line = progressLine('Verifying:');
-    const text = stepText();
-    const onProgress = (done: number, total: number): void =>
-      line.show(text({ step: 'reading', done, total }));
-    const verified = await verifyLog(log, { earlier, onProgress }).finally(line.end);
+    const verified = await withProgress('Verifying:', ({ showStep }) =>
+      verifyLog(log, { earlier, onProgress: (done, total) => showStep('reading', done, total) }),
+    );
     print(log, verified, earlier, json);
     const isSound = verified.found === 0 && (verified.earlier ?? 'unchanged') === 'unchanged';
     if (!isSound) process.exitCode = 1;

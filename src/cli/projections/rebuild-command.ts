@@ -9,7 +9,7 @@ import { together } from '../../together';
 import { jsonOption, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printMany } from '../output';
-import { progressLine, shareOf } from '../progress';
+import { paceOf, shareOf, withProgress, type ProgressLine } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
 
 interface Options extends JsonOption {
@@ -19,25 +19,20 @@ interface Options extends JsonOption {
   readonly dryRun?: boolean;
 }
 
-type Building = Extract<RebuildStep, { step: 'building' }>;
-
-const paceOf = ({ done, total }: Building, seconds: number): string => {
-  const rate = done / Math.max(0.001, seconds);
-  const left = Math.ceil((total - done) / Math.max(1, rate));
-  return ` (${done} of ${total} events, ${Math.round(rate)}/s, ${left} s left)`;
-};
-
 /** One line for all of them: each one's step, and the pace of the slowest that is still being built. */
-const progressIn = (line: ReturnType<typeof progressLine>) => {
+const progressIn = (line: ProgressLine) => {
   const began = Date.now();
   const steps = new Map<string, RebuildStep>();
   return (name: string, step: RebuildStep): void => {
     steps.set(name, step);
-    const all = [...steps].map(([one, at]) => `${one} ${at.step === 'building' ? shareOf(at) : at.step}`);
+    const all = [...steps].map(
+      ([one, at]) => `${one} ${at.step === 'building' ? shareOf(at.done, at.total) : at.step}`,
+    );
     const [slowest] = [...steps.values()]
       .filter((one) => one.step === 'building')
       .toSorted((a, b) => a.done - b.done);
-    const pace = slowest === undefined ? '' : paceOf(slowest, (Date.now() - began) / 1_000);
+    const { done = 0, total = 0 } = slowest ?? {};
+    const pace = slowest === undefined ? '' : ` (${paceOf(done, total, done, Date.now() - began)})`;
     line.show(`${all.join(', ')}${pace}`);
   };
 };
@@ -76,15 +71,15 @@ const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void
 const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
   const configuration = await checkedConfiguration();
   lowerPriority();
-  const line = progressLine('Rebuilding');
   const { ifEqual = false, acceptParked = false } = options;
-  const outcomes = await rebuildInWorkers(
-    configuration,
-    projectors,
-    { ifEqual, acceptParked },
-    { onError: warn, onStep: progressIn(line) },
+  const outcomes = await withProgress('Rebuilding', (line) =>
+    rebuildInWorkers(
+      configuration,
+      projectors,
+      { ifEqual, acceptParked },
+      { onError: warn, onStep: progressIn(line) },
+    ),
   );
-  line.end();
   printMany(
     outcomes.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
     options,

@@ -5,7 +5,7 @@ import type { Verified } from '../../projecting/verify';
 import { jsonOption, uuid, type JsonOption } from '../arguments';
 import { inSession, warn } from '../operator-session';
 import { notice, printJson, printMany } from '../output';
-import { progressLine } from '../progress';
+import { withProgress } from '../progress';
 import { chosenProjectors } from './chosen-projectors';
 
 interface Options extends JsonOption {
@@ -55,13 +55,10 @@ const verify = async (names: readonly string[], options: Options): Promise<void>
     return session.configuration;
   });
   lowerPriority();
-  const line = progressLine('Verifying');
   const { all: differences, onDifference } = differencesFor(options);
-  const reports = await verifyInWorkers(configuration, projectors, options.tenant, {
-    onError: warn,
-    onProgress: line.show,
-    onDifference,
-  }).finally(line.end);
+  const reports = await withProgress('Verifying', ({ show: onProgress }) =>
+    verifyInWorkers(configuration, projectors, options.tenant, { onError: warn, onProgress, onDifference }),
+  );
   if (!reports.every(isSound)) process.exitCode = 1;
   if (options.json === true) printJson({ projections: reports, differences });
   else print(reports, options);
