@@ -1,7 +1,7 @@
 import { fault } from './fault';
 import { readPolicies } from './limits/policies';
 import { readTrustedProxies } from './limits/trusted-proxies';
-import { isUuid } from './uuid';
+import { uuidFrom } from './uuid';
 
 /**
  * Every setting of the program: the checks, `tenant-ledger config`, `--help` and docs/configuration.md are made from
@@ -179,7 +179,7 @@ export const settings = {
     meaning: 'The actor of operator commands without `--actor`, and the owner of tenants without `--owner`.',
     fallback: '00000000-0000-0000-0000-000000000000',
     example: '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11',
-    read: (text) => (isUuid(text.toLowerCase()) ? text.toLowerCase() : undefined),
+    read: uuidFrom,
   }),
   SECRET: setting({
     meaning:

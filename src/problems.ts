@@ -12,7 +12,7 @@ export interface Problem {
   readonly meaning: string;
 }
 
-const http = {
+export const httpProblems = {
   validation_failed: {
     status: 400,
     title: 'One or more validation errors occurred.',
@@ -387,13 +387,13 @@ const startAndCommands = {
   },
 } satisfies Record<string, Problem>;
 
-const all = { ...http, ...tenants, ...readModels, ...eventLog, ...startAndCommands };
+const all = { ...httpProblems, ...tenants, ...readModels, ...eventLog, ...startAndCommands };
 
-export type HttpProblemCode = keyof typeof http;
+export type HttpProblemCode = keyof typeof httpProblems;
 export type ProblemCode = keyof typeof all;
 
 /** Every refusal of the domain has its row, or this does not compile. */
 export const problems: Readonly<Record<ProblemCode | RefusalCode, Problem>> = all;
 
 export const isProblemCode = (code: string): code is ProblemCode => Object.hasOwn(problems, code);
-export const isHttpProblemCode = (code: string): code is HttpProblemCode => Object.hasOwn(http, code);
+export const isHttpProblemCode = (code: string): code is HttpProblemCode => Object.hasOwn(httpProblems, code);

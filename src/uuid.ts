@@ -4,3 +4,9 @@ export const UUID_PATTERN = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-
 const UUID = new RegExp(`^${UUID_PATTERN}$`);
 
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value);
+
+/** As it is stored, from whichever case it was sent in; undefined: it is no UUID. */
+export const uuidFrom = (value: unknown): string | undefined => {
+  const lower = typeof value === 'string' ? value.toLowerCase() : undefined;
+  return isUuid(lower) ? lower : undefined;
+};

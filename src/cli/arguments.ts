@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBorder, parseMoment } from '../domain/moment';
 import { applicationTypes } from '../domain/permissions';
-import { isUuid } from '../uuid';
+import { uuidFrom } from '../uuid';
 
 export const uuid = (text: string): string => {
-  const lower = text.toLowerCase();
-  if (!isUuid(lower))
+  const id = uuidFrom(text);
+  if (id === undefined)
     throw new InvalidArgumentError('It must be a UUID, for example 7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11.');
-  return lower;
+  return id;
 };
 
 export const wholeNumber = (text: string): number => {

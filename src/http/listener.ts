@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { fault } from '../fault';
-import { problems, type HttpProblemCode } from '../problems';
+import { httpProblems, type HttpProblemCode } from '../problems';
 import { inSequence } from './request/pipelining';
 import { securityHeaders } from './answer/security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
@@ -69,7 +69,7 @@ const refuse = (
   const { traceHeader, publicUrl } = options;
   const traceId = randomUUID();
   options.onRefused?.(code, traceId);
-  const { status = 400, title } = problems[code];
+  const { status, title } = httpProblems[code];
   const body = JSON.stringify(problemBody({ code, instance: '/', traceId, publicUrl }));
   const headers = {
     ...securityHeaders,

@@ -6,7 +6,7 @@ import { encode, namesAnother } from '../event-log/codec';
 import { MAX_APPEND_BYTES, type NewEvent } from '../event-log/event-log';
 import { codeOf, moreOf } from '../fault';
 import { isJsonObject, parsedJson } from '../json';
-import { isUuid } from '../uuid';
+import { uuidFrom } from '../uuid';
 
 /** A reported fact as a line of NDJSON; snake case, because it comes over a wire. */
 interface WireFact {
@@ -28,13 +28,10 @@ export type ReadFact =
     }
   | { readonly status: 'refused'; readonly reason: string };
 
-/** In a line it may be written in either case. */
-const isAnyUuid = (value: unknown): boolean => typeof value === 'string' && isUuid(value.toLowerCase());
-
 const isActor = (value: unknown): boolean =>
   isJsonObject(value) &&
   (value['type'] === 'application' || value['type'] === 'user') &&
-  isAnyUuid(value['id']);
+  uuidFrom(value['id']) !== undefined;
 
 const versionFault = (type: FactType, version: unknown): string | undefined => {
   const newest = currentVersion(type);
@@ -47,8 +44,8 @@ const versionFault = (type: FactType, version: unknown): string | undefined => {
 const faultOf = (line: unknown): string | undefined => {
   if (!isJsonObject(line)) return 'it must be one JSON object';
   const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
-  if (!isAnyUuid(id)) return '"id" must be a UUID';
-  if (!isAnyUuid(tenantId)) return '"tenant_id" must be a UUID';
+  if (uuidFrom(id) === undefined) return '"id" must be a UUID';
+  if (uuidFrom(tenantId) === undefined) return '"tenant_id" must be a UUID';
   if (typeof type !== 'string' || !isFactType(type))
     return `"type" is not a known fact: ${JSON.stringify(type)}`;
   const wrongVersion = versionFault(type, version);

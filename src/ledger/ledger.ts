@@ -67,8 +67,8 @@ export interface Ledger extends Identifying {
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** The part of the time that is reserved for the answer itself. */
-const ANSWER_MS = 50;
+/** The part of the time before a deadline that is reserved for the answer itself. */
+export const ANSWER_MS = 50;
 
 /** The reply to the same request before. It may be later than the fold that is known. */
 const earlierReply = (

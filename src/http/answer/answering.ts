@@ -4,6 +4,7 @@ import type { Client } from '../../domain/events';
 import { masked } from '../../domain/key-like';
 import type { Position } from '../../event-log/event-log';
 import { fault } from '../../fault';
+import { ANSWER_MS } from '../../ledger/ledger';
 import { findParked } from '../../projecting/parking';
 import { authenticated, headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
@@ -51,9 +52,6 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
     deadline,
   };
 };
-
-/** The part of the time that is reserved for the answer itself. */
-const ANSWER_MS = 50;
 
 /**
  * A write is answered when the read models show it. If they do not by the time that an answer is due, it is durable all

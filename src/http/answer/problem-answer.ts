@@ -2,13 +2,13 @@ import type { AccessFault } from '../../domain/access';
 import type { KnownKey } from '../../domain/authority';
 import { masked } from '../../domain/key-like';
 import { codeOf, messageOf, moreOf } from '../../fault';
-import { isHttpProblemCode, problems, type HttpProblemCode } from '../../problems';
+import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../problems';
 import type { ApiContext, ApiParts } from '../api-context';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
-const isForCaller = (code: HttpProblemCode): boolean => (problems[code].status ?? 500) < 500;
+const isForCaller = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
 
 /** What a problem adds to its body. A reason or a revision is not among it. */
 const SHOWN = [
@@ -32,7 +32,7 @@ const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   const { reason } = moreOf(error);
   ctx.state.problem = code;
   if (typeof reason === 'string') ctx.state.reason = reason;
-  else if (problems[code].status === 503) ctx.state.reason = messageOf(error);
+  else if (httpProblems[code].status === 503) ctx.state.reason = messageOf(error);
   if (code === 'internal_error') ctx.state.error = error;
 };
 
@@ -77,8 +77,7 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
   note(ctx, code, error);
-  const { status = 500 } = problems[code];
-  ctx.status = status;
+  ctx.status = httpProblems[code].status;
   ctx.set(problemHeaders(code));
   const { revision, allow, retryAfter } = moreOf(error);
   if (typeof revision === 'number') ctx.set('ETag', etagOf(revision));

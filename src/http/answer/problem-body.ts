@@ -1,18 +1,6 @@
-import { problems, type HttpProblemCode } from '../../problems';
+import { httpProblems, type HttpProblemCode } from '../../problems';
 
-/** The one place that makes error bodies: RFC 9457, the same from every layer. */
-export interface ProblemBody {
-  readonly type: string;
-  readonly title: string;
-  readonly status: number;
-  readonly detail: string;
-  readonly instance: string;
-  readonly code: HttpProblemCode;
-  readonly trace_id: string;
-  readonly [more: string]: unknown;
-}
-
-export interface Occurrence {
+interface Occurrence {
   readonly code: HttpProblemCode;
   readonly detail?: string | undefined;
   readonly instance: string;
@@ -26,15 +14,9 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** Seconds after which it makes sense to try again. */
 const RETRY_AFTER = '1';
 
-export const problemBody = ({
-  code,
-  detail,
-  instance,
-  traceId,
-  publicUrl,
-  more,
-}: Occurrence): ProblemBody => {
-  const { status = 500, title, meaning } = problems[code];
+/** The one place that makes error bodies: RFC 9457, the same from every layer. */
+export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }: Occurrence) => {
+  const { status, title, meaning } = httpProblems[code];
   return {
     type: `${publicUrl}/problems/${code}`,
     title,
@@ -60,12 +42,12 @@ const FINAL: ReadonlySet<HttpProblemCode> = new Set([
 ]);
 
 const mayGoAway = (code: HttpProblemCode): boolean => {
-  const { status } = problems[code];
+  const { status } = httpProblems[code];
   return (status === 503 || status === 409) && !FINAL.has(code);
 };
 
 export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => ({
   'Cache-Control': 'no-store',
-  ...(problems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
+  ...(httpProblems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
   ...(mayGoAway(code) ? { 'Retry-After': RETRY_AFTER } : {}),
 });

@@ -1,7 +1,9 @@
-import { problems, type HttpProblemCode } from '../../problems';
+import { applicationTypes } from '../../domain/permissions';
+import { httpProblems, type HttpProblemCode } from '../../problems';
 import { PROBLEM_TYPE } from '../answer/problem-body';
 import { takesCondition, type Route } from '../routes/route';
 import { count, listOf, meaning, text, type Schema } from '../routes/schema';
+import type { HeadersFor } from './answer-headers';
 
 /** Which errors an operation may answer with, and what they look like: from the table of problems. */
 
@@ -34,9 +36,7 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   too_many_streams: ({ path }) => path.startsWith('/events'),
 };
 
-const codes = Object.keys(problems).filter(
-  (code) => problems[code as HttpProblemCode].status !== undefined,
-) as readonly HttpProblemCode[];
+const codes = Object.keys(httpProblems) as readonly HttpProblemCode[];
 
 /** What a problem's body has besides the members that all have. */
 const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
@@ -50,7 +50,7 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   permission_missing: {
     required_permission: meaning(text, 'The permission that the key lacks.', 'tenant:update'),
     application_type: meaning(
-      { type: 'string', enum: ['public', 'private', 'management'] },
+      { type: 'string', enum: applicationTypes },
       "The type of the key's Application.",
     ),
     assignable: meaning({ type: 'boolean' }, 'Whether an Application of this type may ever hold it.'),
@@ -92,7 +92,7 @@ const schemaName = (code: string): string =>
   `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
 
 const problemSchema = (code: HttpProblemCode): Schema => {
-  const { status, title } = problems[code];
+  const { status, title } = httpProblems[code];
   const extra = more[code] ?? {};
   const own = {
     status: { type: 'integer', const: status, description: 'The HTTP status.' },
@@ -127,19 +127,17 @@ export const problemSchemas = (): Readonly<Record<string, Schema>> =>
 
 const ref = (code: string): Schema => ({ $ref: `#/components/schemas/${schemaName(code)}` });
 
-type HeadersOf = (names: readonly string[], optional?: readonly string[]) => Schema;
-
 /** Errors as the answers of an operation: by status, lowest first. */
 export const answersOf = (
   found: readonly HttpProblemCode[],
-  headersOf: HeadersOf,
+  headersOf: HeadersFor,
 ): Readonly<Record<string, Schema>> => {
   const answers: Record<string, Schema> = {};
-  for (const status of new Set(found.map((code) => problems[code].status ?? 500))) {
-    const own = found.filter((code) => problems[code].status === status);
+  for (const status of new Set(found.map((code) => httpProblems[code].status))) {
+    const own = found.filter((code) => httpProblems[code].status === status);
     const schema = own.length === 1 ? ref(own[0] as string) : { oneOf: own.map(ref) };
     answers[status] = {
-      description: own.map((code) => problems[code].title).join(' Or: '),
+      description: own.map((code) => httpProblems[code].title).join(' Or: '),
       headers: headersOf(problemHeaderNames[status] ?? [], maybeHeaderNames[status]),
       content: { [PROBLEM_TYPE]: { schema } },
     };
@@ -147,7 +145,7 @@ export const answersOf = (
   return answers;
 };
 
-export const problemAnswers = (route: Route, headersOf: HeadersOf): Readonly<Record<string, Schema>> =>
+export const problemAnswers = (route: Route, headersOf: HeadersFor): Readonly<Record<string, Schema>> =>
   answersOf(
     codes.filter((code) => where[code]?.(route) ?? true),
     headersOf,

@@ -3,7 +3,7 @@ import { codeOf, fault } from '../../fault';
 import { digestOf, tenantOfKey } from '../../ledger/api-key';
 import type { PresentedKey } from '../../ledger/identify';
 import { isRefused } from '../../ledger/ledger';
-import { isHttpProblemCode, problems } from '../../problems';
+import { httpProblems, isHttpProblemCode } from '../../problems';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { sentIdempotencyKey } from './idempotency';
 
@@ -38,7 +38,7 @@ export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<vo
 /** What `execute` refuses rests on the head of the stream already. */
 const isRefusedEarly = (error: unknown): boolean => {
   const code = codeOf(error) ?? '';
-  return !isRefused(error) && isHttpProblemCode(code) && (problems[code].status ?? 500) < 500;
+  return !isRefused(error) && isHttpProblemCode(code) && httpProblems[code].status < 500;
 };
 
 /**

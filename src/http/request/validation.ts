@@ -2,7 +2,7 @@ import Ajv, { type ErrorObject } from 'ajv';
 import { parseBorder } from '../../domain/moment';
 import { nameFault } from '../../domain/names';
 import { fault, type Fault } from '../../fault';
-import { isUuid } from '../../uuid';
+import { uuidFrom } from '../../uuid';
 import type { Schema } from '../routes/schema';
 
 /** Field name, as sent, to what is wrong with it. */
@@ -18,6 +18,8 @@ export const invalid = (errors: FieldErrors): Fault => {
 /** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
 const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
 
+const DATE_RULE = 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z';
+
 /** The rules of names and dates are the domain's own. That the schemas are schemas is for the tests. */
 const ajv = new Ajv({ allErrors: true, strictTypes: false, meta: false, validateSchema: false });
 ajv.addKeyword({
@@ -26,7 +28,7 @@ ajv.addKeyword({
   validate: (_: unknown, name: string) => nameFault(name) === undefined,
 });
 ajv.addFormat('date-time', (text: string) => readDate(text) !== undefined);
-ajv.addFormat('uuid', (text: string) => isUuid(text.toLowerCase()));
+ajv.addFormat('uuid', (text: string) => uuidFrom(text) !== undefined);
 
 const fieldOf = (error: ErrorObject): string => {
   const path = error.instancePath.split('/').slice(1);
@@ -57,7 +59,7 @@ const textOf = (error: ErrorObject, root: unknown): string => {
     case 'aName':
       return nameFault(valueAt(root, error.instancePath) as string) ?? 'is not a name';
     case 'format':
-      return 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z';
+      return DATE_RULE;
     case 'type':
       return `must be ${[error.params['type']].flat().map(withArticle).join(' or ')}`;
     default:
@@ -65,7 +67,7 @@ const textOf = (error: ErrorObject, root: unknown): string => {
   }
 };
 
-/** Checks a parsed body and gives it its type, or throws `validation_failed`. */
+/** Gives a parsed body its type, or throws `validation_failed`. */
 export interface BodyCheck<Body> {
   (parsed: unknown): Body;
   /** What it checks against. */
@@ -77,16 +79,15 @@ export interface BodyCheck<Body> {
 }
 
 /** A check made from a JSON Schema, with errors that name the fields as they were sent. */
-export const bodyCheck = <Wire, Body>(
+export const bodyCheck = <Body>(
   schema: Schema,
-  toBody: (wire: Wire) => Body,
-  example: Wire,
+  example: Body,
   { isOptional = false } = {},
 ): BodyCheck<Body> => {
-  const validate = ajv.compile<Wire>(schema);
+  const validate = ajv.compile<Body>(schema);
   const check = (sent: unknown): Body => {
     const parsed = isOptional ? (sent ?? {}) : sent;
-    if (validate(parsed)) return toBody(parsed);
+    if (validate(parsed)) return parsed;
     const errors: Record<string, string[]> = {};
     for (const error of validate.errors ?? []) (errors[fieldOf(error)] ??= []).push(textOf(error, parsed));
     throw invalid(errors);
@@ -134,11 +135,32 @@ export const textParameter = (description: string, example: string): Parameter<s
 export const dateParameter = (description: string): Parameter<string | undefined> => ({
   description,
   schema: { type: 'string', format: 'date-time' },
-  rule: 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z',
+  rule: DATE_RULE,
   example: '2026-01-31T12:00:00Z',
   mayBeEmpty: true,
   fallback: undefined,
   read: readDate,
+});
+
+export const mustBeInOrder = ({ start_date, end_date }: DateRange): void => {
+  if (start_date !== undefined && end_date !== undefined && start_date > end_date)
+    throw invalid({ start_date: ['must not be after end_date'] });
+};
+
+interface DateRange {
+  readonly start_date: string | undefined;
+  readonly end_date: string | undefined;
+}
+
+/** One of some values. */
+export const choiceParameter = <T extends string>(description: string, values: readonly T[], example: T) => ({
+  description,
+  schema: { type: 'string', enum: values },
+  rule: `must be one of ${values.join(', ')}`,
+  example,
+  mayBeEmpty: true,
+  fallback: undefined,
+  read: (text: string) => text as T,
 });
 
 /** From 1 on; more than the most is the most. */

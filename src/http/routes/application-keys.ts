@@ -1,4 +1,3 @@
-import { findLiveApplication } from '../../../projections/application-pages';
 import { keyAsAdded } from '../../../projections/applications';
 import { addKey, regenerateKey, revokeKey } from '../../domain/application-keys';
 import type { Caused } from '../../domain/events';
@@ -7,12 +6,12 @@ import { newKey } from '../../ledger/new-key';
 import { bodyCheck, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
-  applicationNotFound,
   conditionOn,
   idParameter,
   idsParameter,
   keyIdOf,
   keyIdParameter,
+  keyIfNew,
   keyNotFound,
   keyProperties,
   keyInputOf,
@@ -28,7 +27,7 @@ import {
   keySchema,
   keyView,
 } from './application-view';
-import { forceQuery, liveKeyViews } from './applications';
+import { forceQuery, liveApplication, liveKeyViews } from './applications';
 import { commandOf } from './command';
 import { ok, route, type Asked, type RouteParts } from './route';
 import { listOf, meaning } from './schema';
@@ -39,10 +38,8 @@ const PATH = '/applications/:id/keys';
 
 /** The keys that an Application has now. */
 const keysIn = async (asked: Asked<unknown>, parts: RouteParts) => {
-  const id = applicationIdOf(asked);
-  const application = await findLiveApplication(parts.reader(FROM), asked.tenantId, id);
-  if (application === undefined) throw applicationNotFound();
-  return { application, keys: await liveKeyViews(asked, parts, id) };
+  const application = await liveApplication(asked, parts);
+  return { application, keys: await liveKeyViews(asked, parts, application.id) };
 };
 
 const listQuery = queryCheck(
@@ -96,9 +93,8 @@ export const getKey = route({
   },
 });
 
-const keyCreation = bodyCheck<WireKey, WireKey>(
+const keyCreation = bodyCheck<WireKey>(
   { title: 'ApplicationKeyCreation', type: 'object', properties: keyProperties },
-  (wire) => wire,
   { name: 'Nightly import', expires_at: '2031-01-31T12:00:00Z' },
   { isOptional: true },
 );
@@ -124,8 +120,7 @@ export const createKey = route({
     const command = commandOf(asked, addKey(id, input), conditionOn(id));
     const { events, position } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as Caused<'KeyAdded'>;
-    const isNew = added.data.digest === input.digest;
-    const body = keyView(keyAsAdded(added), { key: isNew ? key : undefined });
+    const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
     return { status: 201, body, position };
   },
 });
@@ -155,7 +150,7 @@ interface WireRegeneration extends WireKey {
   readonly grace_seconds?: number | null;
 }
 
-const regeneration = bodyCheck<WireRegeneration, WireRegeneration>(
+const regeneration = bodyCheck<WireRegeneration>(
   {
     title: 'KeyRegeneration',
     type: 'object',
@@ -167,7 +162,6 @@ const regeneration = bodyCheck<WireRegeneration, WireRegeneration>(
       ),
     },
   },
-  (wire) => wire,
   { grace_seconds: 3_600 },
   { isOptional: true },
 );
@@ -196,8 +190,8 @@ export const regenerateKeys = route({
     const { tenant, events, position } = await orInvalid(ledger.execute(command));
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
-    const isNew = (events.at(-1) as Caused<'KeyAdded'>).data.digest === input.digest;
-    const view = applicationOfTenant(active, application, asked.at, isNew ? key : undefined);
+    const added = events.at(-1) as Caused<'KeyAdded'>;
+    const view = applicationOfTenant(active, application, asked.at, keyIfNew(key, added));
     return { ...ok(view, application.changedAt), position };
   },
 });

@@ -1,12 +1,14 @@
+import type { Caused } from '../../domain/events';
 import { parseMoment } from '../../domain/moment';
-import { applicationTypes, type ApplicationType } from '../../domain/permissions';
+import { applicationTypes } from '../../domain/permissions';
 import { isRefusal, type RefusalCode } from '../../domain/refusal';
 import { mustHave, type ActiveTenant } from '../../domain/tenant';
 import { fault } from '../../fault';
 import type { NewKey } from '../../domain/application-keys';
 import type { Precondition } from '../../ledger/ledger';
-import { isUuid } from '../../uuid';
-import { invalid, listParameter } from '../request/validation';
+import { digestOf } from '../../ledger/api-key';
+import { uuidFrom } from '../../uuid';
+import { choiceParameter, invalid, listParameter } from '../request/validation';
 import type { Asked } from './route';
 import { meaning, uuid, type Schema } from './schema';
 
@@ -18,14 +20,14 @@ export const keyNotFound = () => fault('key_not_found', 'This Application has no
 
 /** The id in the path; one that is no UUID is nobody's. */
 export const applicationIdOf = ({ params }: Asked<unknown>): string => {
-  const id = params['id']?.toLowerCase() ?? '';
-  if (!isUuid(id)) throw applicationNotFound();
+  const id = uuidFrom(params['id']);
+  if (id === undefined) throw applicationNotFound();
   return id;
 };
 
 export const keyIdOf = ({ params }: Asked<unknown>): string => {
-  const id = params['key_id']?.toLowerCase() ?? '';
-  if (!isUuid(id)) throw keyNotFound();
+  const id = uuidFrom(params['key_id']);
+  if (id === undefined) throw keyNotFound();
   return id;
 };
 
@@ -65,6 +67,10 @@ export const keyInputOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'n
   expiresAt: parseMoment(text?.replace(' ', '+') ?? ''),
 });
 
+/** Undefined where a request was repeated: the key that it made the first time is kept nowhere. */
+export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): string | undefined =>
+  added?.data.digest === digestOf(key) ? key : undefined;
+
 const fields: Partial<Record<RefusalCode, string>> = {
   permission_unknown: 'permissions',
   permission_not_assignable: 'permissions',
@@ -94,10 +100,4 @@ export const idsParameter = (description: string, example: string) =>
   });
 
 export const typesParameter = (description: string) =>
-  listParameter<ApplicationType>({
-    description,
-    schema: { type: 'string', enum: applicationTypes },
-    rule: `must be one of ${applicationTypes.join(', ')}`,
-    example: 'private',
-    read: (text) => text as ApplicationType,
-  });
+  listParameter(choiceParameter(description, applicationTypes, 'private'));

@@ -24,7 +24,7 @@ import { applicationTypes, type ApplicationType } from '../../domain/permissions
 import { mustBeActive, mustHave } from '../../domain/tenant';
 import { fault, messageOf } from '../../fault';
 import { newKey } from '../../ledger/new-key';
-import { bodyCheck, flagParameter, invalid, queryCheck } from '../request/validation';
+import { bodyCheck, flagParameter, queryCheck } from '../request/validation';
 import {
   applicationIdOf,
   applicationNotFound,
@@ -32,6 +32,7 @@ import {
   idParameter,
   idsParameter,
   keyProperties,
+  keyIfNew,
   keyInputOf,
   orInvalid,
   typesParameter,
@@ -47,7 +48,7 @@ import {
   type ApplicationView,
 } from './application-view';
 import { commandOf } from './command';
-import { pageParameters, paginationOf, paginationSchema } from './pagination';
+import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route, type Answer, type Asked, type RouteParts } from './route';
 import { listOf, meaning, record, type Schema } from './schema';
 
@@ -115,19 +116,6 @@ const listQuery = queryCheck(
 const filterText = ({ ids, types }: ApplicationFilter): string =>
   `applications ${JSON.stringify([ids?.toSorted() ?? null, types?.toSorted() ?? null])}`;
 
-const afterOf = (
-  start: string | undefined,
-  { tenantId }: Asked<unknown>,
-  filter: ApplicationFilter,
-  { cursors }: RouteParts,
-): { readonly after?: number } => {
-  if (start === undefined) return {};
-  const place = cursors.read(tenantId, filterText(filter), start);
-  if (place === undefined)
-    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
-  return { after: Number(place) };
-};
-
 export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   method: 'get',
   path: '/applications',
@@ -153,7 +141,8 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     const { id: ids, type: types, page, size, start } = asked.query;
     const filter = { ids, types };
     const { tenantId } = asked;
-    const after = afterOf(start, asked, filter, parts);
+    const place = placeOf(start, parts.cursors, tenantId, filterText(filter));
+    const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, page, size, ...after };
     const { applications, total, last } = await findApplications(parts.reader(FROM), tenantId, question);
     const next =
@@ -190,6 +179,12 @@ export const getOwnApplication = route({
   },
 });
 
+export const liveApplication = async (asked: Asked<unknown>, { reader }: RouteParts) => {
+  const found = await findLiveApplication(reader(FROM), asked.tenantId, applicationIdOf(asked));
+  if (found === undefined) throw applicationNotFound();
+  return found;
+};
+
 export const getApplication = route({
   method: 'get',
   path: '/applications/:id',
@@ -201,9 +196,7 @@ export const getApplication = route({
   answer: { ...single, etag: 'unless_read' },
   from: FROM,
   handle: async (asked, parts) => {
-    const id = applicationIdOf(asked);
-    const application = await findLiveApplication(parts.reader(FROM), asked.tenantId, id);
-    if (application === undefined) throw applicationNotFound();
+    const application = await liveApplication(asked, parts);
     return ok(await viewOf(asked, parts, application), application.revision);
   },
 });
@@ -220,7 +213,7 @@ interface WireApplication extends Omit<WireKey, 'name'> {
   readonly create_key?: boolean | null;
 }
 
-const creation = bodyCheck<WireApplication, WireApplication>(
+const creation = bodyCheck<WireApplication>(
   {
     title: 'ApplicationCreation',
     type: 'object',
@@ -239,7 +232,6 @@ const creation = bodyCheck<WireApplication, WireApplication>(
     },
     required: ['name', 'type'],
   },
-  (wire) => wire,
   { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] },
 );
 
@@ -275,9 +267,8 @@ export const createNewApplication = route({
       ({ type: one }) => one === 'ApplicationCreated',
     ) as Caused<'ApplicationCreated'>;
     const added = events.find(({ type: one }) => one === 'KeyAdded') as Caused<'KeyAdded'> | undefined;
-    const isNew = added?.data.digest === input.digest;
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
-    const view = applicationView(tenantId, applicationAsCreated(created), keys, isNew ? key : undefined);
+    const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
     return { status: 201, body: view, etag: created.revision, position };
   },
 });
@@ -288,7 +279,7 @@ interface WireUpdate {
   readonly type?: ApplicationType | null;
 }
 
-const update = bodyCheck<WireUpdate, ApplicationUpdate>(
+const update = bodyCheck<WireUpdate>(
   {
     title: 'ApplicationUpdate',
     type: 'object',
@@ -299,13 +290,14 @@ const update = bodyCheck<WireUpdate, ApplicationUpdate>(
     },
     required: ['name'],
   },
-  ({ name, permissions, type }) => ({
-    name,
-    ...(permissions === undefined || permissions === null ? {} : { permissions }),
-    ...(type === undefined || type === null ? {} : { type }),
-  }),
   { name: 'Shop', permissions: ['token:create'] },
 );
+
+const changesOf = ({ name, permissions, type }: WireUpdate): ApplicationUpdate => ({
+  name,
+  ...(permissions === undefined || permissions === null ? {} : { permissions }),
+  ...(type === undefined || type === null ? {} : { type }),
+});
 
 export const forceQuery = queryCheck({
   force: flagParameter(
@@ -315,7 +307,7 @@ export const forceQuery = queryCheck({
 
 type Force = ReturnType<typeof forceQuery>;
 
-export const changeApplication = route<ApplicationUpdate, Force>({
+export const changeApplication = route<WireUpdate, Force>({
   method: 'put',
   path: '/applications/:id',
   params: { id: idParameter },
@@ -328,7 +320,7 @@ export const changeApplication = route<ApplicationUpdate, Force>({
   answer: { ...single, description: 'The updated Application.', etag: true },
   handle: async (asked, { ledger }): Promise<Answer> => {
     const id = applicationIdOf(asked);
-    const decide = updateApplication(id, { ...asked.body, ...asked.query });
+    const decide = updateApplication(id, { ...changesOf(asked.body), ...asked.query });
     const { tenant, events, position } = await orInvalid(
       ledger.execute(commandOf(asked, decide, conditionOn(id))),
     );

@@ -6,12 +6,13 @@ import { holds } from '../../domain/authority';
 import type { LoggedEvent, Position } from '../../event-log/event-log';
 import { upTo } from '../../event-log/reading';
 import { codeOf, fault } from '../../fault';
-import { isUuid } from '../../uuid';
+import { uuidFrom } from '../../uuid';
 import { findLogPosition } from '../../../projections/log-pages';
 import {
   dateParameter,
   flagParameter,
   invalid,
+  mustBeInOrder,
   queryCheck,
   textParameter,
   wholeNumberParameter,
@@ -67,9 +68,8 @@ const afterOf = ({ tenantId, query: { after }, header }: Asked<undefined, Query>
 };
 
 const filterOf = (tenantId: string, asked: Query): EventFilter => {
-  const { entity_type, entity_id, start_date, end_date } = asked;
-  if (start_date !== undefined && end_date !== undefined && start_date > end_date)
-    throw invalid({ start_date: ['must not be after end_date'] });
+  const { entity_type, entity_id } = asked;
+  mustBeInOrder(asked);
   if ((entity_type === undefined) !== (entity_id === undefined))
     throw invalid({
       [entity_type === undefined ? 'entity_type' : 'entity_id']: ['is needed with the other one'],
@@ -83,8 +83,8 @@ const filterOf = (tenantId: string, asked: Query): EventFilter => {
     operation: asked.operation,
     trace: asked.trace_id,
     key: asked.key_id,
-    since: start_date,
-    until: end_date,
+    since: asked.start_date,
+    until: asked.end_date,
   };
 };
 
@@ -115,7 +115,6 @@ const stillAllowed =
   ({ tenantId, caller }: Asked<unknown>, { ledger, mustBeWhole }: RouteParts) =>
   async (): Promise<EndReason | undefined> => {
     mustBeWhole();
-    if (caller.kind !== 'key') return undefined;
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
     try {
       const { application } = await ledger.identify(key, 'read');
@@ -225,8 +224,8 @@ export const getEvent = route({
     example: eventExample,
   },
   handle: async ({ tenantId, params }, parts) => {
-    const id = params['id']?.toLowerCase() ?? '';
-    const found = isUuid(id) ? await findEvent(tenantId, id, parts) : undefined;
+    const id = uuidFrom(params['id']);
+    const found = id === undefined ? undefined : await findEvent(tenantId, id, parts);
     if (found === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
     const cursor = parts.cursors.make(tenantId, CURSORS, found.position);
     return ok(viewOf(found, cursor, parts.events.ledgerLog));

@@ -6,9 +6,8 @@ import {
   type LogQuestion,
 } from '../../../projections/log-pages';
 import { listEntityTypes, logView, MAX_TYPES, type LogRow } from '../../../projections/logs';
-import type { Cursors } from './cursor';
-import { dateParameter, invalid, queryCheck, textParameter } from '../request/validation';
-import { pageParameters, paginationOf } from './pagination';
+import { dateParameter, invalid, mustBeInOrder, queryCheck, textParameter } from '../request/validation';
+import { pageParameters, paginationOf, placeOf } from './pagination';
 import { ok, route } from './route';
 import { entityTypesExample, entityTypesSchema, logPageExample, logPageSchema } from './log-schemas';
 
@@ -32,12 +31,18 @@ const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
-const filterOf = ({ start_date: start, end_date: end, operation, page, ...given }: Query): LogFilter => {
-  const { entity_type: entityType, entity_id: entityId, actor_id: actorId, trace_id: traceId } = given;
-  if (start !== undefined && end !== undefined && start > end)
-    throw invalid({ start_date: ['must not be after end_date'] });
-  const filter = { entityType, entityId, start, end, actorId, operation, traceId };
-  if (page > 1 && !isNumbered(filter))
+const filterOf = (asked: Query): LogFilter => {
+  mustBeInOrder(asked);
+  const filter = {
+    entityType: asked.entity_type,
+    entityId: asked.entity_id,
+    start: asked.start_date,
+    end: asked.end_date,
+    actorId: asked.actor_id,
+    operation: asked.operation,
+    traceId: asked.trace_id,
+  };
+  if (asked.page > 1 && !isNumbered(filter))
     throw invalid({ page: ['must be 1 with these filters: the next page is found with start'] });
   return filter;
 };
@@ -50,22 +55,14 @@ const filterText = ({ entityType, entityId, start, end, actorId, operation, trac
   return JSON.stringify(all.map((value) => value ?? null));
 };
 
-const olderThan = (
-  cursor: string | undefined,
-  cursors: Cursors,
-  tenantId: string,
-  filter: LogFilter,
-): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
-  if (cursor === undefined) return {};
-  const place = cursors.read(tenantId, filterText(filter), cursor);
-  if (place === undefined)
-    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+/** The place of a row: its position, and its number as a hint. */
+const placeAt = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
+
+const olderThan = (place: string | undefined): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
+  if (place === undefined) return {};
   const [position = '', number = 0] = place.split(' ');
   return { olderThan: position, olderNumber: Number(number) };
 };
-
-/** The last row's place: its position, and its number as a hint. */
-const placeOf = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
 
 export const listLogs = route({
   method: 'get',
@@ -85,11 +82,11 @@ export const listLogs = route({
   handle: async ({ tenantId, query: asked }, { reader, cursors }) => {
     const filter = filterOf(asked);
     const { page, size, start } = asked;
-    const older = olderThan(start, cursors, tenantId, filter);
+    const older = olderThan(placeOf(start, cursors, tenantId, filterText(filter)));
     const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
     const { total, last } = found;
     const next =
-      last === undefined ? undefined : cursors.make(tenantId, filterText(filter), placeOf(filter, last));
+      last === undefined ? undefined : cursors.make(tenantId, filterText(filter), placeAt(filter, last));
     const body = {
       pagination: paginationOf({ page, size, total, next }),
       data: found.rows.map((row) => logView(tenantId, row)),

@@ -1,4 +1,5 @@
-import { textParameter, wholeNumberParameter } from '../request/validation';
+import { invalid, textParameter, wholeNumberParameter } from '../request/validation';
+import type { Cursors } from './cursor';
 import { count, meaning, record, text } from './schema';
 
 /** What all lists that come in pages have in common. */
@@ -18,6 +19,20 @@ export const pageParameters = (things: string) => ({
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
 });
+
+/** The place that the parameter `start` names. */
+export const placeOf = (
+  start: string | undefined,
+  cursors: Cursors,
+  tenantId: string,
+  filter: string,
+): string | undefined => {
+  if (start === undefined) return undefined;
+  const place = cursors.read(tenantId, filter, start);
+  if (place === undefined)
+    throw invalid({ start: ['must be a cursor from an earlier answer to the same filters'] });
+  return place;
+};
 
 const whole = { type: 'integer', format: 'int64', minimum: 1 };
 

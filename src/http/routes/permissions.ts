@@ -1,18 +1,14 @@
-import { applicationTypes, permissions, permissionsOf, type ApplicationType } from '../../domain/permissions';
-import { queryCheck, type Parameter } from '../request/validation';
+import { applicationTypes, permissions, permissionsOf } from '../../domain/permissions';
+import { choiceParameter, queryCheck } from '../request/validation';
 import { ok, route } from './route';
 import { listOf, meaning, record, text } from './schema';
 
 const query = queryCheck({
-  application_type: {
-    description: 'Only what Applications of this type may hold.',
-    schema: { type: 'string', enum: applicationTypes },
-    rule: `must be one of ${applicationTypes.join(', ')}`,
-    example: 'management',
-    mayBeEmpty: true,
-    fallback: undefined,
-    read: (type) => type as ApplicationType,
-  } satisfies Parameter<ApplicationType | undefined>,
+  application_type: choiceParameter(
+    'Only what Applications of this type may hold.',
+    applicationTypes,
+    'management',
+  ),
 });
 
 const permission = record('Permission', {

@@ -100,7 +100,7 @@ export interface EventSource {
 export interface Asked<Body, Query = unknown> {
   readonly tenantId: string;
   readonly application: KeyHolder;
-  readonly caller: Caller;
+  readonly caller: Extract<Caller, { kind: 'key' }>;
   /** The route's own. */
   readonly permission: string | undefined;
   /** The values of the `:name` parts of the path. */

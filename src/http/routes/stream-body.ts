@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { threadMs } from '../../clock';
 import { fault } from '../../fault';
 
 /** How long a reader may take nothing before it is cut off. What it has not taken is not kept for it. */
@@ -31,8 +32,8 @@ export const streamBody = (
   };
   /** A timer that fires late was held up with everything else here: that says nothing of the reader. */
   const watch = (body: Readable): void => {
-    const due = performance.now() + stalledMs;
-    const late = (): boolean => performance.now() - due > stalledMs / 10;
+    const due = threadMs() + stalledMs;
+    const late = (): boolean => threadMs() - due > stalledMs / 10;
     timer = setTimeout(() => (late() ? watch(body) : cut(body)), stalledMs);
   };
   const cut = (body: Readable): void => {

@@ -1,18 +1,6 @@
 import type { TenantDocument } from '../../../projections/tenants';
 import { flag, meaning, moment, record, text, uuid } from './schema';
 
-/** The Tenant of the specification. What is undefined is not in the JSON. */
-export interface TenantView {
-  readonly id: string;
-  readonly owner_id: string;
-  readonly name: string;
-  readonly settings: { readonly fingerprint_tokens: string; readonly deduplicate_tokens: string };
-  readonly created_by?: string | undefined;
-  readonly created_at: string;
-  readonly modified_by?: string | undefined;
-  readonly modified_at?: string | undefined;
-}
-
 /** Booleans, carried as text. */
 export const tenantSettings = {
   fingerprint_tokens: meaning(
@@ -37,7 +25,7 @@ export const tenantSchema = record(
   ['created_by', 'modified_by', 'modified_at'],
 );
 
-export const tenantExample: TenantView = {
+export const tenantExample = {
   id: '11111111-2222-4333-8444-555555555555',
   owner_id: '00000000-0000-0000-0000-000000000000',
   name: 'Acme',
@@ -48,7 +36,8 @@ export const tenantExample: TenantView = {
   modified_at: '2026-02-01T09:30:00.123Z',
 };
 
-export const tenantView = (document: TenantDocument): TenantView => ({
+/** The Tenant of the specification. What is undefined is not in the JSON. */
+export const tenantView = (document: TenantDocument) => ({
   id: document.id,
   owner_id: document.owner_id,
   name: document.name,

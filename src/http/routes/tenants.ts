@@ -3,13 +3,7 @@ import { tenantAt, type Moment } from '../../audit/tenant-history';
 import { beforeDeadline } from '../../clock';
 import { keyRefused, mustHold } from '../../domain/authority';
 import { parseMoment } from '../../domain/moment';
-import {
-  deleteTenant,
-  mustBeActive,
-  updateTenant,
-  type ActiveTenant,
-  type TenantUpdate,
-} from '../../domain/tenant';
+import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
 import { documentOfTenant, findTenant } from '../../../projections/tenants';
 import { fault } from '../../fault';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
@@ -43,6 +37,11 @@ const tenantUpdateSchema: Schema = {
   required: ['name'],
 };
 
+const tenantUpdate = bodyCheck<WireTenantUpdate>(tenantUpdateSchema, {
+  name: 'Acme',
+  settings: { deduplicate_tokens: 'true' },
+});
+
 const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => ({
   ...(settings?.fingerprint_tokens === undefined
     ? {}
@@ -51,12 +50,6 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
     ? {}
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
-
-const tenantUpdate = bodyCheck<WireTenantUpdate, TenantUpdate>(
-  tenantUpdateSchema,
-  (wire) => ({ name: wire.name, settings: settingsOf(wire) }),
-  { name: 'Acme', settings: { deduplicate_tokens: 'true' } },
-);
 
 const tenantItself = { of: 'Tenant', revision: (tenant: ActiveTenant) => tenant.changedAt } as const;
 
@@ -130,9 +123,8 @@ export const updateOwnTenant = route({
     etag: true,
   },
   handle: async (asked, { ledger }) => {
-    const { tenant, position } = await ledger.execute(
-      commandOf(asked, updateTenant(asked.body), tenantItself),
-    );
+    const decide = updateTenant({ name: asked.body.name, settings: settingsOf(asked.body) });
+    const { tenant, position } = await ledger.execute(commandOf(asked, decide, tenantItself));
     const updated = mustBeActive(tenant);
     return { ...ok(tenantView(documentOfTenant(updated)), updated.changedAt), position };
   },
