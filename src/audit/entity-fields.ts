@@ -58,13 +58,8 @@ export const changesBetween = (before: Fields = {}, after: Fields = {}): readonl
     .map((field) => ({ field, from: before[field] ?? null, to: after[field] ?? null }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
 
-export interface EntityChanges {
-  readonly entity: string;
-  readonly changes: readonly Change[];
-}
-
 /** Entity by entity, only what differs. */
-export const differencesBetween = (before: Tenant, after: Tenant): readonly EntityChanges[] => {
+export const differencesBetween = (before: Tenant, after: Tenant) => {
   const [one, other] = [allEntities(before), allEntities(after)];
   return [...new Set([...one.keys(), ...other.keys()])]
     .map((entity) => ({ entity, changes: changesBetween(one.get(entity), other.get(entity)) }))

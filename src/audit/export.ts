@@ -25,14 +25,11 @@ export interface Trailer extends ExportRequest {
   readonly sha256: string;
 }
 
-export interface ExportProgress {
+export interface ExportedChunk {
   /** Events of the log that were looked at. */
   readonly read: number;
   /** Everything up to this position has been looked at. */
   readonly position: Position;
-}
-
-export interface ExportedChunk extends ExportProgress {
   /** Whole lines, each with a line feed. */
   readonly bytes: Buffer;
   /** How many they are. */

@@ -1,29 +1,6 @@
-import type { LoggedEvent, Position } from '../event-log/event-log';
+import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
-
-/**
- * An event as investigators see it: everything that is stored, in the names of the API. What it does not have is undefined,
- * and so not in its JSON: objects that all have the same members are serialised fastest.
- */
-export interface RawEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly version: number;
-  /** Absent in the operator's own stream. */
-  readonly tenant_id: string | undefined;
-  readonly stream: string;
-  readonly revision: number;
-  readonly position: Position;
-  readonly recorded_at: string;
-  /** When this log received it, only where that is before `recorded_at`. */
-  readonly stored_at: string | undefined;
-  readonly actor: unknown;
-  readonly trace_id: unknown;
-  readonly key_id: unknown;
-  readonly data: unknown;
-  readonly metadata: unknown;
-}
 
 const DIGEST_SHOWN = 8;
 
@@ -42,14 +19,18 @@ const shown = (value: unknown): unknown => {
 /** `/logs` and everything else that is derived from an event goes by this time. */
 export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
 
-export const rawEvent = (event: LoggedEvent, streams: Streams): RawEvent => {
+/**
+ * An event as investigators see it: everything that is stored, in the names of the API. What it does not have is undefined,
+ * and so not in its JSON: objects that all have the same members are serialised fastest.
+ */
+export const rawEvent = (event: LoggedEvent, streams: Streams) => {
   const metadata = isJsonObject(event.metadata) ? event.metadata : {};
   const { version, actor, traceId, keyId } = metadata;
   return {
     id: event.id,
     type: event.type,
     version: typeof version === 'number' ? version : 1,
-    tenant_id: streams.parse(event.stream)?.tenantId,
+    tenant_id: streams.parse(event.stream)?.tenantId, // none in the operator's own stream
     stream: event.stream,
     revision: event.revision,
     position: event.position,
@@ -62,3 +43,5 @@ export const rawEvent = (event: LoggedEvent, streams: Streams): RawEvent => {
     metadata: shown(event.metadata ?? {}),
   };
 };
+
+export type RawEvent = ReturnType<typeof rawEvent>;

@@ -1,6 +1,6 @@
 import { boundedCache } from '../bounded-cache';
 import { auditLine } from '../domain/audit-wording';
-import type { Actor, Recorded, TenantEvent } from '../domain/events';
+import type { Recorded, TenantEvent } from '../domain/events';
 import { liveKeysOf } from '../domain/grants';
 import { isAssignable } from '../domain/permissions';
 import type { Tenant } from '../domain/tenant';
@@ -20,22 +20,6 @@ export type Moment = { readonly time: string } | { readonly position: Position }
 
 const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
   'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
-
-/** One event of a tenant's own stream and what it changed. */
-export interface HistoryEntry {
-  readonly at: string;
-  readonly event_id: string;
-  readonly type: string;
-  readonly position: Position;
-  readonly revision: number;
-  readonly entity_type: string;
-  readonly entity_id: string;
-  readonly operation: string;
-  readonly actor?: Actor | undefined;
-  readonly trace_id?: string | undefined;
-  readonly key_id?: string | undefined;
-  readonly changes: readonly Change[];
-}
 
 /** Only updates replace values; what creates or removes something says all of it in its own data. */
 const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
@@ -60,7 +44,8 @@ const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): 
   return changes;
 };
 
-const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]): HistoryEntry => {
+/** One event of a tenant's own stream and what it changed. */
+const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]) => {
   const { entityType, entityId, operation } = auditLine(event);
   return {
     at: event.recordedAt,
@@ -77,6 +62,7 @@ const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]): Hist
     changes,
   };
 };
+export type HistoryEntry = ReturnType<typeof entryOf>;
 
 /** The tenant at a moment, or now, and every change up to it. A stream that cannot be read is `tenant_unreadable`. */
 export const tenantAt = async (
@@ -142,17 +128,11 @@ export const updateChanges = (ledgerLog: LedgerLog) => {
   };
 };
 
-/** What an Application could do at a moment, and with which keys. */
-export interface Access {
-  readonly application_id: string;
-  readonly name: string;
-  readonly type: string;
-  readonly permissions: readonly string[];
-  readonly keys: readonly { readonly id: string; readonly expires_at: string | undefined }[];
-}
-
-/** Nobody can do anything with a deleted tenant; an Application without a key that is good at that time is listed without keys. */
-export const accessTo = (tenant: Tenant, at: string): readonly Access[] => {
+/**
+ * What each Application could do at a moment, and with which keys. Nobody can do anything with a deleted tenant; an
+ * Application without a key that is good at that time is listed without keys.
+ */
+export const accessTo = (tenant: Tenant, at: string) => {
   if (tenant.status !== 'active') return [];
   return [...tenant.applications.values()].map((application) => ({
     application_id: application.id,

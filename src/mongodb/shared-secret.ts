@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import type { Db } from 'mongodb';
 import { pause } from '../clock';
 import { fault } from '../fault';
+import { insertOnce } from './duplicates';
 
 const COLLECTION = 'secrets';
 const CURSORS = 'cursors';
 const MIN_LENGTH = 32;
-const DUPLICATE_KEY = 11_000;
 
 /** What another instance has just inserted is not readable before a majority has it. */
 const ATTEMPTS = 50;
@@ -28,11 +28,7 @@ export const sharedSecret = async (db: Db): Promise<string> => {
       break;
     }
     if (attempt > 0) await pause(AGAIN_MS);
-    await secrets
-      .insertOne({ _id: CURSORS, secret: randomBytes(MIN_LENGTH).toString('base64url') })
-      .catch((error: unknown) => {
-        if ((error as { code?: unknown }).code !== DUPLICATE_KEY) throw error;
-      });
+    await insertOnce(secrets, { _id: CURSORS, secret: randomBytes(MIN_LENGTH).toString('base64url') });
   }
   throw fault(
     'read_models_unavailable',

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Collection } from '../../../projections/projector';
 import { monotonicMs, pause } from '../../clock';
 import type { MongoConnection } from '../../mongodb/connection';
+import { insertOnce, isDuplicate } from '../../mongodb/duplicates';
 import {
   generationName,
   generationRemoved,
@@ -34,10 +35,6 @@ export interface StoredControl {
   readonly writes?: string;
 }
 
-const DUPLICATE = 11_000;
-
-export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown }).code === DUPLICATE;
-
 export const controlsIn = ({ db }: MongoConnection) => db.collection<StoredControl>(CONTROLS);
 
 const withoutWrites = { projection: { writes: 0 } };
@@ -60,11 +57,7 @@ export const insertControl = async (
 ): Promise<string> => {
   const incarnation = randomBytes(4).toString('hex');
   const made: StoredControl = { _id: generationName(id), incarnation, log, n: 0, applied_n: 0 };
-  await controlsIn(connection)
-    .insertOne(made)
-    .catch((error: unknown) => {
-      if (!isDuplicate(error)) throw error;
-    });
+  await insertOnce(controlsIn(connection), made);
   return incarnation;
 };
 

@@ -1,6 +1,7 @@
 import type { Collection } from '../../../projections/projector';
 import { fault } from '../../fault';
 import type { MongoConnection } from '../../mongodb/connection';
+import { insertOnce } from '../../mongodb/duplicates';
 import {
   COMMON_COLLECTIONS,
   generationName,
@@ -9,14 +10,7 @@ import {
   type Peek,
   type ReadModels,
 } from '../read-models';
-import {
-  controlOf,
-  controlsIn,
-  findControl,
-  insertControl,
-  isDuplicate,
-  type OnWrite,
-} from './control-document';
+import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
 import { generationReader, type Applied, type Incarnation } from './generation-reader';
 import { mongodbLeases } from './leases';
 import { makeIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
@@ -55,11 +49,7 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
   const { place } = connection;
   const found = await registriesIn(connection).findOne({ _id: 'registry' });
   if (found === null) {
-    await registriesIn(connection)
-      .insertOne({ _id: 'registry', format: FORMAT, log, v: 0 })
-      .catch((error: unknown) => {
-        if (!isDuplicate(error)) throw error;
-      });
+    await insertOnce(registriesIn(connection), { _id: 'registry', format: FORMAT, log, v: 0 });
     return claim(connection, log);
   }
   if (found.format > FORMAT)
