@@ -73,7 +73,9 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
 });
 
 /** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
-const world = async (options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {}) => {
+const keyCheckHarness = async (
+  options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {},
+) => {
   const [here, elsewhere] = processes;
   let reads = { heads: 0, streams: 0 };
   let live: Reader | undefined;
@@ -151,7 +153,7 @@ const permissionsOf = (found: Awaited<ReturnType<typeof standing>>) =>
 
 describe('a key that the read model shows', () => {
   it('is good, and for 400 ms neither the log nor a stream is asked again', async () => {
-    const { customer, project, reading, readsSince } = await world();
+    const { customer, project, reading, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect(await reading(key)).toMatchObject({ status: 'good', keyId: key.keyId });
@@ -161,7 +163,7 @@ describe('a key that the read model shows', () => {
   });
 
   it('is asked for once per proof where the store cannot tell whether it has changed', async () => {
-    const { customer, project, reading, here, switchTo, write, elsewhere } = await world();
+    const { customer, project, reading, here, switchTo, write, elsewhere } = await keyCheckHarness();
     const { changeToken: _, ...plain } = here.projecting.reader('applications');
     let asked = 0;
     const get: Reader['get'] = (...key) => {
@@ -189,7 +191,7 @@ describe('a key that the read model shows', () => {
   ])(
     'and %s elsewhere is refused within a second, although the read model never moves',
     async (_, status, what) => {
-      const { customer, project, reading, write, elsewhere, check } = await world();
+      const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
       const [key, neighbour] = [await customer(), await customer()];
       await project();
       expect((await reading(key)).status).toBe('good');
@@ -207,7 +209,7 @@ describe('a key that the read model shows', () => {
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
     ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
   ])('and %s by this process is refused at once', async (_, status, what) => {
-    const { customer, project, reading, write, here } = await world();
+    const { customer, project, reading, write, here } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
@@ -216,7 +218,7 @@ describe('a key that the read model shows', () => {
   });
 
   it('and was seen to be revoked in its stream is refused at once, although an older proof still counts', async () => {
-    const { customer, project, reading, write, elsewhere, check } = await world();
+    const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
@@ -228,7 +230,7 @@ describe('a key that the read model shows', () => {
   });
 
   it('has the permissions of its Application since, although the read model never moves', async () => {
-    const { customer, project, reading, write, elsewhere, check } = await world();
+    const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect(permissionsOf(await reading(key))).toEqual(PERMISSIONS);
@@ -238,7 +240,7 @@ describe('a key that the read model shows', () => {
   });
 
   it('is checked anew when another generation answers: the proof was not of that one', async () => {
-    const { customer, project, reading, write, elsewhere, here, switchTo } = await world();
+    const { customer, project, reading, write, elsewhere, here, switchTo } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect((await reading(key)).status).toBe('good');
@@ -250,7 +252,7 @@ describe('a key that the read model shows', () => {
   });
 
   it('is refused from the moment that it expires, however long it is remembered', async () => {
-    const { customer, project, check, write, elsewhere } = await world();
+    const { customer, project, check, write, elsewhere } = await keyCheckHarness();
     const key = await customer();
     const brief = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
     await write(elsewhere, key.tenantId, addKey(key.applicationId, brief));
@@ -263,7 +265,7 @@ describe('a key that the read model shows', () => {
 
 describe('a key that the read model does not show yet', () => {
   it('is good at once, for reads and for writes', async () => {
-    const { customer, reading, check, write, elsewhere, project } = await world();
+    const { customer, reading, check, write, elsewhere, project } = await keyCheckHarness();
     const key = await customer();
     expect((await reading(key)).status).toBe('good');
     await project();
@@ -274,7 +276,7 @@ describe('a key that the read model does not show yet', () => {
   });
 
   it('is refused once it is revoked as well', async () => {
-    const { customer, reading, write, elsewhere } = await world();
+    const { customer, reading, write, elsewhere } = await keyCheckHarness();
     const key = await customer();
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
     expect((await reading(key)).status).toBe('revoked');
@@ -283,7 +285,7 @@ describe('a key that the read model does not show yet', () => {
 
 describe('a forged key', () => {
   it('costs no fold, and the reads of many at once are shared', async () => {
-    const { customer, project, check, isFolded, readsSince } = await world();
+    const { customer, project, check, isFolded, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
     await check.forReading(checked(key));
@@ -300,7 +302,7 @@ describe('a forged key', () => {
   });
 
   it('naming a tenant whose events are not projected yet: the stream is read once for all', async () => {
-    const { customer, check, isFolded, readsSince } = await world();
+    const { customer, check, isFolded, readsSince } = await keyCheckHarness();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
     const standings = await Promise.all(forged.map((one) => check.forReading(checked(one))));
@@ -312,7 +314,7 @@ describe('a forged key', () => {
 
 describe('a tenant whose stream cannot be read', () => {
   it('is unreadable for reads and writes, and nobody else is', async () => {
-    const { customer, reading, check, elsewhere, project } = await world();
+    const { customer, reading, check, elsewhere, project } = await keyCheckHarness();
     const [key, neighbour] = [await customer(), await customer()];
     await project();
     const stream = elsewhere.streams.tenant(key.tenantId);
@@ -328,7 +330,7 @@ describe('a tenant whose stream cannot be read', () => {
 
 describe('a tenant with many changes beyond the read model', () => {
   it('has them read once: later checks read only what came since', async () => {
-    const { customer, reading, write, elsewhere, project, check, readsSince } = await world();
+    const { customer, reading, write, elsewhere, project, check, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
     for (let i = 0; i < 5; i += 1)
@@ -353,7 +355,7 @@ describe('while the log does not answer', () => {
         return mode === 'silent' ? silence.given : log.head();
       },
     });
-    const all = await world({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
+    const all = await keyCheckHarness({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
     const key = await all.customer();
     await all.project();
     expect((await all.reading(key)).status).toBe('good');
@@ -398,7 +400,7 @@ describe('while the log does not answer', () => {
         return log.head();
       },
     });
-    const { customer, project, check } = await world({ around });
+    const { customer, project, check } = await keyCheckHarness({ around });
     const key = await customer();
     await project();
     isSlow = true;
@@ -454,7 +456,7 @@ describe('without read models', () => {
   it.each(['there are none', 'they have not caught up since the start'])(
     'writes are checked by folding the tenant: %s',
     async (why) => {
-      const { customer, check, isFolded, switchTo, here } = await world();
+      const { customer, check, isFolded, switchTo, here } = await keyCheckHarness();
       const key = await customer();
       const none = async () => {
         throw fault('read_models_unavailable', 'There are none.');
@@ -472,7 +474,7 @@ describe('without read models', () => {
 
 describe('a write with a key that this process knows to be good', () => {
   it('is identified without a read, and as of the head before it is refused', async () => {
-    const { customer, project, check, write, elsewhere, here, readsSince } = await world();
+    const { customer, project, check, write, elsewhere, here, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
     expect((await check.forReading(checked(key))).status).toBe('good');

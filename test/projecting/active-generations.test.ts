@@ -13,20 +13,20 @@ import { generationName } from '../../src/read-models/read-models';
 import { seed, seeded } from '../support/property';
 import { until } from '../support/waiting';
 import { lineCollections, plainLines } from './lines';
-import { lines, projectInto, randomFrom, replaying, someTenants, type Replaying } from './replay';
-import { created, documentsOf, openLog, openProcess, openReadModels, turn, updated } from './world';
+import { lines, projectInto, randomFrom, replayHarness, someTenants, type ReplayHarness } from './replay';
+import { created, documentsOf, openLog, openProcess, openReadModels, turn, updated } from './harness';
 
 const LONG = 10_000;
 const liveName = (one: Projecting): string => generationName(one.live[0]!.generation.id);
 
-/** As before a question. */
+/** As happens before every query. */
 const upToDate = async (active: ActiveGenerations): Promise<void> => {
   if (!active.isUpToDate()) await active.refresh();
 };
 
 /** Another process on the same files. */
-const process = async (world: Replaying) =>
-  openProcess(await openLog(world.log.folder), await openReadModels(world.folder), [lines]);
+const process = async (harness: ReplayHarness) =>
+  openProcess(await openLog(harness.log.folder), await openReadModels(harness.folder), [lines]);
 
 const namesOf = (
   all: readonly { readonly generation: { readonly id: Parameters<typeof generationName>[0] } }[],
@@ -34,72 +34,72 @@ const namesOf = (
 
 describe('the active generations', () => {
   it('notice a switch and a rollback by another process, and project both generations', async () => {
-    const world = await replaying();
-    await someTenants(world);
-    await world.catchUp();
-    const active = await openActiveGenerations([lines], await openReadModels(world.folder), world.log);
+    const harness = await replayHarness();
+    await someTenants(harness);
+    await harness.catchUp();
+    const active = await openActiveGenerations([lines], await openReadModels(harness.folder), harness.log);
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1']);
-    await world.rebuild();
+    await harness.rebuild();
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
-    await rollback(world.readModels, lines);
+    await rollback(harness.readModels, lines);
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
   });
 
-  it('are not asked for one by one while nothing has changed, where the store can tell', async () => {
-    const world = await replaying();
-    await someTenants(world);
-    await world.catchUp();
-    const readModels = await openReadModels(world.folder);
+  it('are not read one by one while nothing has changed, if the store can tell', async () => {
+    const harness = await replayHarness();
+    await someTenants(harness);
+    await harness.catchUp();
+    const readModels = await openReadModels(harness.folder);
     let asked = 0;
     const pointer: typeof readModels.pointer = (...which) => {
       asked += 1;
       return readModels.pointer(...which);
     };
-    const active = await openActiveGenerations([lines], { ...readModels, pointer }, world.log);
+    const active = await openActiveGenerations([lines], { ...readModels, pointer }, harness.log);
     const opened = asked;
     await active.refresh();
     expect(asked - opened).toBe(readModels.pointersToken === undefined ? 1 : 0);
-    await world.rebuild();
+    await harness.rebuild();
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
   });
 
-  it('stay with the generation before until the next one shows as much', async () => {
-    const world = await replaying();
-    const [tenantId = ''] = await someTenants(world);
-    await world.catchUp();
-    const active = await openActiveGenerations([lines], world.readModels, world.log);
-    await world.rebuild();
+  it('stay on the previous generation until the next one shows as much', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    const active = await openActiveGenerations([lines], harness.readModels, harness.log);
+    await harness.rebuild();
     const id = { projection: 'lines', version: 1, generation: 1 };
-    const former = await world.readModels.open(id, lines.collections, await world.log.identity());
-    await world.record(tenantId, updated('c'));
+    const former = await harness.readModels.open(id, lines.collections, await harness.log.identity());
+    await harness.record(tenantId, updated('c'));
     const [first] = active.live();
     expect(first?.generation.id.generation).toBe(1);
     const { n } = await former.control();
-    const head = (await world.log.head())!;
+    const head = (await harness.log.head())!;
     await former.commit(n, { position: head.position, eventId: head.eventId }, []);
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
     expect(active.shown().map((one) => one.id.generation)).toEqual([1, 2]);
-    await world.catchUp();
+    await harness.catchUp();
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
   });
 
-  it('project everything that a write waits for, also after two switches at once', async () => {
-    const world = await replaying();
-    await someTenants(world);
-    await world.catchUp();
-    const active = await openActiveGenerations([lines], await openReadModels(world.folder), world.log);
-    await world.rebuild();
-    await world.rebuild();
+  it('project everything that a write waits for, even after two switches at once', async () => {
+    const harness = await replayHarness();
+    await someTenants(harness);
+    await harness.catchUp();
+    const active = await openActiveGenerations([lines], await openReadModels(harness.folder), harness.log);
+    await harness.rebuild();
+    await harness.rebuild();
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_3']);
     const projected = namesOf(active.projected());
@@ -111,30 +111,30 @@ describe('the active generations', () => {
 describe('a switch', () => {
   /** Two generations, both at the head; the second is live. */
   const withTwo = async () => {
-    const world = await replaying();
-    const [tenantId = ''] = await someTenants(world);
-    await world.catchUp();
-    await world.rebuild();
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    await harness.rebuild();
     const numbered = async (generation: number): Promise<LiveGeneration> => {
       const id = { projection: 'lines', version: 1, generation };
       return {
         projector: lines,
-        generation: await world.readModels.open(id, lines.collections, await world.log.identity()),
+        generation: await harness.readModels.open(id, lines.collections, await harness.log.identity()),
       };
     };
-    /** Brings some generations to the head, and no others. */
+    /** Brings some of the generations to the head, and no others. */
     const project = async (...numbers: readonly number[]): Promise<void> => {
-      for (const number of numbers) await projectInto(world, await numbered(number));
+      for (const number of numbers) await projectInto(harness, await numbered(number));
     };
     const point = async (live: number, previous: number): Promise<void> => {
-      const before = await world.readModels.pointer('lines', 1);
-      expect(await world.readModels.point('lines', 1, { live, previous }, before)).toBe(true);
+      const before = await harness.readModels.pointer('lines', 1);
+      expect(await harness.readModels.point('lines', 1, { live, previous }, before)).toBe(true);
     };
-    const write = () => world.record(tenantId, updated('again'));
-    return { world, project, point, write };
+    const write = () => harness.record(tenantId, updated('again'));
+    return { harness, project, point, write };
   };
-  const elsewhere = async (world: Replaying) =>
-    openActiveGenerations([lines], await openReadModels(world.folder), world.log);
+  const elsewhere = async (harness: ReplayHarness) =>
+    openActiveGenerations([lines], await openReadModels(harness.folder), harness.log);
   const appliedIn = async (active: ActiveGenerations): Promise<string> =>
     (await active.live()[0]?.generation.control())?.applied ?? '';
   const passed = (ms: number): Promise<void> => {
@@ -142,10 +142,10 @@ describe('a switch', () => {
     return until(() => monotonicMs() > end);
   };
 
-  it('that comes while a write waits is waited for too', async () => {
-    const { world, project, point, write } = await withTwo();
-    await until(async () => (await world.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
-    const writer = await process(world);
+  it('made while a write waits is waited for as well', async () => {
+    const { harness, project, point, write } = await withTwo();
+    await until(async () => (await harness.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
+    const writer = await process(harness);
     await point(1, 2);
     const position = await write();
     await project(2);
@@ -154,11 +154,11 @@ describe('a switch', () => {
     expect(await writer.reached(position, 0)).toBe(true);
   });
 
-  it('that came just before a process was opened: it waits for what others may still read', async () => {
-    const { world, project, point, write } = await withTwo();
+  it('made just before a process opened makes it wait for what others may still read', async () => {
+    const { harness, project, point, write } = await withTwo();
     await point(1, 2);
     await point(2, 1);
-    const writer = await process(world);
+    const writer = await process(harness);
     const position = await write();
     await project(2);
     expect(await writer.reached(position, 0)).toBe(false);
@@ -166,18 +166,18 @@ describe('a switch', () => {
     expect(await writer.reached(position, 0)).toBe(true);
   });
 
-  it('that is long ago keeps nobody waiting', async () => {
-    const { world, project, write } = await withTwo();
-    const writer = await process(world);
-    await until(async () => (await world.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
+  it('made long ago keeps nobody waiting', async () => {
+    const { harness, project, write } = await withTwo();
+    const writer = await process(harness);
+    await until(async () => (await harness.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
     const position = await write();
     await project(2);
     expect(await writer.reached(position, 0)).toBe(true);
   });
 
-  it('is looked for before a question by who has not looked for a while, and only then', async () => {
-    const { world, point } = await withTwo();
-    const active = await elsewhere(world);
+  it('is looked up before a query only by a process that has not looked for a while', async () => {
+    const { harness, point } = await withTwo();
+    const active = await elsewhere(harness);
     expect(active.isUpToDate()).toBe(true);
     await point(1, 2);
     await passed(1_100);
@@ -187,15 +187,15 @@ describe('a switch', () => {
     expect(active.isUpToDate()).toBe(true);
   });
 
-  it('that could not be looked for leaves who asks as late as before', async () => {
-    const { world, point } = await withTwo();
-    const readModels = await openReadModels(world.folder);
+  it('that could not be looked up leaves the reader as stale as before', async () => {
+    const { harness, point } = await withTwo();
+    const readModels = await openReadModels(harness.folder);
     let isAway = false;
     const pointer: typeof readModels.pointer = async (...which) => {
       if (isAway) throw new Error('The store is away.');
       return readModels.pointer(...which);
     };
-    const active = await openActiveGenerations([lines], { ...readModels, pointer }, world.log);
+    const active = await openActiveGenerations([lines], { ...readModels, pointer }, harness.log);
     await point(1, 2);
     await passed(1_100);
     isAway = true;
@@ -207,9 +207,9 @@ describe('a switch', () => {
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
   });
 
-  it('is followed question by question until the new one shows as much', async () => {
-    const { world, project, point, write } = await withTwo();
-    const active = await elsewhere(world);
+  it('is followed query by query until the new generation shows as much', async () => {
+    const { harness, project, point, write } = await withTwo();
+    const active = await elsewhere(harness);
     await write();
     await project(2);
     await point(1, 2);
@@ -221,10 +221,10 @@ describe('a switch', () => {
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
   });
 
-  it('and another one before the first is followed: the one that is ahead is read', async () => {
-    const { world, project, point, write } = await withTwo();
-    await world.rebuild();
-    const active = await elsewhere(world);
+  it('superseded by another before it was followed: the generation that is ahead is read', async () => {
+    const { harness, project, point, write } = await withTwo();
+    await harness.rebuild();
+    const active = await elsewhere(harness);
     await write();
     await project(3);
     await point(2, 3);
@@ -238,10 +238,10 @@ describe('a switch', () => {
     expect(await appliedIn(active)).toBe(position);
   });
 
-  it('while a process slept, and another one: it reads what shows all that the log had then', async () => {
-    const { world, project, point, write } = await withTwo();
-    await world.rebuild();
-    const active = await elsewhere(world);
+  it('made twice while a process was suspended: it reads a generation that shows everything the log had then', async () => {
+    const { harness, project, point, write } = await withTwo();
+    await harness.rebuild();
+    const active = await elsewhere(harness);
     await point(2, 3);
     const position = await write();
     await project(2);
@@ -256,56 +256,56 @@ describe('a switch', () => {
 });
 
 describe('a projecting process', () => {
-  it('projects the generation before the live one along, for a rollback', async () => {
-    const world = await replaying();
-    const [tenantId = ''] = await someTenants(world);
-    const server = await process(world);
+  it('also projects the generation before the live one, for a rollback', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    const server = await process(harness);
     await server.start();
-    await until(async () => server.reached((await world.log.head())!.position, 0));
-    await world.rebuild();
+    await until(async () => server.reached((await harness.log.head())!.position, 0));
+    await harness.rebuild();
     await until(() => liveName(server) === 'lines_v1_2');
-    const position = await world.record(tenantId, updated('c'), updated('d'));
+    const position = await harness.record(tenantId, updated('c'), updated('d'));
     expect(await server.reached(position, LONG)).toBe(true);
-    await rollback(world.readModels, lines);
+    await rollback(harness.readModels, lines);
     await until(() => liveName(server) === 'lines_v1_1');
     expect(await server.reached(position, LONG)).toBe(true);
-    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(world.history));
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(harness.history));
     expect(server.warnings).toEqual([]);
   });
 
-  it('takes two switches at once without keeping a write waiting', async () => {
-    const world = await replaying();
-    const [tenantId = ''] = await someTenants(world);
-    await world.catchUp();
-    const server = await process(world);
-    await world.rebuild();
-    await world.rebuild();
+  it('follows two switches at once without keeping a write waiting', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    await harness.catchUp();
+    const server = await process(harness);
+    await harness.rebuild();
+    await harness.rebuild();
     await server.start();
     await until(() => liveName(server) === 'lines_v1_3');
-    expect(await server.reached(await world.record(tenantId, updated('c')), 1_500)).toBe(true);
+    expect(await server.reached(await harness.record(tenantId, updated('c')), 1_500)).toBe(true);
   });
 
-  it('reads the new file when a number is used again after a prune', async () => {
-    const world = await replaying();
-    const [tenantId = ''] = await someTenants(world);
-    const server = await process(world);
+  it('reads the new file when a generation number is reused after a prune', async () => {
+    const harness = await replayHarness();
+    const [tenantId = ''] = await someTenants(harness);
+    const server = await process(harness);
     await server.start();
-    expect(await server.reached((await world.log.head())!.position, LONG)).toBe(true);
-    await world.rebuild();
+    expect(await server.reached((await harness.log.head())!.position, LONG)).toBe(true);
+    await harness.rebuild();
     await until(() => liveName(server) === 'lines_v1_2');
-    await rollback(world.readModels, lines);
+    await rollback(harness.readModels, lines);
     await until(() => liveName(server) === 'lines_v1_1');
     expect(
-      await prune(world.readModels, [lines], await unusedGenerations(world.readModels, [lines])),
+      await prune(harness.readModels, [lines], await unusedGenerations(harness.readModels, [lines])),
     ).toEqual(['lines_v1_2']);
-    await world.rebuild();
-    const { live } = (await world.readModels.pointer('lines', 1))!;
+    await harness.rebuild();
+    const { live } = (await harness.readModels.pointer('lines', 1))!;
     await until(() => liveName(server) === `lines_v1_${live}`);
-    const position = await world.record(tenantId, updated('c'));
+    const position = await harness.record(tenantId, updated('c'));
     expect(await server.reached(position, LONG)).toBe(true);
-    const { generation } = await world.live();
+    const { generation } = await harness.live();
     expect((await generation.control()).to?.position).toBe(position);
-    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+    expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(harness.history));
     expect(server.warnings).toEqual([]);
   });
 
@@ -313,13 +313,13 @@ describe('a projecting process', () => {
     seeded('never shows an older state than before, whoever switches and writes'),
     async () => {
       const random = randomFrom(seed);
-      const world = await replaying();
+      const harness = await replayHarness();
       const tenantId = randomUUID();
-      await world.record(tenantId, created());
-      const servers = [await process(world), await process(world)];
+      await harness.record(tenantId, created());
+      const servers = [await process(harness), await process(harness)];
       for (const server of servers) await server.start();
       for (const server of servers)
-        expect(await server.reached((await world.log.head())!.position, LONG)).toBe(true);
+        expect(await server.reached((await harness.log.head())!.position, LONG)).toBe(true);
       let done = false;
       const seen = servers.map(() => new Set<string>());
       const reading = servers.map(async (server, i) => {
@@ -338,30 +338,30 @@ describe('a projecting process', () => {
       });
       const writing = (async () => {
         for (; !done; await pause(3)) {
-          const position = await world.record(tenantId, updated('again'));
+          const position = await harness.record(tenantId, updated('again'));
           const server = servers[Math.floor(random() * 2)] as Projecting;
           expect(await server.reached(position, LONG)).toBe(true);
           const head = await server.reader('lines').get(tenantId, 'heads', 'all');
-          expect((head as unknown as { count: number }).count).toBe(world.history.length);
+          expect((head as unknown as { count: number }).count).toBe(harness.history.length);
         }
       })();
       const switching = (async () => {
         for (let i = 0; i < 12; i++) {
           const chance = random();
-          const pointer = (await world.readModels.pointer('lines', 1))!;
-          if (chance < 0.5 || pointer.previous === undefined) await world.rebuild();
-          else if (chance < 0.85) await rollback(world.readModels, lines);
-          else await prune(world.readModels, [lines], await unusedGenerations(world.readModels, [lines]));
+          const pointer = (await harness.readModels.pointer('lines', 1))!;
+          if (chance < 0.5 || pointer.previous === undefined) await harness.rebuild();
+          else if (chance < 0.85) await rollback(harness.readModels, lines);
+          else await prune(harness.readModels, [lines], await unusedGenerations(harness.readModels, [lines]));
           if (random() < 0.5) continue;
-          const { live } = (await world.readModels.pointer('lines', 1))!;
+          const { live } = (await harness.readModels.pointer('lines', 1))!;
           await until(() => servers.every((server) => liveName(server) === `lines_v1_${live}`));
         }
       })().finally(() => (done = true));
       await Promise.all([...reading, writing, switching]);
       for (const names of seen) expect(names.size).toBeGreaterThan(1);
       for (const server of servers) expect(server.warnings).toEqual([]);
-      const { generation } = await world.catchUp();
-      expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(world.history));
+      const { generation } = await harness.catchUp();
+      expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(harness.history));
     },
     60_000,
   );

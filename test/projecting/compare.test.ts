@@ -15,7 +15,7 @@ const projector: Projector = {
   on: {},
 };
 
-/** More than a few stretches of each collection. */
+/** More than a few ranges of each collection. */
 const ROWS = 1_900;
 const TENANTS = [randomUUID(), randomUUID(), randomUUID()];
 
@@ -81,13 +81,13 @@ describe('a comparison', () => {
     ],
   ];
 
-  it.each(orders)('finds nothing where both hold the same, filled %s', async (_, order) => {
+  it.each(orders)('finds no difference in equal generations, built %s', async (_, order) => {
     const { found, documents } = await differencesOf(writesOf(), order(writesOf()));
     expect(found).toEqual([]);
     expect(documents).toBe(2 * ROWS);
   });
 
-  it.each(orders)('reports each difference once, filled %s', async (_, order) => {
+  it.each(orders)('reports each difference once, built %s', async (_, order) => {
     const all = writesOf();
     const [rows, heads] = [2 * WRONG, 2 * WRONG + 1];
     const live = changed(changed(changed(all, rows, { number: -1 }), heads, { number: -1 }), 10, undefined);
@@ -104,14 +104,14 @@ describe('a comparison', () => {
     );
   });
 
-  it('seeks nothing by its key where both lie alike, nor where a tenant is the only one of the replay', async () => {
+  it('looks up nothing by key if both are stored in the same order, or if the replay holds only that tenant', async () => {
     expect(await differencesOf(writesOf(), writesOf())).toMatchObject({ found: [], sought: 0 });
     const [, , last = ''] = TENANTS;
     const alone = writesOf().filter(({ tenantId }) => tenantId === last);
     expect(await differencesOf(writesOf(), alone, last)).toMatchObject({ found: [], sought: 0 });
   });
 
-  it('looks at one tenant only, if asked', async () => {
+  it('can be limited to one tenant', async () => {
     const live = changed(changed(writesOf(), 0, { number: -1 }), 2, { number: -1 });
     const { found, documents } = await differencesOf(live, writesOf(), TENANTS[1]);
     expect(found).toEqual(['differs rows key 1']);
@@ -119,9 +119,9 @@ describe('a comparison', () => {
   });
 
   it.each([
-    ['nothing is live', [], writesOf(), 'missing'],
+    ['the live generation is empty', [], writesOf(), 'missing'],
     ['nothing should be', writesOf(), [], 'too_many'],
-  ])('names every document where %s', async (_, live, replayed, kind) => {
+  ])('reports every document if %s', async (_, live, replayed, kind) => {
     const { found } = await differencesOf(live, replayed);
     expect(found).toHaveLength(2 * ROWS);
     expect(found.every((name) => name.startsWith(kind))).toBe(true);

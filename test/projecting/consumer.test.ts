@@ -3,7 +3,7 @@ import type { EventLog, LoggedEvent, Position, ReadFrom } from '../../src/event-
 import type { Batch } from '../../src/projecting/batch';
 import { consumer, type Batches, type Consumer } from '../../src/projecting/consumer';
 import { until } from '../support/waiting';
-import { closeAfterwards, created, openLog, streams, turn, updated, type TestLog } from './world';
+import { closeAfterwards, created, openLog, streams, turn, updated, type TestLog } from './harness';
 
 const BATCH_EVENTS = 1_024;
 const TENANT = randomUUID();
@@ -35,7 +35,7 @@ const counted = (log: TestLog) => {
 
 const endOf = (batch: Batch): Position => batch.at(-1)?.logged.position ?? '';
 
-/** Takes batches until it has the event at a position, and takes its time after each. */
+/** Takes batches until it has the event at a position, pausing after each. */
 const take = async (batches: Batches, after: Position | undefined, last: Position, slowness = 0) => {
   const ids: string[] = [];
   for await (const batch of batches(after)) {
@@ -67,8 +67,8 @@ const filledLog = async (count: number) => {
   return { plain: log, last: await tellMany(log, count - 1), ...counted(log) };
 };
 
-describe('those who follow the log', () => {
-  it('share what is read, and what arrives', async () => {
+describe('followers of the log', () => {
+  it('share the events that are read and those that arrive', async () => {
     const plain = await openLog();
     const { position: start } = await plain.record(STREAM, created());
     const { log, read } = counted(plain);
@@ -79,7 +79,7 @@ describe('those who follow the log', () => {
     expect(read.events).toBe(3);
   });
 
-  it('read nothing again when something arrives', async () => {
+  it('read nothing twice when events arrive', async () => {
     const plain = await openLog();
     await plain.record(STREAM, created(), ...['a', 'b'].map(updated));
     const { log, read } = counted(plain);
@@ -95,7 +95,7 @@ describe('those who follow the log', () => {
     await batches.return?.();
   });
 
-  it('get everything once and in order at every speed, while appends go on', async () => {
+  it('get everything once and in order at any speed, while appends continue', async () => {
     const log = await openLog();
     await log.record(STREAM, created(), ...Array.from({ length: 700 }, (_, i) => updated(`before ${i}`)));
     const { follow } = openConsumer(log);
@@ -115,7 +115,7 @@ describe('those who follow the log', () => {
     for (const [i, { after }] of speeds.entries()) expect(taken[i]).toEqual(await idsIn(log, after));
   });
 
-  it('are not held up by one that is far behind, and take it in when it has caught up', async () => {
+  it('are not delayed by one that is far behind, which rejoins them when it has caught up', async () => {
     const { log, last } = await filledLog(5 * BATCH_EVENTS);
     const { follow } = openConsumer(log);
     const ahead = follow(last)[Symbol.asyncIterator]();
@@ -133,7 +133,7 @@ describe('those who follow the log', () => {
     await Promise.all([ahead.return?.(), behind.return?.()]);
   });
 
-  it('are not held up by one that is stuck', async () => {
+  it('are not delayed by one that is stuck', async () => {
     const { log, last, plain } = await filledLog(6 * BATCH_EVENTS);
     const { follow } = openConsumer(log);
     const stuck = follow(undefined)[Symbol.asyncIterator]();
@@ -142,7 +142,7 @@ describe('those who follow the log', () => {
     await stuck.return?.();
   });
 
-  it('begin with an empty log', async () => {
+  it('can start with an empty log', async () => {
     const log = await openLog();
     const taking = take(openConsumer(log).follow, undefined, '0000000000000002');
     await log.record(STREAM, created());
@@ -150,7 +150,7 @@ describe('those who follow the log', () => {
     expect(await taking).toEqual(await idsIn(log));
   });
 
-  it('may be ahead of what is read, and wait for the rest', async () => {
+  it('can be ahead of the consumer, and wait for what follows', async () => {
     const log = await openLog();
     await log.record(STREAM, created());
     const { follow } = openConsumer(log);
@@ -160,7 +160,7 @@ describe('those who follow the log', () => {
     expect(await taking).toEqual((await idsIn(log)).slice(2));
   });
 
-  it('notice what another process appends', async () => {
+  it('notice appends by another process', async () => {
     const log = await openLog();
     const taking = take(openConsumer(log).follow, undefined, '0000000000000001');
     await (await openLog(log.folder)).record(STREAM, created());
@@ -185,7 +185,7 @@ describe('those who follow the log', () => {
     expect(ended).toBe(2);
   });
 
-  it('go on after the log failed, without a gap', async () => {
+  it('continue after the log failed, without a gap', async () => {
     const log = await openLog();
     await log.record(STREAM, created());
     let failures = 2;
@@ -203,7 +203,7 @@ describe('those who follow the log', () => {
     expect(errors).toHaveLength(2);
   });
 
-  it('skip nothing when events come faster than they are taken, however the turns fall', async () => {
+  it('skip nothing when events arrive faster than they are taken, in any interleaving', async () => {
     const TOTAL = 60_000;
     const event = (number: number): LoggedEvent => ({
       id: String(number),
@@ -216,7 +216,7 @@ describe('those who follow the log', () => {
       recordedAt: '',
       bytes: 10,
     });
-    /** It gives batch after batch without ever letting others go. */
+    /** Yields batch after batch without ever yielding to the event loop. */
     const readAll = async function* ({ after = '0', follow = false, signal }: ReadFrom = {}) {
       for (let at = Number(after); at < (follow ? TOTAL : TOTAL / 2); at += 1_000)
         yield Array.from({ length: Math.min(1_000, TOTAL - at) }, (_, i) => event(at + i + 1));
@@ -252,10 +252,10 @@ const takeAll = async (batches: AsyncIterable<Batch>, slowness = 0): Promise<num
   return seen;
 };
 
-describe('those who read up to a position', () => {
+describe('readers up to a position', () => {
   const COUNT = 4 * BATCH_EVENTS + 10;
 
-  it('share every batch, at whatever speed', async () => {
+  it('share every batch, at any speed', async () => {
     const { log, last, read } = await filledLog(COUNT);
     const batches = openConsumer(log).upTo(last);
     const seen = await Promise.all([0, 5, 50].map((slowness) => takeAll(batches(undefined), slowness)));
@@ -263,18 +263,18 @@ describe('those who read up to a position', () => {
     expect(read.events).toBe(COUNT);
   });
 
-  it('share although one begins a little later, or is a little behind', async () => {
+  it('share batches even if one starts a little later, or is a little behind', async () => {
     const { log, last, read } = await filledLog(COUNT);
     const batches = openConsumer(log).upTo(last);
     const first = takeAll(batches('0000000000001000'), 5);
-    // Turn by turn: a few milliseconds later it might be done.
+    // Turn by turn of the event loop: a few milliseconds later it could be finished.
     while (read.events < BATCH_EVENTS) await turn();
     expect(await takeAll(batches(undefined), 5)).toBe(COUNT);
     expect(await first).toBe(COUNT - 1_000);
     expect(read.events).toBeLessThan(1.6 * COUNT);
   });
 
-  it('get as much as a commit may hold at once, and no more', async () => {
+  it('get as much at once as a commit may hold, and no more', async () => {
     const { log, last } = await filledLog(COUNT);
     const sizes: number[] = [];
     for await (const batch of openConsumer(log).upTo(last)(undefined)) sizes.push(batch.length);
@@ -292,7 +292,7 @@ describe('those who read up to a position', () => {
     expect(await takeAll(batches(undefined))).toBe(COUNT);
   });
 
-  it('end there, and see what was appended since at the next reading', async () => {
+  it('end there, and get events appended since on the next read', async () => {
     const { log, last } = await filledLog(700);
     const { upTo } = openConsumer(log);
     const { position } = await log.record(STREAM, updated('later'));
@@ -301,8 +301,8 @@ describe('those who read up to a position', () => {
     expect(await takeAll(upTo(position)(position))).toBe(0);
   });
 
-  it('see what was appended since, also where a full batch was the end of the log', async () => {
-    // The second page of the log is cut short by its end, and makes the batch full.
+  it('get events appended since, even if a full batch was the end of the log', async () => {
+    // The second page of the log is cut short by its end, which fills the batch.
     const { plain, last } = await filledLog(612);
     const events = consumer(plain, streams, { batchEvents: 600 });
     closeAfterwards(() => events.close());
@@ -311,12 +311,12 @@ describe('those who read up to a position', () => {
     expect(await take(events.upTo(position), last, position)).toEqual(await idsIn(plain, last));
   });
 
-  it('end at the end of the log if it comes earlier', async () => {
+  it('stop at the end of the log if that comes first', async () => {
     const { log } = await filledLog(20);
     expect(await takeAll(openConsumer(log).upTo('9999999999999999')(undefined))).toBe(20);
   });
 
-  it('fail when the log fails, and can begin again', async () => {
+  it('fail when the log fails, and can start again', async () => {
     const { log, last } = await filledLog(700);
     let fails = true;
     const readAll: TestLog['readAll'] = (from) => {

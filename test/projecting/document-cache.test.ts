@@ -15,7 +15,7 @@ const store = () => {
 const TENANT = randomUUID();
 
 describe('the document cache', () => {
-  it('gives what the batch before has written, although the store does not have it yet', async () => {
+  it('returns what the previous batch wrote, even if the store does not have it yet', async () => {
     const { generation, asked } = store();
     const cache = documentCache(generation);
     cache.begin();
@@ -29,7 +29,7 @@ describe('the document cache', () => {
     expect(cache.writes()).toEqual([]);
   });
 
-  it('forgets what one event has touched, and keeps what several have, as soon as there is much', async () => {
+  it('evicts documents touched by one event before those touched by several, once it is large', async () => {
     const { generation, asked } = store();
     const cache = documentCache(generation, 10);
     for (let batch = 0; batch < 5; batch += 1) {
@@ -50,7 +50,7 @@ describe('the document cache', () => {
     expect(old.document).toEqual({ value: 'stored 4 0' });
   });
 
-  it('forgets what is not shared any more', async () => {
+  it('evicts documents that are no longer shared', async () => {
     const { generation, asked } = store();
     const cache = documentCache(generation, 0);
     cache.begin();

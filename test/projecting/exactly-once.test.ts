@@ -19,8 +19,8 @@ import {
   streams,
   turn,
   updated,
-} from './world';
-import type { TestLog, GivenEvent } from './world';
+} from './harness';
+import type { TestLog, GivenEvent } from './harness';
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const ID = { projection: 'lines', version: 1, generation: 1 };
@@ -37,7 +37,7 @@ const randomFrom = (seed: number): Random => {
   };
 };
 
-/** What may happen to a tenant. `strange` is read by the new program only, `alien` by none. */
+/** What may happen to a tenant. `strange` is readable by the new program only, `alien` by none. */
 const kinds = ['updated', 'plan', 'key', 'revoke', 'strange', 'alien', 'activity'] as const;
 interface Act {
   readonly tenant: number;
@@ -77,7 +77,7 @@ const givenBy = ({ kind, key }: Act): GivenEvent => {
   }
 };
 
-/** Tells the log, and remembers what it recorded. */
+/** Appends to the log, and keeps a record of what it appended. */
 const recordAll = async (
   log: TestLog,
   acts: readonly Act[],
@@ -126,7 +126,7 @@ const shaky = (generation: Generation, random: Random): Generation => {
   };
 };
 
-/** The log's events after a position, cut at random. */
+/** The log's events after a position, in batches of random size. */
 const cutAtRandom = (log: TestLog, random: Random) =>
   async function* (after: Position | undefined): AsyncGenerator<Batch> {
     for await (const batch of log.readAll({ after }))
@@ -146,7 +146,7 @@ interface Life {
   readonly kills: { count: number };
 }
 
-/** One projector process: killed, it starts again; it ends when everything is recorded and projected. */
+/** One projector process: restarted when it is killed; ends when everything is recorded and projected. */
 const live = async ({ log, folder, random, program, recorded, kills }: Life): Promise<void> => {
   const projector = linesProjector(
     (event) => program === 'old' && event.type === 'TenantUpdated' && event.data.name === 'strange',
@@ -194,7 +194,7 @@ const asSeenBy = (program: string, one: Happened & { strange: boolean }): Happen
 describe('projecting', () => {
   const total = { kills: 0, runs: 0 };
 
-  it('equals a plain fold, whoever projects, is killed, is late or comes twice', async () => {
+  it('equals a plain fold, even if projectors are killed, late or duplicated', async () => {
     console.log(`exactly-once: SEED=${SEED}`);
     const property = fc.asyncProperty(
       fc.array(act, { minLength: 1, maxLength: 60 }),
@@ -260,7 +260,7 @@ describe('projecting', () => {
     return { log, record, history, readModels, generation, run, all, expectPlain };
   };
 
-  it('takes a batch that is delivered again only once', async () => {
+  it('applies a redelivered batch only once', async () => {
     const { log, record, generation, run, all, expectPlain } = await projected();
     await record(created(), updated('a'), updated('b'));
     await project(run, all);
@@ -282,7 +282,7 @@ describe('projecting', () => {
     await expectPlain();
   });
 
-  it('does no harm by a projector that wakes up much later', async () => {
+  it('is not harmed by a projector that wakes up much later', async () => {
     const { record, generation, run, all, expectPlain } = await projected();
     await record(created(), updated('a'));
     let wake: () => void = () => undefined;
@@ -311,7 +311,7 @@ describe('projecting', () => {
     await expectPlain();
   });
 
-  it('makes nothing of an empty batch', async () => {
+  it('ignores an empty batch', async () => {
     const { record, generation, run, all, expectPlain } = await projected();
     await record(created(), updated('a'));
     await project(run, async function* (after) {
@@ -323,7 +323,7 @@ describe('projecting', () => {
     await expectPlain();
   });
 
-  it('commits fewer events at once when the store takes no more bytes', async () => {
+  it('commits fewer events at once if the store limits the bytes', async () => {
     const { log, record, run, all, history } = await projected();
     await record(created(), ...Array.from({ length: 40 }, (_, i) => updated(`name ${i}`)));
     const small = await openReadModels(freshFolder(), { maxCommitBytes: 1_000 });
@@ -340,7 +340,7 @@ describe('projecting', () => {
     });
   });
 
-  it('goes on where it was after the answer to a commit was lost', async () => {
+  it('resumes where it was after the response to a commit was lost', async () => {
     const { record, generation, run, all, expectPlain } = await projected();
     await record(created(), updated('a'), updated('b'));
     const lost: Generation = {

@@ -13,7 +13,7 @@ import type { Scanner } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
 import { lineCollections, plainLines } from './lines';
-import { lines, projectInto, replaying, someTenants, type Replaying } from './replay';
+import { lines, projectInto, replayHarness, someTenants, type ReplayHarness } from './replay';
 import {
   closeAll,
   created,
@@ -23,7 +23,7 @@ import {
   streams,
   updated,
   type TestLog,
-} from './world';
+} from './harness';
 
 const ACTOR = { type: 'user', id: randomUUID() } as const;
 const LONG = 10_000;
@@ -41,23 +41,23 @@ const fact = () => ({ type: 'TokenCreated', data: { entityId: randomUUID() } });
 
 /** Two tenants with five events in each stream; the first one loses some of them. */
 const withGap = async (kind: StreamKind, ...lost: readonly number[]) => {
-  const world = await replaying();
+  const harness = await replayHarness();
   const [tenantId, other] = [randomUUID(), randomUUID()];
   for (const one of [tenantId, other])
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
-      await world.log.record(streams.tenant(one), name === 'a' ? created() : updated(name));
-      await world.log.record(streams.activity(one), fact());
+      await harness.log.record(streams.tenant(one), name === 'a' ? created() : updated(name));
+      await harness.log.record(streams.activity(one), fact());
     }
-  world.log.lose(streams[kind](tenantId), ...lost);
-  return { world, tenantId, other };
+  harness.log.lose(streams[kind](tenantId), ...lost);
+  return { harness, tenantId, other };
 };
 
-const opened = async (world: Replaying) =>
-  openProcess(world.log, await openReadModels(world.folder), [...projections]);
+const opened = async (harness: ReplayHarness) =>
+  openProcess(harness.log, await openReadModels(harness.folder), [...projections]);
 
-const caughtUp = async (world: Replaying) => {
-  const session = await opened(world);
-  expect(await session.catchUp((await world.log.head())?.position ?? '', LONG)).toBe(true);
+const caughtUp = async (harness: ReplayHarness) => {
+  const session = await opened(harness);
+  expect(await session.catchUp((await harness.log.head())?.position ?? '', LONG)).toBe(true);
   return session;
 };
 
@@ -67,17 +67,17 @@ const eventAt = async (log: TestLog, stream: string, revision: number): Promise<
 };
 
 const accept = (
-  world: Replaying,
+  harness: ReplayHarness,
   session: Pick<Awaited<ReturnType<typeof opened>>, 'live'>,
   eventId: string,
 ): ReturnType<typeof setAside> =>
   setAside(
-    { ...world, live: session.live },
+    { ...harness, live: session.live },
     { eventId, reason: 'It is lost.', actor: ACTOR, at: new Date().toISOString() },
   );
 
-const verified = async (world: Replaying, projector = lines, tenantId?: string) =>
-  verify(world, await openReadModels(freshFolder()), await world.live(projector), {
+const verified = async (harness: ReplayHarness, projector = lines, tenantId?: string) =>
+  verify(harness, await openReadModels(freshFolder()), await harness.live(projector), {
     ...(tenantId === undefined ? {} : { tenantId }),
     onDifference: () => undefined,
     onProgress: () => undefined,
@@ -90,13 +90,13 @@ describe('a gap in a stream', () => {
     ['tenant', [1, 2, 3], 4, 'revisions 1 to 3', ['tenants', 'applications', 'logs', 'usage']],
     ['activity', [2], 3, 'revision 2', ['logs', 'usage']],
     ['activity', [0, 1], 2, 'revisions 0 to 1', ['logs', 'usage']],
-  ])('of the %s, %j, parks it at %i: %s, in %j', async (kind, lost, next, named, where) => {
-    const { world, tenantId, other } = await withGap(kind, ...lost);
-    const session = await caughtUp(world);
+  ])('in the %s stream, %j, parks its tenant at %i: %s, in %j', async (kind, lost, next, named, where) => {
+    const { harness, tenantId, other } = await withGap(kind, ...lost);
+    const session = await caughtUp(harness);
     const stream = streams[kind](tenantId);
     const expected = {
       tenant_id: tenantId,
-      event_id: await eventAt(world.log, stream, next),
+      event_id: await eventAt(harness.log, stream, next),
       cause: 'missing_events',
       reason: reasonFor(stream, named),
     };
@@ -107,7 +107,7 @@ describe('a gap in a stream', () => {
     }
     expect((await findTenant(session.reader('tenants'), other))?.name).toBe('e');
     const report = await verified(
-      world,
+      harness,
       projections.find(({ name }) => name === 'logs'),
     );
     expect(report).toMatchObject({ differences: 0, parked: [tenantId] });
@@ -116,22 +116,22 @@ describe('a gap in a stream', () => {
     ]);
   });
 
-  it('stays one however often it is tried again, since then', async () => {
-    const { world } = await withGap('tenant', 2);
-    const session = await caughtUp(world);
+  it('keeps its tenant parked however often it is retried, since the same time', async () => {
+    const { harness } = await withGap('tenant', 2);
+    const session = await caughtUp(harness);
     const before = await parkedIn(session.reader('tenants'));
     expect(await session.retryParked()).toBe('done');
     expect(await parkedIn(session.reader('tenants'))).toEqual(before);
   });
 
-  it('that is accepted is passed, the event after it is applied, and so in every rebuild and verify', async () => {
-    const { world, tenantId } = await withGap('tenant', 1, 2);
-    const session = await caughtUp(world);
-    const eventId = await eventAt(world.log, streams.tenant(tenantId), 3);
+  it('that is accepted is skipped and the next event applied, and likewise in every rebuild and verify', async () => {
+    const { harness, tenantId } = await withGap('tenant', 1, 2);
+    const session = await caughtUp(harness);
+    const eventId = await eventAt(harness.log, streams.tenant(tenantId), 3);
     const all = ['tenants', 'applications', 'logs', 'usage'];
-    expect(await accept(world, session, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
+    expect(await accept(harness, session, eventId)).toEqual({ tenantId, passedOver: [], gapAccepted: all });
     const written = [];
-    for await (const batch of world.log.readStream(streams.operator())) written.push(...batch);
+    for await (const batch of harness.log.readStream(streams.operator())) written.push(...batch);
     expect(written).toMatchObject([
       {
         type: 'GapAccepted',
@@ -143,52 +143,55 @@ describe('a gap in a stream', () => {
     for (const { generation } of session.live) expect(await parkedIn(generation)).toEqual([]);
     expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('e');
     for (const projector of projections) {
-      expect(await verified(world, projector)).toMatchObject({ differences: 0, parked: [], gaps: [] });
-      const rebuilt = await world.rebuild(projector, { ifEqual: true });
+      expect(await verified(harness, projector)).toMatchObject({ differences: 0, parked: [], gaps: [] });
+      const rebuilt = await harness.rebuild(projector, { ifEqual: true });
       expect(rebuilt).toMatchObject({ parked: 0, comparison: { differences: 0 } });
     }
   });
 
-  it('before a bad event is accepted first, and the event set aside after that', async () => {
-    const { world, tenantId } = await withGap('tenant');
+  it('before a bad event is accepted first, and then the event is set aside', async () => {
+    const { harness, tenantId } = await withGap('tenant');
     const stream = streams.tenant(tenantId);
-    const eventId = world.log.plant(stream, { type: 'TenantPainted', data: '{}' });
-    await world.log.record(stream, updated('last'));
-    world.log.lose(stream, 4);
-    const session = await caughtUp(world);
+    const eventId = harness.log.plant(stream, { type: 'TenantPainted', data: '{}' });
+    await harness.log.record(stream, updated('last'));
+    harness.log.lose(stream, 4);
+    const session = await caughtUp(harness);
     const parked = async () => parkedIn(session.reader('tenants'));
     expect(await parked()).toMatchObject([{ event_id: eventId, cause: 'missing_events' }]);
-    await accept(world, session, eventId);
+    await accept(harness, session, eventId);
     await session.retryParked();
     expect(await parked()).toMatchObject([
       { event_id: eventId, cause: 'bad_event', reason: 'The event type TenantPainted is unknown.' },
     ]);
-    expect(await accept(world, session, eventId)).toMatchObject({ gapAccepted: [], tenantId });
+    expect(await accept(harness, session, eventId)).toMatchObject({ gapAccepted: [], tenantId });
     await session.retryParked();
     expect(await parked()).toEqual([]);
     expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('last');
   });
 
   it('after an accepted one parks the tenant again', async () => {
-    const { world, tenantId } = await withGap('activity', 1, 3);
-    const session = await caughtUp(world);
+    const { harness, tenantId } = await withGap('activity', 1, 3);
+    const session = await caughtUp(harness);
     const stream = streams.activity(tenantId);
-    await accept(world, session, await eventAt(world.log, stream, 2));
+    await accept(harness, session, await eventAt(harness.log, stream, 2));
     await session.retryParked();
-    const second = { event_id: await eventAt(world.log, stream, 4), reason: reasonFor(stream, 'revision 3') };
+    const second = {
+      event_id: await eventAt(harness.log, stream, 4),
+      reason: reasonFor(stream, 'revision 3'),
+    };
     for (const name of ['logs', 'usage'])
       expect(await parkedIn(session.reader(name))).toMatchObject([second]);
-    await accept(world, session, second.event_id);
+    await accept(harness, session, second.event_id);
     await session.retryParked();
     for (const name of ['logs', 'usage']) expect(await parkedIn(session.reader(name))).toEqual([]);
   });
 
-  it('is none where an event was set aside', async () => {
-    const { world, tenantId } = await withGap('tenant');
-    const eventId = world.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
-    await world.log.record(streams.tenant(tenantId), updated('last'));
-    const session = await caughtUp(world);
-    await accept(world, session, eventId);
+  it('is not reported where an event was set aside', async () => {
+    const { harness, tenantId } = await withGap('tenant');
+    const eventId = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
+    await harness.log.record(streams.tenant(tenantId), updated('last'));
+    const session = await caughtUp(harness);
+    await accept(harness, session, eventId);
     await session.retryParked();
     for (const { generation } of session.live) {
       expect(await parkedIn(generation)).toEqual([]);
@@ -196,45 +199,47 @@ describe('a gap in a stream', () => {
     }
   });
 
-  it('of events that a read model had in when they were removed is named by verify, and parks in a rebuild', async () => {
-    const { world, tenantId } = await withGap('tenant');
-    const session = await caughtUp(world);
+  it('left by events removed after they were projected is reported by verify, and parks the tenant in a rebuild', async () => {
+    const { harness, tenantId } = await withGap('tenant');
+    const session = await caughtUp(harness);
     const stream = streams.tenant(tenantId);
-    world.log.lose(stream, 2);
+    harness.log.lose(stream, 2);
     const logs = projections.find(({ name }) => name === 'logs');
     const gap = { tenant_id: tenantId, reason: reasonFor(stream, 'revision 2') };
     for (const only of [undefined, tenantId])
-      expect(await verified(world, logs, only)).toMatchObject({ differences: 0, parked: [], gaps: [gap] });
-    await expect(world.rebuild(logs)).rejects.toMatchObject({ code: 'rebuild_parks' });
+      expect(await verified(harness, logs, only)).toMatchObject({ differences: 0, parked: [], gaps: [gap] });
+    await expect(harness.rebuild(logs)).rejects.toMatchObject({ code: 'rebuild_parks' });
     expect(await parkedIn(session.reader('logs'))).toEqual([]);
   });
 
-  it('at the end of a stream shows when the stream goes on', async () => {
-    const { world, tenantId } = await withGap('tenant');
-    await caughtUp(world);
+  it('at the end of a stream is detected when the stream continues', async () => {
+    const { harness, tenantId } = await withGap('tenant');
+    await caughtUp(harness);
     const stream = streams.tenant(tenantId);
-    world.log.lose(stream, 3, 4);
-    await world.log.record(stream, updated('again'), updated('and again'));
-    const session = await caughtUp(world);
+    harness.log.lose(stream, 3, 4);
+    await harness.log.record(stream, updated('again'), updated('and again'));
+    const session = await caughtUp(harness);
     const [parked] = await parkedIn(session.reader('tenants'));
     expect(parked).toMatchObject({
       cause: 'missing_events',
       reason: `Events are missing from the log: the stream ${stream} goes on with revision 3, although it had reached revision 4.`,
     });
-    await accept(world, session, parked?.event_id ?? '');
+    await accept(harness, session, parked?.event_id ?? '');
     await session.retryParked();
     expect(await parkedIn(session.reader('tenants'))).toEqual([]);
     expect((await findTenant(session.reader('tenants'), tenantId))?.name).toBe('and again');
   });
 
   it(
-    seeded('parks at the first event after it, wherever batches end and however often it starts over'),
+    seeded(
+      'parks the tenant at the first event after it, wherever batches end and however often it restarts',
+    ),
     async () => {
       const history = fc.array(fc.record({ tenant: fc.nat(3), isLost: fc.boolean() }), { maxLength: 60 });
       const property = fc.asyncProperty(history, fc.integer({ min: 1, max: 7 }), async (events, size) => {
-        const world = await replaying();
-        const tenants = await someTenants(world, 4);
-        for (const { tenant } of events) await world.record(tenants[tenant] as string, updated('x'));
+        const harness = await replayHarness();
+        const tenants = await someTenants(harness, 4);
+        for (const { tenant } of events) await harness.record(tenants[tenant] as string, updated('x'));
         const revisions = new Map<string, number>();
         const gone = new Set<string>();
         events.forEach(({ tenant, isLost }, i) => {
@@ -242,23 +247,23 @@ describe('a gap in a stream', () => {
           const revision = (revisions.get(tenantId) ?? 2) + 1;
           revisions.set(tenantId, revision);
           if (!isLost) return;
-          world.log.lose(streams.tenant(tenantId), revision);
-          gone.add(world.history[12 + i]?.position ?? '');
+          harness.log.lose(streams.tenant(tenantId), revision);
+          gone.add(harness.history[12 + i]?.position ?? '');
         });
         const lacking = new Set<string>();
-        const left = world.history.flatMap((one) => {
+        const left = harness.history.flatMap((one) => {
           if (gone.has(one.position)) lacking.add(one.tenantId);
           return gone.has(one.position) ? [] : [{ ...one, bad: lacking.has(one.tenantId) }];
         });
         const inPieces = async function* (after: string | undefined) {
-          for await (const batch of world.log.readAll({ after }))
+          for await (const batch of harness.log.readAll({ after }))
             for (let i = 0; i < batch.length; i += size) yield batchOf(batch.slice(i, i + size), streams);
         };
-        const { generation } = await world.live();
-        const run = await runInto(world, lines, generation);
+        const { generation } = await harness.live();
+        const run = await runInto(harness, lines, generation);
         await project(run, inPieces);
         await retryDue(run, () => true);
-        await projectInto(world, { projector: lines, generation });
+        await projectInto(harness, { projector: lines, generation });
         expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(left));
         const stopped = new Set(left.filter(({ bad }) => bad).map(({ tenantId }) => tenantId));
         expect(new Set((await parkedIn(generation)).map(({ tenant_id }) => tenant_id))).toEqual(stopped);

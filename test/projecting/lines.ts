@@ -3,8 +3,8 @@ import { change } from '../../projections/projector';
 import type { Recorded } from '../../src/domain/events';
 
 /**
- * A projector for tests whose documents show every mistake: an event that is taken twice, left out or taken out of order
- * changes the number and the sum of all that follow.
+ * A projector for tests whose documents reveal every mistake: an event applied twice, skipped or out of order changes
+ * the number and the sum of all that follow.
  */
 export interface HeadDocument {
   readonly count: number;
@@ -35,7 +35,7 @@ const line = (cannotRead: CannotRead) => (event: Recorded) => [
   ...mark(event),
 ];
 
-/** Keys come and go: documents that are removed. */
+/** Keys are added and revoked, so documents are removed. */
 const mark = (event: Recorded) => {
   if (event.type === 'KeyAdded') return [change('marks', event.data.keyId, () => ({ at: event.position }))];
   if (event.type === 'KeyRevoked') return [change('marks', event.data.keyId, () => undefined)];
@@ -61,7 +61,7 @@ export const linesProjector = (cannotRead: CannotRead = () => false): Projector 
   };
 };
 
-/** What happened, as the test itself remembers it. */
+/** What happened, as recorded by the test itself. */
 export interface Happened {
   readonly tenantId: string;
   readonly type: string;
@@ -70,7 +70,7 @@ export interface Happened {
   readonly bad: boolean;
 }
 
-/** The documents that there must be, worked out from the whole history at once: no batches, no state, no reducers. */
+/** The expected documents, computed from the whole history at once: no batches, no state, no reducers. */
 export const plainLines = (history: readonly Happened[]): Record<string, Document> => {
   const documents: Record<string, Document> = {};
   for (const tenantId of new Set(history.map((one) => one.tenantId))) {

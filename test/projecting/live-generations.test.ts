@@ -6,7 +6,7 @@ import { openLiveGenerations } from '../../src/projecting/live-generations';
 import { openForWriting } from '../../src/sqlite/database';
 import { freshFolder } from '../support/folders';
 import { storeName } from '../support/store-under-test';
-import { closeAll, created, openLog, openProcess, openReadModels, streams, updated } from './world';
+import { closeAll, created, openLog, openProcess, openReadModels, streams, updated } from './harness';
 
 const STREAM = streams.tenant(randomUUID());
 const HELP: Readonly<Record<string, RegExp>> = {
@@ -16,7 +16,7 @@ const HELP: Readonly<Record<string, RegExp>> = {
 };
 const REBUILD = /run `tenant-ledger projections rebuild --all` first/;
 
-/** A log and read models that are up to date with it, in folders of their own, closed. */
+/** A log and read models that are up to date with it, in their own folders, closed. */
 const built = async () => {
   const folders = { log: freshFolder(), readModels: freshFolder() };
   const log = await openLog(folders.log);
@@ -31,7 +31,7 @@ const built = async () => {
 const open = async (folders: { log: string; readModels: string }) =>
   openLiveGenerations(projections, await openReadModels(folders.readModels), await openLog(folders.log));
 
-/** Changes the log's file as nobody should. */
+/** Edits the file of the log from outside. */
 const tamper = (folder: string, sql: string): void => {
   const db = openForWriting(join(folder, 'events.db'), 'FULL');
   db.exec(sql);
@@ -39,7 +39,7 @@ const tamper = (folder: string, sql: string): void => {
 };
 
 describe('the live generations', () => {
-  it('are made at the first start: one for each projector, and pointed at', async () => {
+  it('are created at the first start: one for each projector, with a pointer to it', async () => {
     const readModels = await openReadModels(freshFolder());
     const log = await openLog();
     const live = await openLiveGenerations(projections, readModels, log);
@@ -57,7 +57,7 @@ describe('the live generations', () => {
     for (const { generation } of await open(folders)) expect((await generation.control()).n).toBe(1);
   });
 
-  it('are the ones that are pointed at', async () => {
+  it('are those that the pointers name', async () => {
     const folders = await built();
     const readModels = await openReadModels(folders.readModels);
     await readModels.point('tenants', 2, { live: 2, previous: 1 }, { live: 1 });
@@ -65,7 +65,7 @@ describe('the live generations', () => {
     expect(live.map(({ generation }) => generation.id.generation)).toEqual([2, 1, 1, 1]);
   });
 
-  it('of another version are other ones', async () => {
+  it('of another version are separate', async () => {
     const folders = await built();
     const readModels = await openReadModels(folders.readModels);
     const log = await openLog(folders.log);
@@ -74,7 +74,7 @@ describe('the live generations', () => {
     expect(await readModels.pointer('tenants', 2)).toEqual({ live: 1 });
   });
 
-  it('are made by two at once', async () => {
+  it('can be created by two processes at once', async () => {
     for (let round = 0; round < 3; round++) {
       const folders = { log: freshFolder(), readModels: freshFolder() };
       const both = await Promise.all([open(folders), open(folders)]);
@@ -104,7 +104,7 @@ describe('the live generations', () => {
     ['is empty', 'DELETE FROM events'],
     ['has another event there', `UPDATE events SET id = '${randomUUID()}' WHERE position = 2`],
     ['has grown past it', `UPDATE events SET position = 3, id = '${randomUUID()}' WHERE position = 2`],
-  ])('are refused when the log was set back and %s', async (_, sql) => {
+  ])('are refused when the log was rolled back and %s', async (_, sql) => {
     const folders = await built();
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
@@ -114,7 +114,7 @@ describe('the live generations', () => {
     await expect(open(folders)).rejects.toThrow(REBUILD);
   });
 
-  it('are rebuilt in another place', async () => {
+  it('can be rebuilt in another place', async () => {
     const folders = await built();
     tamper(folders.log, 'DELETE FROM events WHERE position >= 2');
     await expect(open(folders)).rejects.toThrow(REBUILD);

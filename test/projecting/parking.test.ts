@@ -29,7 +29,7 @@ import {
   streams,
   updated,
   type TestLog,
-} from './world';
+} from './harness';
 
 const names = (): { bad: string; good: string } => ({ bad: randomUUID(), good: randomUUID() });
 
@@ -47,7 +47,7 @@ const parkedIn = async (generation: Scanner): Promise<readonly ParkedTenant[]> =
 const json = JSON.stringify;
 const fine = { name: 'Fine', settings };
 
-/** Bad events of every kind, as rows of the log, and what is said about them. */
+/** Bad events of every kind, as rows of the log, and the reason reported for each. */
 const badEvents: readonly [string, { type: string; data: string; metadata?: string }, RegExp][] = [
   ['data that is not JSON', { type: 'TenantUpdated', data: '{"name":' }, /data is not JSON/],
   ['empty data', { type: 'TenantUpdated', data: '' }, /data is not JSON/],
@@ -95,7 +95,7 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
 ];
 
 describe('a bad event', () => {
-  it.each(badEvents)('parks its tenant and nobody else: %s', async (_, row, reason) => {
+  it.each(badEvents)('parks its tenant and no other: %s', async (_, row, reason) => {
     const log = await openLog();
     const { bad, good } = names();
     const { position: after } = await log.record(streams.tenant(bad), created('Bad'));
@@ -140,7 +140,7 @@ describe('a bad event', () => {
     expect(kept).toBe(row.type === 'ApplicationRenamed' ? 'waits' : 'Bad');
   });
 
-  it('is known to a process that was started later', async () => {
+  it('is known to a process that starts later', async () => {
     const log = await openLog();
     const { bad, good } = names();
     await log.record(streams.tenant(bad), created());
@@ -158,7 +158,7 @@ describe('a bad event', () => {
     expect(await process.isParked(good, position)).toBe(false);
   });
 
-  it('parks a tenant only in the projection that cannot take it', async () => {
+  it('parks a tenant only in the projection that cannot apply it', async () => {
     const log = await openLog();
     const { bad } = names();
     await log.record(streams.tenant(bad), created());
@@ -172,7 +172,7 @@ describe('a bad event', () => {
     expect((await findTenant(process.reader('tenants'), bad))?.name).toBe('after');
   });
 
-  it('of the activity stream does not concern tenants and applications', async () => {
+  it('in the activity stream does not affect tenants and applications', async () => {
     const log = await openLog();
     const { bad } = names();
     await log.record(streams.tenant(bad), created());
@@ -185,7 +185,7 @@ describe('a bad event', () => {
     expect((await findTenant(process.reader('tenants'), bad))?.name).toBe('after');
   });
 
-  it('of a stream that is none of ours concerns nobody', async () => {
+  it('in a stream that is not ours affects nobody', async () => {
     const log = await openLog();
     const { good } = names();
     await log.record(streams.tenant(good), created());
@@ -198,7 +198,7 @@ describe('a bad event', () => {
     expect((await findTenant(process.reader('tenants'), good))?.name).toBe('after');
   });
 
-  it('is seen in the status', async () => {
+  it('is shown in the status', async () => {
     const log = await openLog();
     const { bad } = names();
     await log.record(streams.tenant(bad), created());
@@ -272,7 +272,7 @@ describe('a parked tenant', () => {
     expect(heads[`${good} heads all`]).toMatchObject({ count: 1 });
   });
 
-  it('has none of the changes of the event that parked it, also those that came before the failure', async () => {
+  it('has none of the changes of the event that parked it, including those made before the failure', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
     const changes = (event: Recorded): readonly Change[] => [
@@ -296,7 +296,7 @@ describe('a parked tenant', () => {
     });
   });
 
-  it('is parked by an event whose documents are too large for one commit, and tried again in parts', async () => {
+  it('is parked by an event whose documents exceed one commit, and retried in parts', async () => {
     const { log, generation, by } = await prepared({ maxCommitBytes: 2_500 });
     const { bad, good } = names();
     const named: Projector = {
@@ -329,7 +329,7 @@ describe('a parked tenant', () => {
     expect(Object.keys(await documentsOf(generation, ['rows']))).toHaveLength(43);
   });
 
-  it('stays parked when the same program starts again', async () => {
+  it('stays parked when the same program restarts', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
     await log.record(streams.tenant(bad), created(), updated('strange'));
@@ -346,7 +346,7 @@ describe('a parked tenant', () => {
     expect(parked).toHaveLength(1);
   });
 
-  it('is freed by a newer program, and then equals a clean fold', async () => {
+  it('is unparked by a newer program, and then equals a clean fold', async () => {
     const log = await openLog();
     const { bad, good } = names();
     const folder = join(log.folder, 'read-models');
@@ -372,7 +372,7 @@ describe('a parked tenant', () => {
     expect(after.warnings).toEqual([]);
   });
 
-  it('stays parked when it fails again: since then, by the program that tried', async () => {
+  it('stays parked when the retry fails, and names the program that retried', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
     await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));
@@ -385,7 +385,7 @@ describe('a parked tenant', () => {
     expect(await documentsOf(generation, lineCollections)).toEqual(documents);
   });
 
-  it('is parked anew at a later event that cannot be read either', async () => {
+  it('is parked again at a later event that cannot be read either', async () => {
     const { log, generation, by } = await prepared();
     const { bad } = names();
     await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));
@@ -397,7 +397,7 @@ describe('a parked tenant', () => {
     expect((await documentsOf(generation, ['heads']))[`${bad} heads all`]).toMatchObject({ count: 3 });
   });
 
-  it.each([511, 512, 513, 1_300])('with %i events waiting is freed page by page', async (waiting) => {
+  it.each([511, 512, 513, 1_300])('with %i events waiting is unparked page by page', async (waiting) => {
     const { log, generation, clean, by } = await prepared();
     const { bad, good } = names();
     await log.record(streams.tenant(bad), created());
@@ -414,7 +414,7 @@ describe('a parked tenant', () => {
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
   });
 
-  it('that was freed halfway goes on from there', async () => {
+  it('that was unparked halfway continues from there', async () => {
     const { log, generation, clean, by } = await prepared();
     const { bad } = names();
     const many = Array.from({ length: 1_300 }, (_, i) => updated(`${i}`));
@@ -439,7 +439,7 @@ describe('a parked tenant', () => {
     expect(await documentsOf(generation, lineCollections)).toEqual(await clean());
   });
 
-  it('is not retried past what the generation has projected', async () => {
+  it('is not retried beyond what the generation has projected', async () => {
     const { log, generation, clean, by } = await prepared();
     const { bad } = names();
     await log.record(streams.tenant(bad), created(), updated('strange'), updated('a'));

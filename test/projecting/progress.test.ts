@@ -5,7 +5,7 @@ import type { Generation } from '../../src/read-models/read-models';
 const LONG_MS = 5_000;
 
 describe('waiting for the read models', () => {
-  it('may begin again any number of microtasks after the last wait', async () => {
+  it('can start again any number of microtasks after the last wait', async () => {
     let applied = 0;
     const reader = { applied: async () => String(applied) };
     const generation = { id: { projection: 'p', version: 1, generation: 1 }, reader };

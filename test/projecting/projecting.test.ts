@@ -19,7 +19,7 @@ import {
   takenByNobody,
   turn,
   updated,
-} from './world';
+} from './harness';
 
 const TENANT = randomUUID();
 const STREAM = streams.tenant(TENANT);
@@ -35,7 +35,7 @@ const prepared = async () => {
 };
 
 describe('a projecting process', () => {
-  it('projects what is there and what comes', async () => {
+  it('projects existing and new events', async () => {
     const { log, process, nameIn } = await prepared();
     const { position: first } = await log.record(STREAM, created('first'));
     const one = await process();
@@ -50,7 +50,7 @@ describe('a projecting process', () => {
     expect(one.warnings).toEqual([]);
   });
 
-  it('says that it has not reached a position in time', async () => {
+  it('reports that a position was not reached in time', async () => {
     const { log, process } = await prepared();
     const { position } = await log.record(STREAM, created());
     const one = await process();
@@ -61,19 +61,19 @@ describe('a projecting process', () => {
     expect(await one.reached('9999999999999999', 30)).toBe(false);
   });
 
-  it('refuses a projection that it does not know', async () => {
+  it('refuses an unknown projection', async () => {
     const { process } = await prepared();
     const one = await process();
     expect(() => one.reader('nothing')).toThrow(expect.objectContaining({ code: 'read_models_unavailable' }));
   });
 
-  it('has the lease alone: the other waits, and takes over when it stops', async () => {
+  it('holds the lease alone: another process waits, and takes over when it stops', async () => {
     const { log, process, nameIn } = await prepared();
     const { position: first } = await log.record(STREAM, created('first'));
     const [one, two] = [await process(), await process()];
     expect(await one.holder()).toBeUndefined();
     await one.start();
-    // It projects only once it has tried for every lease.
+    // It starts projecting only after it has tried to take every lease.
     expect(await one.reached(first, LONG)).toBe(true);
     const holder = await two.holder();
     await two.start();
@@ -90,7 +90,7 @@ describe('a projecting process', () => {
     expect([...one.warnings, ...two.warnings]).toEqual([]);
   });
 
-  it('takes over from a process that was ahead of its feed', async () => {
+  it('takes over from a process that was ahead of its consumer', async () => {
     const { log, folder, process, nameIn } = await prepared();
     await log.record(STREAM, created('first'));
     const two = await process();
@@ -109,7 +109,7 @@ describe('a projecting process', () => {
     expect(await nameIn(two)).toBe('last');
   });
 
-  it('goes on after failed commits, and reports them', async () => {
+  it('continues after failed commits, and reports them', async () => {
     const log = await openLog();
     let failures = 0;
     const onWrite = () => {
@@ -135,7 +135,7 @@ describe('a projecting process', () => {
     expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
   });
 
-  it('stops while it waits', async () => {
+  it('can be stopped while it waits', async () => {
     const { process } = await prepared();
     const [one, two] = [await process(), await process()];
     await one.start();
@@ -149,7 +149,7 @@ describe('a projecting process', () => {
 });
 
 describe('catching up', () => {
-  it('projects when nobody does, up to the position, and gives the lease back', async () => {
+  it('projects up to the position if nobody else does, and releases the lease', async () => {
     const { log, process, nameIn } = await prepared();
     await log.record(STREAM, created('first'));
     const { position } = await log.record(STREAM, updated('second'));
@@ -163,7 +163,7 @@ describe('catching up', () => {
     expect(recorded).toHaveLength(projections.length);
   });
 
-  it('waits for whoever projects', async () => {
+  it('waits for the process that projects', async () => {
     const { log, process, nameIn } = await prepared();
     const [server, command] = [await process(), await process()];
     await server.start();
@@ -175,7 +175,7 @@ describe('catching up', () => {
     expect(await nameIn(command)).toBe('first');
   });
 
-  it('keeps the leases, however much longer than those last it takes', async () => {
+  it('keeps its leases, even if it takes much longer than they last', async () => {
     const log = await openLog();
     const { position } = await log.record(STREAM, created('first'));
     const folder = join(log.folder, 'read-models');
@@ -208,7 +208,7 @@ describe('catching up', () => {
     expect(await one.holder()).toBeUndefined();
   });
 
-  it('gives up in time when the one that projects does not get there', async () => {
+  it('gives up in time if the projecting process does not get there', async () => {
     const { log, folder, process } = await prepared();
     const { position } = await log.record(STREAM, created('first'));
     const lazy = await openReadModels(folder);
@@ -219,7 +219,7 @@ describe('catching up', () => {
     expect(await one.holder()).toBe('somebody');
   });
 
-  it('projects what only it knows beside another program, and all when that one ends', async () => {
+  it('projects what only this program knows beside another program, and everything once that one ends', async () => {
     const log = await openLog();
     const folder = join(log.folder, 'read-models');
     const lines = linesProjector();
@@ -246,7 +246,7 @@ describe('catching up', () => {
     expect(await newer.reached(later.position, LONG)).toBe(true);
   });
 
-  it('goes on after the read models were out of reach for a moment, wherever that was', async () => {
+  it('continues after the read models were unreachable for a moment, at any step', async () => {
     const log = await openLog();
     const readModels = await openReadModels(join(log.folder, 'read-models'));
     let failures = 2;
@@ -270,7 +270,7 @@ describe('catching up', () => {
     const lines = linesProjector();
     const server = await openProcess(log, await openReadModels(folder), [lines]);
     const other = await openReadModels(folder);
-    /** A command that believes that it has the lease. */
+    /** A command that believes that it holds the lease. */
     const command = await openProcess(log, { ...other, lease: async () => true }, [lines]);
     await server.start();
     const history: Happened[] = [];
@@ -284,7 +284,7 @@ describe('catching up', () => {
   });
 });
 
-describe('progress', () => {
+describe('waiting for progress', () => {
   const nothing = async (): Promise<void> => undefined;
   const generationAt = (position: () => string | undefined, generation = 1): Generation =>
     ({
@@ -292,7 +292,7 @@ describe('progress', () => {
       reader: { applied: async () => position() },
     }) as unknown as Generation;
 
-  it('waits for all generations', async () => {
+  it('covers all generations', async () => {
     const at = ['3', '1'];
     const generations = at.map((_, i) => generationAt(() => at[i], i));
     const steps = progress({ shown: () => generations, refresh: nothing });
@@ -307,7 +307,7 @@ describe('progress', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('notices what another process has moved', async () => {
+  it('notices what another process has projected', async () => {
     let at: string | undefined;
     const generations = [generationAt(() => at)];
     const waiting = progress({ shown: () => generations, refresh: nothing }).reached('2', LONG);
@@ -316,12 +316,12 @@ describe('progress', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('needs nothing when there is nothing to wait for', async () => {
+  it('ends at once if there is nothing to wait for', async () => {
     for (const generations of [[generationAt(() => '5')], []])
       expect(await progress({ shown: () => generations, refresh: nothing }).reached('4', 0)).toBe(true);
   });
 
-  it('asks the store and looks at the pointers once for all who wait', async () => {
+  it('reads the store and the pointers once for all waiters', async () => {
     let [asked, looks] = [0, 0];
     const generations = [generationAt(() => `${(asked += 1)}` && undefined)];
     const refresh = async (): Promise<void> => void (looks += 1);
@@ -333,7 +333,7 @@ describe('progress', () => {
     expect([asked, looks]).toEqual([0, 1]);
   });
 
-  it('does not ask the store for what it hears of, as long as it does', async () => {
+  it('does not read the store for generations that report their progress themselves', async () => {
     let clock = 1_000;
     const now = jest.spyOn(performance, 'now').mockImplementation(() => clock);
     try {
@@ -359,7 +359,7 @@ describe('progress', () => {
     }
   });
 
-  it('answers whoever comes at the moment when the last one before was answered', async () => {
+  it('serves a waiter that arrives just as the last one before it was served', async () => {
     const generations = [generationAt(() => '1')];
     const steps = progress({ shown: () => generations, refresh: nothing });
     for (let ticks = 0; ticks < 8; ticks += 1) {
@@ -369,7 +369,7 @@ describe('progress', () => {
     }
   });
 
-  it('waits for what was switched to meanwhile as well', async () => {
+  it('includes a generation that was switched to in the meantime', async () => {
     let generations = [generationAt(() => undefined, 1)];
     const refresh = async (): Promise<void> => void (generations = [generationAt(() => undefined, 2)]);
     const steps = progress({ shown: () => generations, refresh });
@@ -380,7 +380,7 @@ describe('progress', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('knows of whom nobody can be parked: of what it was told about, up to there', () => {
+  it('rules out that a tenant is parked only if it was told so, up to that position', () => {
     const [one, other] = [generationAt(() => '1', 1), generationAt(() => '1', 2)];
     const { moved, mayPark } = progress({ shown: () => [one, other], refresh: nothing });
     expect(mayPark(one, '1')).toBe(true);
@@ -393,7 +393,7 @@ describe('progress', () => {
     expect(mayPark(one, '4')).toBe(false);
   });
 
-  it('is over in time, whatever the store does, and fails with it', async () => {
+  it('times out whatever the store does, and fails when the store fails', async () => {
     const withReader = (applied: () => Promise<never>): Generation =>
       ({ ...generationAt(() => '2'), reader: { applied } }) as unknown as Generation;
     const silent = withReader(() => new Promise<never>(() => undefined));

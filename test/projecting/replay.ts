@@ -9,17 +9,17 @@ import { runInto } from '../../src/projecting/projection-run';
 import type { DocumentKey, Generation, ReadModels } from '../../src/read-models/read-models';
 import { rebuild } from '../support/rebuild';
 import { linesProjector, type Happened } from './lines';
-import { created, openLog, openReadModels, streams, updated, type TestLog, type GivenEvent } from './world';
+import { created, openLog, openReadModels, streams, updated, type TestLog, type GivenEvent } from './harness';
 
-/** What the replay tooling works with, on fresh files, and a history that the test itself remembers. */
-export interface Replaying extends ReplayParts {
+/** What the replay tooling works with, on fresh files, and a history that the test itself records. */
+export interface ReplayHarness extends ReplayParts {
   readonly log: TestLog;
   readonly folder: string;
   readonly history: Happened[];
   readonly warnings: string[];
-  /** Tells the log, and remembers it. */
+  /** Appends to the log, and records it in the history. */
   record(tenantId: string, ...events: readonly GivenEvent[]): Promise<string>;
-  /** The generation that answers questions. */
+  /** The generation that queries read. */
   live(projector?: Projector): Promise<LiveGeneration>;
   /** Projects it up to the head, as a server would. */
   catchUp(projector?: Projector): Promise<LiveGeneration>;
@@ -28,10 +28,10 @@ export interface Replaying extends ReplayParts {
 
 export const lines = linesProjector();
 
-export const replaying = async (
+export const replayHarness = async (
   hooks?: Parameters<typeof openReadModels>[1],
   program = '1',
-): Promise<Replaying> => {
+): Promise<ReplayHarness> => {
   const log = await openLog();
   const folder = join(log.folder, 'read-models');
   const readModels = await openReadModels(folder, hooks);
@@ -95,7 +95,7 @@ export const edit = async (
 export const headOf = (tenantId: string): DocumentKey => ({ tenantId, collection: 'heads', key: 'all' });
 
 /** A few tenants with a few events each. */
-export const someTenants = async ({ record }: Replaying, count = 3): Promise<readonly string[]> => {
+export const someTenants = async ({ record }: ReplayHarness, count = 3): Promise<readonly string[]> => {
   const tenants = Array.from({ length: count }, () => randomUUID());
   for (const tenantId of tenants) await record(tenantId, created(), updated('a'), updated('b'));
   return tenants;
@@ -107,7 +107,7 @@ export const numbersIn = async (readModels: ReadModels, projection = 'lines'): P
     .map((id) => id.generation)
     .toSorted((a, b) => a - b);
 
-/** A random number generator that can be run again. */
+/** A random number generator that can be restarted from its seed. */
 export type Random = () => number;
 export const randomFrom = (seed: number): Random => {
   let state = seed >>> 0;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { projections } from '../../projections/projections';
 import { lastRevision } from '../../src/projecting/stream-revisions';
-import { replaying } from './replay';
-import { created, openProcess, openReadModels, streams, updated } from './world';
+import { replayHarness } from './replay';
+import { created, openProcess, openReadModels, streams, updated } from './harness';
 
-describe('the revisions that are in a read model', () => {
-  it('are those of each stream that it follows', async () => {
-    const { log, folder } = await replaying();
+describe('the revisions in a read model', () => {
+  it('cover each stream that it follows', async () => {
+    const { log, folder } = await replayHarness();
     const [one, two, bad] = [randomUUID(), randomUUID(), randomUUID()];
     await log.record(streams.tenant(one), created(), updated('a'), updated('b'));
     await log.record(streams.activity(one), { type: 'TokenRead', data: { entityId: 'x' } });

@@ -2,10 +2,10 @@ import { workerData } from 'node:worker_threads';
 import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
 import { answerInThread } from '../../src/sqlite/thread';
 
-/** The writing thread of the read models, which ends itself at the k-th write point. */
+/** The writer thread of the read models, which exits at the k-th write point. */
 export interface FailingWriterData {
   readonly folder: string;
-  /** The write points left until it dies; shared, so that the thread that follows goes on counting. */
+  /** The write points left until it dies; shared, so that its successor continues counting. */
   readonly left: Int32Array;
 }
 

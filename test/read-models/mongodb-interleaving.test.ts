@@ -5,18 +5,16 @@ import type { DocumentKey, Generation, GenerationId, ReadModels } from '../../sr
 import { startMongoServer, type MongoServer } from '../support/mongodb/server';
 
 /**
- * Three projectors project the same events into one generation, are killed before and after any of their writes, and lose
- * whatever no majority had when the primary fails. Afterwards the documents must be what a plain fold gives. Many
- * generations are projected at the same time, so that a failing primary hits all of them at different steps. Some are
- * removed meanwhile, and must stay so; their numbers are not given again.
- *
- * `$lte` for `$lt` where documents are replaced goes unnoticed, and may: what a commit writes is the same whoever writes it,
- * so that replacing it by itself changes nothing.
+ * Three projectors project the same events into one generation. They are killed before and after any of their writes,
+ * and lose writes that no majority had acknowledged when the primary fails. Afterwards the documents must equal a plain
+ * fold. Many generations are projected at the same time, so that a failing primary hits them at different steps. Some
+ * are removed in the meantime and must stay removed; their numbers are not reused. Replacing documents with `$lte`
+ * instead of `$lt` would go unnoticed, and is harmless: a commit writes the same documents whoever writes them.
  */
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 1);
 const GENERATIONS = 10;
-/** Of each round. A driver needs some time to find the primary again. */
+/** Per round. A driver needs some time to find the primary again. */
 const DISTURBANCES = 30;
 const EVENTS = 40;
 const LOG = 'log';
@@ -51,7 +49,7 @@ const someEvents = (random: Random): readonly Happened[] =>
     month: Math.max(0, Math.floor((i + 1) / 15) - Math.floor(random() * 2)),
   }));
 
-/** Rows come before the heads that count them. */
+/** Rows are written before the heads that count them. */
 const collections: readonly Collection[] = ['rows', 'tokens', 'counts', 'heads'].map((name) => ({
   name,
   indexes: {},
@@ -78,7 +76,7 @@ interface Documents {
   put(key: DocumentKey, document: Document | undefined): void;
 }
 
-/** A token that is deleted is removed, so that tombstones are met, too. */
+/** Deleting a token removes its document, so tombstones occur as well. */
 const fold = (event: Happened, { get, put }: Documents): void => {
   const keys = touched(event);
   const numberIn = (key: DocumentKey): number => (get(key)?.['n'] as number | undefined) ?? 0;
@@ -148,10 +146,10 @@ interface Run {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Set when the test ends, however it does: nothing must go on trying then. */
+/** Set when the test ends, however it ends, so that nothing keeps retrying. */
 const stopped = { isStopped: false };
 
-/** A server that fails is asked again. Whoever loses a compare-and-set is told so, and finds no duplicate. */
+/** A failing server is retried. The loser of a compare-and-set is told so, and gets no duplicate key error. */
 const goOnAfter = async (error: unknown): Promise<void> => {
   const { code, message } = error as { code?: string; message: string };
   const isExpected = message === KILLED || code === 'read_models_unavailable';
@@ -169,7 +167,7 @@ const insist = async <T>(work: () => Promise<T>): Promise<T> => {
     }
 };
 
-/** Started again whenever it is killed or fails, until all is projected. */
+/** Restarted whenever it is killed or fails, until everything is projected. */
 const project = (
   readModels: ReadModels,
   id: GenerationId,
@@ -181,7 +179,7 @@ const project = (
     while (!stopped.isStopped && !(await projectOnce(generation, events, random)));
   });
 
-/** After some commits, and while others are made. */
+/** After some commits, and while others are being made. */
 const remove = async (readModels: ReadModels, id: GenerationId): Promise<void> => {
   const commits = async (): Promise<number> => (await (await readModels.peek(id))?.control())?.n ?? 0;
   while ((await insist(commits)) < 3 && !stopped.isStopped) await pause(1);
@@ -204,7 +202,7 @@ const documentsOf = async (generation: Generation): Promise<Readonly<Record<stri
 
 const WRITES = ['update', 'insert'];
 
-/** So many commands, unless everybody waits for a majority before. */
+/** Waits for this many commands, unless everybody is waiting for a majority by then. */
 const steps = async (server: MongoServer, count: number, maxMs: number): Promise<void> => {
   const [upTo, end] = [server.roundTrips.count() + count, performance.now() + maxMs];
   while (server.roundTrips.count() < upTo && performance.now() < end) await pause(1);
@@ -233,10 +231,10 @@ const disturb = async (server: MongoServer, random: Random, isOver: () => boolea
   return rollbacks;
 };
 
-describe('three projectors on one generation in MongoDB', () => {
+describe('three projectors of one generation in MongoDB', () => {
   let server: MongoServer;
   const connections: MongoConnection[] = [];
-  /** Where the driver repeats what was lost, it mostly wins again: some must not. */
+  /** When the driver retries a lost write it mostly wins again, so some generations do not retry. */
   const connect = async (retries = true): Promise<MongoConnection> => {
     const url = `${server.url}?retryWrites=${retries}`;
     const connection = await mongoConnection(url, { waitMs: 10_000, onError: () => undefined });
@@ -316,7 +314,7 @@ describe('three projectors on one generation in MongoDB', () => {
   };
 
   it(
-    `give what a plain fold gives, killed at any write and rolled back (${ROUNDS * GENERATIONS} runs, SEED=${SEED})`,
+    `produce the result of a plain fold, even if killed at any write and rolled back (${ROUNDS * GENERATIONS} runs, SEED=${SEED})`,
     async () => {
       const projectors = await startProjectors();
       let rollbacks = 0;

@@ -11,7 +11,7 @@ import { borderIn, findIn, indexesToMake, type Asked } from '../../src/read-mode
 import type { Stored } from '../../src/read-models/mongodb/layout';
 import { connectMongodb, REAL_MONGODB } from '../support/mongodb-under-test';
 
-/** Every question that the program asks, with everything that it may be asked with. */
+/** Every query that the program makes, with every kind of parameter. */
 const TENANT = randomUUID();
 const dates = { start: '2026-01-01T00:00:00.000Z', end: '2026-02-01T00:00:00.000Z' };
 const filters: readonly LogFilter[] = [{}, dates].flatMap((when) => [
@@ -51,7 +51,7 @@ const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown
 const collectionOf = (name: string): Collection =>
   projections.flatMap(({ collections }) => collections).find((one) => one.name === name) as Collection;
 
-/** What a question asks the store for. Whatever it reads is there. */
+/** What a query requests from the store. Every document that it reads exists. */
 const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
   const asked: (Asked & { readonly collection: Collection })[] = [];
   const row = {
@@ -81,7 +81,7 @@ const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
   return asked;
 };
 
-/** As MongoDB words it. */
+/** As MongoDB reports it. */
 interface Plan {
   readonly stage: string;
   readonly keyPattern?: Readonly<Record<string, number>>;
@@ -95,8 +95,8 @@ const stagesOf = (plan: Plan): readonly Plan[] => [
 
 const isRange = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
-describe('what is asked of MongoDB', () => {
-  it.each(questions)('follows a declared index from its beginning: %s', async (_, ask) => {
+describe('every query to MongoDB', () => {
+  it.each(questions)('follows a declared index from its start: %s', async (_, ask) => {
     for (const { filter, options, collection } of await askedBy(ask)) {
       const { hint, sort } = options;
       const index = Object.keys(hint);
@@ -105,7 +105,7 @@ describe('what is asked of MongoDB', () => {
       const conditions = Object.entries(filter);
       const equal = conditions.filter(([, value]) => !isRange(value)).map(([field]) => field);
       const ranges = conditions.filter(([, value]) => isRange(value)).map(([field]) => field);
-      // Equal fields first, then the order, of which the first field has the range.
+      // Equality fields first, then the sort order, whose first field has the range.
       expect(new Set(index.slice(0, equal.length))).toEqual(new Set(equal));
       expect(index.slice(equal.length)).toEqual(Object.keys(sort as object));
       const rest = ranges.filter((field) => field !== 'doc');
@@ -115,7 +115,7 @@ describe('what is asked of MongoDB', () => {
     }
   });
 
-  it('is every kind of question there is', async () => {
+  it('is covered by this list', async () => {
     const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
     const hints = new Set(asked.map(({ options }) => Object.keys(options.hint).join(' ')));
     for (const line of ['number', 'type_number', 'entity_number', 'typed_entity_number'])
@@ -124,7 +124,7 @@ describe('what is asked of MongoDB', () => {
     expect(hints).toContain('t doc.live_in doc.ends_at _id');
   });
 
-  it('is planned by the server itself as a walk along that index, where it says how it plans', async () => {
+  it('is planned by the server itself as a scan of that index, if it can explain its plan', async () => {
     const { db } = await connectMongodb();
     const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
     for (const collection of new Set(asked.map((one) => one.collection))) {

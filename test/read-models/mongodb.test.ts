@@ -9,7 +9,7 @@ import { connectMongodb, mongodbUrl, openMongodb } from '../support/mongodb-unde
 import { startMongoServer } from '../support/mongodb/server';
 import { until } from '../support/waiting';
 import { readModelsContract } from './contract/contract';
-import { at, collections, id, LOG, note, ONE } from './contract/world';
+import { at, collections, id, LOG, note, ONE } from './contract/harness';
 
 const nested = (levels: number): Document => (levels === 0 ? {} : { in: nested(levels - 1) });
 
@@ -37,7 +37,7 @@ describe('read models in MongoDB', () => {
     return connection;
   };
 
-  it('are of one log: another one is refused, and nothing is written', async () => {
+  it('belong to one log: another one is refused, and nothing is written', async () => {
     const place = randomUUID();
     await openIn(place, { log: 'one' });
     await expect(openIn(place, { log: 'another' })).rejects.toMatchObject({
@@ -47,7 +47,7 @@ describe('read models in MongoDB', () => {
     await openIn(place, { log: 'one' });
   });
 
-  it('refuse what a newer program has made', async () => {
+  it('refuse data written by a newer program', async () => {
     const place = randomUUID();
     await openIn(place);
     const { db } = await connect(place);
@@ -75,7 +75,7 @@ describe('read models in MongoDB', () => {
     const generation = await (await openIn()).open(id('notes'), collections, LOG);
     const write = note(ONE, 'a', document);
     expect(await generation.commit(0, at(1), [write, note(ONE, 'b', { shelf: 'a', place: 1 })])).toBe(true);
-    // Jest takes seconds to compare lists that are so long.
+    // Jest takes seconds to compare such long lists.
     const isTheSame = (found: unknown): boolean => isDeepStrictEqual(found, [document]);
     expect(isTheSame(await generation.load([write]))).toBe(true);
     expect(isTheSame(await generation.reader.find(ONE, 'notes', { limit: 1 }))).toBe(true);
@@ -83,7 +83,7 @@ describe('read models in MongoDB', () => {
     expect(onShelf).toEqual([{ shelf: 'a', place: 1 }]);
   });
 
-  it('tell by what is applied whether anything has changed, also where the position has not', async () => {
+  it('change their token with every commit, even one that does not move the position', async () => {
     const place = randomUUID();
     const { reader } = await (await openIn(place)).open(id('notes'), collections, LOG);
     const other = await (await openIn(place)).open(id('notes'), collections, LOG);
@@ -101,7 +101,7 @@ describe('read models in MongoDB', () => {
     expect(new Set(seen).size).toBe(3);
   });
 
-  it('know who holds a lease that they saw renewed, without waiting for another renewal', async () => {
+  it('report the holder of a lease whose renewal they saw, without waiting for another renewal', async () => {
     const place = randomUUID();
     const [holding, watching] = [await openIn(place), await openIn(place)];
     for (const step of ['begun', 'half done']) {
@@ -109,11 +109,11 @@ describe('read models in MongoDB', () => {
       await watching.pointer('notes', 1);
     }
     expect(await watching.leaseHolder('work')).toBe('holder one');
-    // One that was seen once may be dead for long: nobody renews this one.
+    // A lease seen only once may be long dead: nobody renews this one.
     expect(await (await openIn(place)).leaseHolder('work')).toBeUndefined();
   });
 
-  it('finish no commit that no majority has: it may be undone', async () => {
+  it('do not complete a commit that no majority has, since it may be rolled back', async () => {
     const server = await startMongoServer();
     opened.push(server);
     const openAt = async (options: string) => {
@@ -137,7 +137,7 @@ describe('read models in MongoDB', () => {
     expect(await other.load(write('other'))).toEqual([{ by: 'other' }]);
   });
 
-  /** A commit of these notes is begun, and whoever made it is killed before so many of its writes. */
+  /** Starts a commit of these notes and kills its writer before this many of its writes. */
   const begin = async (notes: ReturnType<typeof note>[], killedBefore: number) => {
     const server = await startMongoServer();
     const connection = await connectMongodb(server.url);
@@ -155,7 +155,7 @@ describe('read models in MongoDB', () => {
     return { server, finish: () => other.open(id('notes'), collections, LOG) };
   };
 
-  it('finish a commit that another one is finishing, also where a server stops at what is there already', async () => {
+  it('complete a commit that another process is completing, even if the server stops at a duplicate', async () => {
     const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
     const { server, finish } = await begin(notes, 2);
     const there = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
@@ -176,7 +176,7 @@ describe('read models in MongoDB', () => {
     expect(server.roundTrips.count({ command: 'update', collection: /notes$/ })).toBe(2);
   });
 
-  it('write a large commit in parts, and finish it with what is missing', async () => {
+  it('write a large commit in parts, and complete it with the missing ones', async () => {
     const notes = Array.from({ length: 2_500 }, (_, i) => note(ONE, `${i}`, { shelf: `${i}` }));
     const { server, finish } = await begin(notes, 4);
     const written: number[] = [];
@@ -192,7 +192,7 @@ describe('read models in MongoDB', () => {
     expect(written).toEqual([500]);
   });
 
-  it('sweep the collections that no generation has, once nobody reads them any more', async () => {
+  it('sweep collections of no generation, once nobody reads them any more', async () => {
     const place = randomUUID();
     const readModels = await openIn(place);
     const kept = await readModels.open(id('notes', 1, 2), collections, LOG);

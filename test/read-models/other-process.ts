@@ -3,7 +3,7 @@ import { sqliteReadModels } from '../../src/read-models/sqlite/sqlite-read-model
 
 /**
  * Another process on the same folder, for tests. `lease` takes the lease `work` and stays; `commit` adds to a counter
- * until it has won so often.
+ * until it has won that many times.
  */
 const [what, folder, times] = process.argv.slice(2) as [string, string, string];
 

@@ -33,7 +33,7 @@ const counted = (reader: Reader) => {
   return { reads, reader: { ...reader, ...asked } };
 };
 
-describe('readers that remember', () => {
+describe('readers with a cache', () => {
   let opened: ReadModels[];
   let here: ReturnType<typeof counted>;
   let there: Generation;
@@ -43,7 +43,7 @@ describe('readers that remember', () => {
     opened.push(readModels);
     return readModels.open(ID, collections, LOG);
   };
-  /** By another process, as far as the reading one can tell. */
+  /** By another process, as far as the reader can tell. */
   const commit = async (...writes: readonly Write[]): Promise<void> => {
     const to: Checkpoint = { position: String(n + 1).padStart(16, '0'), eventId: LOG };
     expect(await there.commit(n, to, writes)).toBe(true);
@@ -74,7 +74,7 @@ describe('readers that remember', () => {
     { shelf: 'a', text },
   ];
 
-  it('read once while nothing changes, and anew as soon as anything has', async () => {
+  it('read once while nothing changes, and again as soon as anything has', async () => {
     const ask = asking(remembering(() => here.reader));
     for (let i = 0; i < 5; i += 1) expect(await ask()).toEqual(both('first'));
     expect(here.reads.count).toBe(2);
@@ -93,7 +93,7 @@ describe('readers that remember', () => {
   });
   const onShelf = { line: 'on_shelf', equal: ['b'], last: 2, border: 'moment' };
 
-  it('look for a border once while nothing changes, however many pages are asked for', async () => {
+  it('look up a border once while nothing changes, however many pages are requested', async () => {
     await commit(note(TENANT, 1, '1'), note(TENANT, 2, '3'));
     const { reader } = remembering(() => here.reader);
     const numbers = async (): Promise<readonly number[]> => {
@@ -112,7 +112,7 @@ describe('readers that remember', () => {
     expect(here.reads.count).toBe(4);
   });
 
-  it('distinguish tenants with the same number of documents, under the same keys, that ask the same', async () => {
+  it('distinguish tenants with equally many documents, under the same keys, that make the same queries', async () => {
     const [one, two] = [TENANT, OTHER_TENANT];
     await commit(note(one, 1, '1'), note(one, 2, '3'), note(two, 1, '1'), note(two, 2, '1'));
     const { reader } = remembering(() => here.reader);
@@ -131,7 +131,7 @@ describe('readers that remember', () => {
       }
   });
 
-  it('share a look with what was asked before it, never with what was asked after it', async () => {
+  it('share a check for changes with queries made before it, never with those made after it', async () => {
     const tokens = { looks: 0 };
     const looking = {
       ...here.reader,
@@ -151,7 +151,7 @@ describe('readers that remember', () => {
     expect(tokens.looks).toBeGreaterThan(1);
   });
 
-  it('are others after a change and after a switch, so that nothing kept by them outlives it', async () => {
+  it('are replaced after a change and after a switch, so that nothing they cached outlives it', async () => {
     const all = [here.reader, there.reader];
     let live = 0;
     const readers = remembering(() => all[live]!);
@@ -168,7 +168,7 @@ describe('readers that remember', () => {
     expect(await now()).not.toBe(second);
   });
 
-  it('remember no failure', async () => {
+  it('do not cache failures', async () => {
     let fails = true;
     const get: Reader['get'] = async (...asked) => {
       if (fails) throw fault('read_models_unavailable', 'Not now.');
@@ -181,7 +181,7 @@ describe('readers that remember', () => {
     expect(await ask()).toEqual(both('first'));
   });
 
-  it('remember nothing of a store that cannot tell whether it changed', async () => {
+  it('cache nothing from a store that cannot tell whether it has changed', async () => {
     const { changeToken: _, ...plain } = here.reader;
     const readers = remembering(() => plain);
     const ask = asking(readers);
@@ -192,7 +192,7 @@ describe('readers that remember', () => {
     expect(readers.reader('notes')).not.toBe(before);
   });
 
-  it('do not keep pages, nor long questions, nor more than they may', async () => {
+  it('do not cache pages, long queries, or more than their bound', async () => {
     const readers = remembering(() => here.reader);
     await yieldToEventLoop();
     const reader = readers.reader('notes');

@@ -7,7 +7,7 @@ import { filledLog, TENANT } from '../support/log-rows';
 
 const SIZE = 20;
 
-describe('the questions about logs', () => {
+describe('queries of logs', () => {
   let log: Awaited<ReturnType<typeof filledLog>>;
   let db: Database;
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe('the questions about logs', () => {
       .all(1, ...values)
       .map((row) => (row as { detail: string }).detail);
 
-  /** The plans of everything that a question asks of the rows, each once. */
+  /** The plans of all statements of a query, each once. */
   const plansOf = async (ask: (reader: Reader) => Promise<unknown>): Promise<readonly string[]> => {
     const plans = new Set<string>();
     const reader: Reader = {
@@ -103,14 +103,14 @@ describe('the questions about logs', () => {
     ['a walk by type', (reader) => walkLogs(reader, TENANT, { entityType: 'card' }, SIZE), [BY_TYPE]],
     ['a walk by entity', (reader) => walkLogs(reader, TENANT, { entityId: 'e4' }, SIZE), [BY_ENTITY]],
     ['the entity types', (reader) => listEntityTypes(reader, TENANT), []],
-  ])('seek in an index and sort nothing: %s', async (_, ask, expected) => {
+  ])('seek in an index without sorting: %s', async (_, ask, expected) => {
     expect(await plansOf(ask)).toEqual(expected);
   });
 
   it.each<[string, readonly (string | number)[], string]>([
     ['rows', [7], 'SEARCH d USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
     ['heads', [7, 'a'], 'SEARCH d USING PRIMARY KEY ((tenant,key)>(?,?) AND (tenant,key)<(?,?))'],
-  ])('seek a range of %s as it is stored', (name, place, plan) => {
+  ])('seek a range of %s as stored', (name, place, plan) => {
     const { rows, values } = rangeIn(collectionOf(name), { after: place, upTo: place });
     const steps = db.prepare(`EXPLAIN QUERY PLAN ${rows('main')}`).all(...values, 9);
     expect(steps.map((step) => (step as { detail: string }).detail)).toEqual([
@@ -119,7 +119,7 @@ describe('the questions about logs', () => {
     ]);
   });
 
-  it.each(['>', '>='] as const)('who is parked (%s) is not looked for among all tenants', (comparison) => {
+  it.each(['>', '>='] as const)('find parked tenants (%s) without scanning all tenants', (comparison) => {
     const plan = db
       .prepare(`EXPLAIN QUERY PLAN ${parkedIn(comparison)}`)
       .all('', '', 1)

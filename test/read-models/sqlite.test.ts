@@ -58,7 +58,7 @@ describe('read models in SQLite files', () => {
     return { process: started, line: line.toString().trim(), ended };
   };
 
-  it('count a write point for each document, for the control state and for the end', async () => {
+  it('count one write point for each document, for the control state and for the end', async () => {
     const { onWrite, reached } = countedFailure();
     const readModels = await openIn(freshFolder(), { startWriter: inThreadWriter({ onWrite }) });
     const generation = await readModels.open(id, collections, 'log');
@@ -70,7 +70,7 @@ describe('read models in SQLite files', () => {
     expect(reached()).toBe(3 + 2);
   });
 
-  it('close a generation that nobody uses or points at, and open it again at its next use', async () => {
+  it('close a generation that nobody uses or points at, and reopen it at its next use', async () => {
     const requests: string[] = [];
     const startWriter = inThreadWriter({ onAnswer: (what) => requests.push(what) });
     const readModels = await openIn(freshFolder(), { startWriter, idleMs: 40 });
@@ -78,7 +78,7 @@ describe('read models in SQLite files', () => {
     const live = await readModels.open({ ...id, generation: 2 }, collections, 'log');
     await readModels.point(id.projection, id.version, { live: 2 }, undefined);
     for (const generation of [unused, live]) await generation.commit(0, undefined, [count('a', 1)]);
-    /** The token of a file that was opened again is far beyond those before. */
+    /** The token of a reopened file is far beyond those before. */
     const openings = () =>
       [unused, live].map(({ reader }) => Math.floor((reader.changeToken?.() ?? 0) / 2 ** 32));
     expect(openings()).toEqual([1, 1]);
@@ -91,7 +91,7 @@ describe('read models in SQLite files', () => {
     expect(requests.filter((what) => what === 'open')).toHaveLength(3);
   });
 
-  it('work on after the writing thread died in the middle of a commit, wherever that was', async () => {
+  it('work after the writer thread died in the middle of a commit, at any write point', async () => {
     const writes = [count('a', 2), count('b', 2)];
     const points = writes.length + 2;
     const left = new Int32Array(new SharedArrayBuffer(4));
@@ -131,7 +131,7 @@ describe('read models in SQLite files', () => {
     expect(await generation.reader.get('tenant', 'counts', 'all')).toEqual({ count: 2 * times });
   });
 
-  it('are opened for the first time by many threads at once', async () => {
+  it('can be opened for the first time by many threads at once', async () => {
     for (let round = 0; round < 3; round++) {
       const folder = freshFolder();
       const all = await Promise.all([1, 2, 3, 4].map(() => openIn(folder)));
@@ -142,7 +142,7 @@ describe('read models in SQLite files', () => {
     }
   });
 
-  it('free the lease of a process that was killed at once', async () => {
+  it('release the lease of a killed process at once', async () => {
     const folder = freshFolder();
     const holder = await child('lease', folder, '');
     const readModels = await openIn(folder);
@@ -155,7 +155,7 @@ describe('read models in SQLite files', () => {
     expect(await readModels.leaseHolder('work')).toBe('another');
   });
 
-  it('do not free the lease of another machine, whose processes cannot be seen', async () => {
+  it('do not release the lease of another machine, whose processes cannot be seen', async () => {
     const dead = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
     await once(dead, 'exit');
     const readModels = await openIn(freshFolder());
@@ -171,7 +171,7 @@ describe('read models in SQLite files', () => {
     collection: 'notes',
     document: { place },
   });
-  /** What is unique in a generation's file. */
+  /** What is unique in the file of a generation. */
   const keysIn = (folder: string): readonly string[] => {
     const db = openForReading(join(folder, `${generationName(id)}.db`));
     const rows = db
@@ -191,7 +191,7 @@ describe('read models in SQLite files', () => {
     return rows.map((row) => (row as { name: string }).name);
   };
 
-  it('take no mark that an older program left on what is live for a removal', async () => {
+  it('do not take a mark that an older program left on a live generation for its removal', async () => {
     const folder = freshFolder();
     const readModels = await openIn(folder);
     const mark = (generation: number): void => {
@@ -213,7 +213,7 @@ describe('read models in SQLite files', () => {
     expect(await readModels.point('counter', 1, back, forth)).toBe(false);
   });
 
-  it('make the keys of what is built when somebody looks for one, and the indexes at the end', async () => {
+  it('create the primary keys of a build at the first look-up, and the indexes at the end', async () => {
     const folder = freshFolder();
     const readModels = await openIn(folder);
     const build = await readModels.build(id, notes, 'log');
@@ -235,7 +235,7 @@ describe('read models in SQLite files', () => {
     ]);
   });
 
-  it('go on with a file of an earlier version, whose tables have their keys in themselves', async () => {
+  it('continue with a file of an earlier version, whose tables have their primary keys built in', async () => {
     const folder = freshFolder();
     await (await (await openIn(folder)).open(id, notes, 'log')).commit(0, undefined, [note('a', 1)]);
     const file = openForWriting(join(folder, `${generationName(id)}.db`), 'NORMAL');
@@ -254,7 +254,7 @@ describe('read models in SQLite files', () => {
     expect(keysIn(folder)).toEqual(['docs_counts', 'docs_notes', 'docs_parked', 'docs_streams']);
   });
 
-  it('say why they cannot be opened', async () => {
+  it('state why they cannot be opened', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'index.db'), 'This is no database. '.repeat(100));
     await expect(openIn(folder)).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../src/clock';
-import { created, newEvent, updated } from '../projecting/world';
+import { created, newEvent, updated } from '../projecting/harness';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
 import { ask, type Answered } from '../support/http';

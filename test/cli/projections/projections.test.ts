@@ -6,7 +6,7 @@ import { findTenant } from '../../../projections/tenants';
 import { openApp, type App } from '../../../src/app/app';
 import { readConfiguration } from '../../../src/configuration';
 import { openForWriting } from '../../../src/sqlite/database';
-import { created, openLog, streams, updated } from '../../projecting/world';
+import { created, openLog, streams, updated } from '../../projecting/harness';
 import { beside } from '../../support/beside';
 import { ask } from '../../support/http';
 import { operatorAt, type Operator } from '../../support/operator';

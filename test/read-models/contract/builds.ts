@@ -12,13 +12,13 @@ import {
   put,
   stateOf,
   TWO,
-  type World,
-} from './world';
+  type Harness,
+} from './harness';
 
-/** A generation that is filled before anybody asks it anything. */
-export const buildsContract = (world: World): void => {
-  const { again, openIn } = world;
-  const begin = (readModels = world.store.readModels, name = id('notes')): Promise<Build> =>
+/** A generation that is filled before it is queried. */
+export const buildsContract = (harness: Harness): void => {
+  const { again, openIn } = harness;
+  const begin = (readModels = harness.store.readModels, name = id('notes')): Promise<Build> =>
     readModels.build(name, collections, LOG);
   const onShelf = async (generation: Generation, shelf: string) =>
     (await generation.reader.find(ONE, 'notes', { index: 'by_shelf', equal: [shelf], limit: 99 })).map(
@@ -33,25 +33,25 @@ export const buildsContract = (world: World): void => {
   const documentsOf = (writes: readonly Write[]) => writes.map(({ document }) => document);
   const parkedIn = async (build: Build) => (await build.scan(PARKED, 9)).map(({ tenantId }) => tenantId);
 
-  /** The state after all commits, as a generation that was never built has it. */
+  /** The state after all commits, as in a generation that was never built. */
   const wholeState = async () => {
-    const generation = await openIn(world.store.readModels, id('whole'));
+    const generation = await openIn(harness.store.readModels, id('whole'));
     for (const [n, writes] of commits.entries())
       expect(await generation.commit(n, at(n + 1), writes)).toBe(true);
     return stateOf(generation);
   };
 
   describe('a build', () => {
-    it('begins empty and bound to its log', async () => {
+    it('starts empty and bound to its log', async () => {
       const build = await begin();
       expect(build.id).toEqual(id('notes'));
       expect(await build.control()).toEqual({ n: 0, log: LOG });
       expect(await build.load(before)).toEqual(before.map(() => undefined));
       expect(await parkedIn(build)).toEqual([]);
-      expect(await world.store.readModels.generations()).toEqual([id('notes')]);
+      expect(await harness.store.readModels.generations()).toEqual([id('notes')]);
     });
 
-    it('answers by its indexes once it is finished, and goes on as any generation', async () => {
+    it('can be queried by its indexes once it is finished, and continues like any generation', async () => {
       const build = await begin();
       expect(await build.commit(0, at(1), many)).toBe(true);
       const generation = await build.finish();
@@ -61,15 +61,15 @@ export const buildsContract = (world: World): void => {
       expect(await stateOf(await openIn(await again()))).toEqual(await stateOf(generation));
     });
 
-    it.each(['here', 'elsewhere'])('is finished by whoever opens it %s', async (where) => {
+    it.each(['here', 'elsewhere'])('is finished when it is opened %s', async (where) => {
       const build = await begin();
       await build.commit(0, at(1), many);
       await build.control();
-      const opened = await openIn(where === 'here' ? world.store.readModels : await again());
+      const opened = await openIn(where === 'here' ? harness.store.readModels : await again());
       expect(await onShelf(opened, '3')).toEqual(onThree.toSorted((a, b) => a - b));
     });
 
-    it('sees at once what it commits, also what it changes and removes', async () => {
+    it('reads its own commits at once, including changes and removals', async () => {
       const build = await begin();
       expect(await build.commit(0, at(1), before)).toBe(true);
       expect(await build.load([...before, ...later])).toEqual([
@@ -84,7 +84,7 @@ export const buildsContract = (world: World): void => {
       expect(await stateOf(await build.finish())).toEqual(await wholeState());
     });
 
-    it('takes the removal of what is not there', async () => {
+    it('accepts the removal of a document that does not exist', async () => {
       const build = await begin();
       expect(await build.commit(0, at(1), [gone(ONE, 'notes', 'never'), note(ONE, 'a', {})])).toBe(true);
       expect(await build.commit(1, at(2), [note(ONE, 'never', { text: 'now' })])).toBe(true);
@@ -94,14 +94,14 @@ export const buildsContract = (world: World): void => {
       ]);
     });
 
-    it('refuses a commit at another number than the current one', async () => {
+    it('refuses a commit whose number is not the current one', async () => {
       const build = await begin();
       expect(await build.commit(0, at(1), before)).toBe(true);
       for (const n of [0, 2, 99]) expect(await build.commit(n, at(9), later)).toBe(false);
       expect(await build.load(later)).toEqual(later.map(() => undefined));
     });
 
-    it('and another one of the same generation do each other no harm', async () => {
+    it('does not disturb another build of the same generation', async () => {
       const build = await begin();
       const other = await begin(await again());
       expect(await build.commit(0, at(1), before)).toBe(true);
@@ -118,7 +118,7 @@ export const buildsContract = (world: World): void => {
       expect(await stateOf(await build.finish())).toEqual(await wholeState());
     });
 
-    it('goes on although another one has finished it', async () => {
+    it('continues although another one has finished it', async () => {
       const build = await begin();
       expect(await build.commit(0, at(1), before)).toBe(true);
       await build.control();
@@ -128,7 +128,7 @@ export const buildsContract = (world: World): void => {
       expect(await stateOf(await build.finish())).toEqual(await wholeState());
     });
 
-    it('goes on from where another process has left it', async () => {
+    it('resumes where another process has left it', async () => {
       const left = await begin();
       expect(await left.commit(0, at(1), before)).toBe(true);
       await left.control();
@@ -139,20 +139,20 @@ export const buildsContract = (world: World): void => {
       expect(await stateOf(await build.finish())).toEqual(await wholeState());
     });
 
-    it('keeps whole commits, wherever it fails', async () => {
+    it('keeps complete commits, wherever it fails', async () => {
       const expected = await wholeState();
       const buildFrom = async (build: Build, n: number): Promise<Generation> => {
         for (const [i, writes] of commits.entries())
           if (i >= n) expect(await build.commit(i, at(i + 1), writes)).toBe(true);
         return build.finish();
       };
-      world.store.failAt(0);
+      harness.store.failAt(0);
       await buildFrom(await begin(undefined, id('counted')), 0);
-      const points = world.store.reached();
+      const points = harness.store.reached();
       expect(points).toBeGreaterThanOrEqual(commits.length);
       for (let k = 1; k <= points; k += 1) {
         const build = await begin(undefined, id('notes', 1, k));
-        world.store.failAt(k);
+        harness.store.failAt(k);
         await expect(buildFrom(build, 0)).rejects.toThrow();
         const generation = await buildFrom(build, (await build.control()).n);
         expect(await stateOf(generation)).toEqual(expected);

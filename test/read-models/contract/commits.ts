@@ -12,12 +12,12 @@ import {
   put,
   stateOf,
   TWO,
-  type World,
-} from './world';
+  type Harness,
+} from './harness';
 
-/** A commit happens wholly or not at all, and only at the current number; it is visible when it resolves. */
-export const commitsContract = (world: World): void => {
-  const { again, openIn, fresh, filled } = world;
+/** A commit is atomic and succeeds only at the current number; it is visible when it resolves. */
+export const commitsContract = (harness: Harness): void => {
+  const { again, openIn, fresh, filled } = harness;
 
   describe('a commit', () => {
     it('writes all documents and moves the control state', async () => {
@@ -40,7 +40,7 @@ export const commitsContract = (world: World): void => {
       expect(await generation.reader.get(ONE, PARKED, 'tenant')).toEqual({ reason: 'new' });
     });
 
-    it('without a checkpoint counts, and stays where it was', async () => {
+    it('without a checkpoint counts, and leaves the checkpoint where it was', async () => {
       const generation = await filled(...before);
       expect(await generation.commit(1, undefined, [gone(TWO, PARKED, 'tenant')])).toBe(true);
       expect(await generation.control()).toMatchObject({ n: 2, to: at(1), applied: at(1).position });
@@ -59,8 +59,8 @@ export const commitsContract = (world: World): void => {
       expect(await stateOf(generation)).toEqual(state);
     });
 
-    it('wins alone among many at the same n', async () => {
-      const others = [world.store.readModels, await again(), await again()];
+    it('wins alone among many with the same n', async () => {
+      const others = [harness.store.readModels, await again(), await again()];
       const generations = await Promise.all(others.map((one) => openIn(one)));
       for (let n = 0; n < 10; n++) {
         const outcomes = await Promise.all(
@@ -83,7 +83,7 @@ export const commitsContract = (world: World): void => {
       }
     });
 
-    it('with an unknown collection writes nothing', async () => {
+    it('to an unknown collection writes nothing', async () => {
       const generation = await filled(...before);
       const state = await stateOf(generation);
       await expect(generation.commit(1, at(2), [...change, put(ONE, 'nowhere', 'a', {})])).rejects.toThrow(
@@ -92,23 +92,23 @@ export const commitsContract = (world: World): void => {
       expect(await stateOf(generation)).toEqual(state);
     });
 
-    it('of thousands of documents is one step', async () => {
+    it('of thousands of documents is atomic', async () => {
       const generation = await fresh();
       const many = Array.from({ length: 3_000 }, (_, i) => note(ONE, `n${i}`, { i, shelf: 'x'.repeat(50) }));
       expect(await generation.commit(0, at(1), many)).toBe(true);
       expect(await generation.reader.find(ONE, 'notes', { limit: 10_000 })).toHaveLength(3_000);
     });
 
-    it('survives that the store is opened again', async () => {
+    it('survives reopening the store', async () => {
       const generation = await filled(...before);
       await generation.commit(1, at(2), change);
       const state = await stateOf(generation);
-      await world.closeAll();
+      await harness.closeAll();
       expect(await stateOf(await openIn(await again()))).toEqual(state);
     });
   });
 
-  it('a commit is visible to everybody when it resolves', async () => {
+  it('a commit is visible to every reader when it resolves', async () => {
     const [here, there] = [await fresh(), await openIn(await again())];
     for (let n = 0; n < 20; n += 1) {
       const [writer, onlooker] = n % 2 === 0 ? [here, there] : [there, here];
@@ -125,7 +125,7 @@ export const commitsContract = (world: World): void => {
 
   describe('the bytes of a commit', () => {
     const within = async (maxCommitBytes: number, how: 'open' | 'build') => {
-      const readModels = await world.store.openWithin(maxCommitBytes);
+      const readModels = await harness.store.openWithin(maxCommitBytes);
       const target = await readModels[how](id('notes'), collections, LOG);
       return { readModels, target };
     };
@@ -133,11 +133,11 @@ export const commitsContract = (world: World): void => {
       Buffer.byteLength(tenantId) + Buffer.byteLength(key) + Buffer.byteLength(JSON.stringify(document));
     const long = note(ONE, 'long', { text: 'é漢😀'.repeat(100) });
 
-    it('have a bound that is stated, and is no less than a few large documents', async () => {
+    it('have a stated bound, which allows at least a few large documents', async () => {
       expect((await fresh()).maxCommitBytes).toBeGreaterThanOrEqual(1_048_576);
     });
 
-    it.each(['open', 'build'] as const)('may reach it, and not exceed it: %s', async (how) => {
+    it.each(['open', 'build'] as const)('may reach it, but not exceed it: %s', async (how) => {
       const { readModels, target } = await within(bytesOf(long), how);
       try {
         expect(target.maxCommitBytes).toBe(bytesOf(long));
@@ -153,16 +153,16 @@ export const commitsContract = (world: World): void => {
     });
   });
 
-  it('a commit that fails gives no tenant the documents of another', async () => {
+  it('a failed commit gives no tenant the documents of another', async () => {
     const generation = await fresh();
     const [three, four] = ['33333333-3333-4333-8333-333333333333', '44444444-4444-4444-8444-444444444444'];
     for (let k = 1; ; k += 1) {
       const { n } = await generation.control();
-      world.store.failAt(k);
+      harness.store.failAt(k);
       const outcome = await generation
         .commit(n, at(n + 1), [note(three, 'a', { of: 'three' })])
         .catch(() => 'failed');
-      world.store.failAt(0);
+      harness.store.failAt(0);
       if (outcome !== 'failed') break;
       const next = (await generation.control()).n;
       expect(await generation.commit(next, at(next + 1), [note(four, `a${k}`, { of: 'four' })])).toBe(true);
@@ -174,17 +174,17 @@ export const commitsContract = (world: World): void => {
     }
   });
 
-  it('a failure at any write point leaves the old state or the new one', async () => {
+  it('a failure at any write point leaves either the old state or the new one', async () => {
     const generationOf = async (number: number) => {
-      const generation = await openIn(world.store.readModels, id('notes', 1, number));
+      const generation = await openIn(harness.store.readModels, id('notes', 1, number));
       await generation.commit(0, at(1), before);
       return generation;
     };
     const whole = await generationOf(1);
     const oldState = await stateOf(whole);
-    world.store.failAt(Number.POSITIVE_INFINITY);
+    harness.store.failAt(Number.POSITIVE_INFINITY);
     expect(await whole.commit(1, at(2), change)).toBe(true);
-    const points = world.store.reached();
+    const points = harness.store.reached();
     const newState = await stateOf(whole);
     // At least one for each collection and one for the control state.
     expect(points).toBeGreaterThanOrEqual(4);
@@ -192,11 +192,11 @@ export const commitsContract = (world: World): void => {
     let hit = 0;
     for (let k = 1; k <= points; k++) {
       const generation = await generationOf(1 + k);
-      world.store.failAt(k);
+      harness.store.failAt(k);
       const outcome = await generation.commit(1, at(2), change).catch(() => 'failed');
-      if (world.store.reached() >= k) hit += 1;
+      if (harness.store.reached() >= k) hit += 1;
       expect([true, 'failed']).toContain(outcome);
-      world.store.failAt(Number.POSITIVE_INFINITY);
+      harness.store.failAt(Number.POSITIVE_INFINITY);
 
       const elsewhere = await openIn(await again(), generation.id);
       const state = await stateOf(elsewhere);
@@ -215,7 +215,7 @@ export const commitsContract = (world: World): void => {
   describe('a snapshot', () => {
     const keys = [ONE, TWO].map((tenantId) => ({ tenantId, collection: 'counts', key: 'n' }));
 
-    it('gives the control state and the documents in the order asked for', async () => {
+    it('returns the control state and the documents in the order requested', async () => {
       const generation = await filled(put(TWO, 'counts', 'n', { count: 2 }));
       expect(await generation.snapshot([...keys, { tenantId: TWO, collection: 'notes', key: 'x' }])).toEqual({
         control: await generation.control(),
@@ -228,7 +228,7 @@ export const commitsContract = (world: World): void => {
       expect((await generation.snapshot(keys)).documents).toHaveLength(2);
     });
 
-    it('is of one moment while another one commits', async () => {
+    it('is consistent while another process commits', async () => {
       const generation = await fresh();
       const writing = await openIn(await again());
       let done = false;

@@ -8,21 +8,21 @@ import { questionsContract } from './questions';
 import { registryContract } from './registry';
 import { scanningContract } from './scanning';
 import { textsContract } from './texts';
-import { contractWorld, type ContractStore } from './world';
+import { contractHarness, type ContractStore } from './harness';
 
-/** One suite for every adapter: each promise of `src/read-models/read-models.ts` is asked for. */
+/** One suite for every adapter, covering each promise of `src/read-models/read-models.ts`. */
 export const readModelsContract = (name: string, open: () => Promise<ContractStore>): void => {
   describe(`read models in ${name}`, () => {
-    const world = contractWorld(open);
-    generationsContract(world);
-    commitsContract(world);
-    questionsContract(world);
-    linesContract(world);
-    textsContract(world);
-    scanningContract(world);
-    buildsContract(world);
-    differencesContract(world);
-    registryContract(world);
-    leasesContract(world);
+    const harness = contractHarness(open);
+    generationsContract(harness);
+    commitsContract(harness);
+    questionsContract(harness);
+    linesContract(harness);
+    textsContract(harness);
+    scanningContract(harness);
+    buildsContract(harness);
+    differencesContract(harness);
+    registryContract(harness);
+    leasesContract(harness);
   });
 };

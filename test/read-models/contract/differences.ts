@@ -1,12 +1,12 @@
 import { differences } from '../../../src/read-models/differences';
 import type { Compared, Generation, Write } from '../../../src/read-models/read-models';
-import { at, collections, gone, id, LOG, note, ONE, put, TWO, type World } from './world';
+import { at, collections, gone, id, LOG, note, ONE, put, TWO, type Harness } from './harness';
 
 type Scope = Parameters<typeof differences>[2];
 
-/** The suspects of a comparison, in the store's own way and in the way that any two stores can be compared. */
-export const differencesContract = (world: World): void => {
-  const { filled, fresh } = world;
+/** The suspects of a comparison, in the store's own way and in the generic way that works for any two stores. */
+export const differencesContract = (harness: Harness): void => {
+  const { filled, fresh } = harness;
   const keys = ['b', 'a', 'ä', '', 'a\u0000b', 'a"', '😀', 'a b', 'a\ud800'];
   const STRANGER = '0198c0de-0000-7000-8000-00000000000f';
   const inBoth = (some: readonly Write[]): Write[] =>
@@ -19,11 +19,11 @@ export const differencesContract = (world: World): void => {
   );
   /** Another generation with these documents. */
   const another = async (documents: readonly Write[]): Promise<Generation> => {
-    const other = await world.store.readModels.open({ ...id('notes'), generation: 2 }, collections, LOG);
+    const other = await harness.store.readModels.open({ ...id('notes'), generation: 2 }, collections, LOG);
     expect(await other.commit(0, at(1), documents)).toBe(true);
     return other;
   };
-  /** As a store of another kind sees it. */
+  /** Without its own way to compare, so that the generic one is used. */
   const foreign = (generation: Generation): Generation => ({
     ...generation,
     ownDifferences: () => undefined,
@@ -42,13 +42,13 @@ export const differencesContract = (world: World): void => {
 
   const ways: [string, (generation: Generation) => Generation][] = [
     ['the store’s own way', (generation) => generation],
-    ['any store’s way', foreign],
+    ['the generic way', foreign],
   ];
 
-  describe.each(ways)('differences found in %s', (_, seen) => {
-    it('are none between equal generations, however their batches were cut', async () => {
+  describe.each(ways)('differences, found in %s,', (_, seen) => {
+    it('are none between equal generations, whatever their batches were', async () => {
       const live = await filled(...writes);
-      const other = await world.store.readModels.open(id('notes', 1, 2), collections, LOG);
+      const other = await harness.store.readModels.open(id('notes', 1, 2), collections, LOG);
       let n = 0;
       for (const write of writes) expect(await other.commit(n++, at(n), [write])).toBe(true);
       for (const collection of ['notes', 'counts'])
@@ -65,7 +65,7 @@ export const differencesContract = (world: World): void => {
       ['one less', [gone(ONE, 'notes', '')], `${ONE} `],
       ['another one behind a NUL', [note(ONE, 'a\u0000b', { of: TWO })], `${ONE} a\u0000b`],
       ['another one behind half a pair', [note(ONE, 'a\ud801', {})], `${ONE} a\ud801`],
-    ])('are those that differ: %s', async (__, changes, name) => {
+    ])('are the documents that differ: %s', async (__, changes, name) => {
       const [live, rebuilt] = [await filled(...writes), await another(writes)];
       await rebuilt.commit(1, at(2), inBoth(changes));
       for (const collection of ['notes', 'counts']) {
@@ -76,7 +76,7 @@ export const differencesContract = (world: World): void => {
       }
     });
 
-    it('are found where everything is stored in another order', async () => {
+    it('are found if everything is stored in another order', async () => {
       const live = await filled(...writes);
       const changed = writes.map((write) =>
         write.tenantId === ONE && write.key === 'ä' ? { ...write, document: { of: 'nobody' } } : write,
@@ -86,7 +86,7 @@ export const differencesContract = (world: World): void => {
         expect((await compared(seen(live), rebuilt, { collection })).names).toContain(`${ONE} ä`);
     });
 
-    it('say on which side a document was seen that only one has', async () => {
+    it('name the side of a document that only one has', async () => {
       const live = await filled(...writes, note(ONE, 'live only', {}));
       const rebuilt = await another([...writes, note(ONE, 'rebuilt only', {})]);
       const { suspects } = await compared(seen(live), rebuilt, { collection: 'notes' });
@@ -95,7 +95,7 @@ export const differencesContract = (world: World): void => {
       expect(sideOf('rebuilt only')).toEqual(['rebuilt']);
     });
 
-    it('are all there is when one side has nothing', async () => {
+    it('are all documents if one side is empty', async () => {
       const [live, rebuilt] = [await fresh(), await another(writes)];
       for (const collection of ['notes', 'counts']) {
         const missing = await compared(seen(live), rebuilt, { collection });
@@ -105,7 +105,7 @@ export const differencesContract = (world: World): void => {
       }
     });
 
-    it('are none where only the order of the members is another', async () => {
+    it('are none if only the order of the members differs', async () => {
       const live = await filled(note(ONE, 'a', { one: 1, two: { x: 1, y: [1, 2] } }));
       const rebuilt = await another([note(ONE, 'a', { two: { y: [1, 2], x: 1 }, one: 1 })]);
       expect(await compared(seen(live), rebuilt, { collection: 'notes' })).toMatchObject({
@@ -114,7 +114,7 @@ export const differencesContract = (world: World): void => {
       });
     });
 
-    it('may be asked for of one tenant only', async () => {
+    it('can be limited to one tenant', async () => {
       const live = await filled(...writes);
       const rebuilt = await another([...writes, note(ONE, 'more', {}), note(TWO, 'more', {})]);
       const found = await compared(seen(live), rebuilt, { collection: 'notes', tenantId: ONE });
@@ -124,7 +124,7 @@ export const differencesContract = (world: World): void => {
       expect(nobody).toMatchObject({ documents: 0, suspects: [] });
     });
 
-    it('are found in thousands of documents, a few at a time', async () => {
+    it('are found among thousands of documents, a few at a time', async () => {
       const lots = Array.from({ length: 2_300 }, (__, i) =>
         put(i % 3 === 0 ? TWO : ONE, 'notes', `k${i}`, { i }),
       );
@@ -145,7 +145,7 @@ export const differencesContract = (world: World): void => {
       }
     });
 
-    it('refuse a collection that is not declared', async () => {
+    it('refuse an undeclared collection', async () => {
       const live = await fresh();
       await expect(compared(seen(live), live, { collection: 'nowhere' })).rejects.toThrow(/nowhere/);
     });

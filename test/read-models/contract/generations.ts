@@ -1,26 +1,26 @@
 import { PARKED } from '../../../src/read-models/read-models';
-import { collections, id, LOG, note, ONE, put, at, stateOf, TWO, type World } from './world';
+import { collections, id, LOG, note, ONE, put, at, stateOf, TWO, type Harness } from './harness';
 
-/** What a generation is, and what becomes of one that is dropped. */
-export const generationsContract = (world: World): void => {
-  const { again, openIn, fresh, filled } = world;
+/** What a generation is, and what happens to one that is dropped. */
+export const generationsContract = (harness: Harness): void => {
+  const { again, openIn, fresh, filled } = harness;
 
   describe('a generation', () => {
-    it('begins empty and bound to its log', async () => {
+    it('starts empty and bound to its log', async () => {
       const generation = await fresh();
       expect(await generation.control()).toEqual({ n: 0, log: LOG });
       expect(await stateOf(generation)).toMatchObject({ documents: [], found: [[], []] });
       expect(generation.id).toEqual(id('notes'));
     });
 
-    it('is not emptied by being opened again, and stays bound to its first log', async () => {
+    it('is not emptied when it is reopened, and stays bound to its first log', async () => {
       const generation = await filled(note(ONE, 'a', { text: 'kept' }));
       const other = await (await again()).open(id('notes'), collections, 'another log');
       expect(await stateOf(other)).toEqual(await stateOf(generation));
       expect((await other.control()).log).toBe(LOG);
     });
 
-    it('may be opened twice in one process: both stay usable', async () => {
+    it('can be opened twice in one process: both stay usable', async () => {
       const first = await fresh();
       const second = await fresh();
       expect(await first.commit(0, at(1), [note(ONE, 'a', { text: 'first' })])).toBe(true);
@@ -28,16 +28,16 @@ export const generationsContract = (world: World): void => {
       expect(await stateOf(first)).toEqual(await stateOf(second));
     });
 
-    it('is opened by two at once', async () => {
+    it('can be opened by two at once', async () => {
       const other = await again();
-      const [one, two] = await Promise.all([openIn(world.store.readModels), openIn(other)]);
+      const [one, two] = await Promise.all([openIn(harness.store.readModels), openIn(other)]);
       expect(await one.commit(0, at(1), [note(ONE, 'a', { text: 'a' })])).toBe(true);
       expect(await stateOf(two)).toEqual(await stateOf(one));
     });
 
     it('shares nothing with other versions and generations', async () => {
       const ids = [id('notes'), id('notes', 1, 2), id('notes', 2), id('tags')];
-      const all = await Promise.all(ids.map((one) => openIn(world.store.readModels, one)));
+      const all = await Promise.all(ids.map((one) => openIn(harness.store.readModels, one)));
       for (const [i, generation] of all.entries())
         expect(await generation.commit(0, at(i + 1), [note(ONE, 'a', { i })])).toBe(true);
       for (const [i, generation] of all.entries()) {
@@ -47,51 +47,54 @@ export const generationsContract = (world: World): void => {
     });
 
     it('is listed', async () => {
-      expect(await world.store.readModels.generations()).toEqual([]);
+      expect(await harness.store.readModels.generations()).toEqual([]);
       const ids = [id('notes'), id('notes', 1, 2), id('notes', 12, 10), id('more_notes')];
-      for (const one of ids) await openIn(world.store.readModels, one);
+      for (const one of ids) await openIn(harness.store.readModels, one);
       const listed = await (await again()).generations();
       expect(listed).toHaveLength(ids.length);
       expect(listed).toEqual(expect.arrayContaining(ids));
     });
   });
 
-  describe('a look at a generation', () => {
-    it('finds nothing where there is none, and makes nothing', async () => {
-      const { readModels } = world.store;
+  describe('peeking at a generation', () => {
+    it('finds nothing if there is none, and creates nothing', async () => {
+      const { readModels } = harness.store;
       expect(await readModels.peek(id('notes'))).toBeUndefined();
       expect(await readModels.generations()).toEqual([]);
     });
 
-    it.each(['open', 'build'] as const)('shows how far it is and who is parked, after %s', async (how) => {
-      const { readModels } = world.store;
-      const target = await readModels[how](id('notes'), collections, LOG);
-      await target.commit(0, at(3), [put(TWO, PARKED, 'tenant', { reason: 'r' })]);
-      await target.control();
-      for (const store of [readModels, await again()]) {
-        const peek = await store.peek(id('notes'));
-        expect(peek?.id).toEqual(id('notes'));
-        expect(await peek?.control()).toEqual(await target.control());
-        expect(await peek?.scan(PARKED, 9)).toEqual([
-          { tenantId: TWO, key: 'tenant', document: { reason: 'r' } },
-        ]);
-      }
-      await target.commit(1, at(4), []);
-      expect((await (await readModels.peek(id('notes')))?.control())?.n).toBe(2);
-    });
+    it.each(['open', 'build'] as const)(
+      'shows its checkpoint and its parked tenants, after %s',
+      async (how) => {
+        const { readModels } = harness.store;
+        const target = await readModels[how](id('notes'), collections, LOG);
+        await target.commit(0, at(3), [put(TWO, PARKED, 'tenant', { reason: 'r' })]);
+        await target.control();
+        for (const store of [readModels, await again()]) {
+          const peek = await store.peek(id('notes'));
+          expect(peek?.id).toEqual(id('notes'));
+          expect(await peek?.control()).toEqual(await target.control());
+          expect(await peek?.scan(PARKED, 9)).toEqual([
+            { tenantId: TWO, key: 'tenant', document: { reason: 'r' } },
+          ]);
+        }
+        await target.commit(1, at(4), []);
+        expect((await (await readModels.peek(id('notes')))?.control())?.n).toBe(2);
+      },
+    );
 
-    it('says so when it is dropped meanwhile', async () => {
+    it('reports that it was dropped in the meantime', async () => {
       await fresh();
       const peek = await (await again()).peek(id('notes'));
-      await world.store.readModels.drop(id('notes'));
+      await harness.store.readModels.drop(id('notes'));
       await expect(peek?.control()).rejects.toMatchObject({ code: 'generation_removed' });
-      expect(await world.store.readModels.peek(id('notes'))).toBeUndefined();
+      expect(await harness.store.readModels.peek(id('notes'))).toBeUndefined();
     });
   });
 
-  describe('a generation that is dropped', () => {
-    it('begins empty when it is opened again', async () => {
-      const { readModels } = world.store;
+  describe('a dropped generation', () => {
+    it('starts empty when it is reopened', async () => {
+      const { readModels } = harness.store;
       const generation = await filled(note(ONE, 'a', { text: 'old' }));
       await openIn(readModels, id('notes', 1, 2));
       await readModels.drop(generation.id);
@@ -103,11 +106,11 @@ export const generationsContract = (world: World): void => {
       await readModels.drop(id('never', 1, 9));
     });
 
-    it('may be dropped by another one than who uses it, who may go on reading for a while', async () => {
+    it('can be dropped by a process other than its user, who may continue reading for a while', async () => {
       const generation = await filled(note(ONE, 'a', { text: 'old' }));
       const other = await again();
       await other.drop(generation.id);
-      expect(await world.store.readModels.generations()).toEqual([]);
+      expect(await harness.store.readModels.generations()).toEqual([]);
       expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ text: 'old' });
       expect((await (await openIn(await again())).control()).n).toBe(0);
     });

@@ -1,26 +1,26 @@
-import type { World } from './world';
+import type { Harness } from './harness';
 
-/** Leases save work. */
-export const leasesContract = (world: World): void => {
-  const { again } = world;
+/** Leases save work; correctness does not depend on them. */
+export const leasesContract = (harness: Harness): void => {
+  const { again } = harness;
 
   describe('a lease', () => {
     const LONG = 600_000;
 
-    it('is taken, renewed, and refused to others', async () => {
+    it('can be taken and renewed, and is refused to others', async () => {
       const other = await again();
-      expect(await world.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+      expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
       expect(await other.lease('work', 'holder two', LONG)).toBe(false);
-      expect(await world.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+      expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
       expect(await other.leaseHolder('work')).toBe('holder one');
     });
 
-    it('is nobody’s before it is taken', async () => {
-      expect(await world.store.readModels.leaseHolder('work')).toBeUndefined();
+    it('has no holder before it is taken', async () => {
+      expect(await harness.store.readModels.leaseHolder('work')).toBeUndefined();
     });
 
-    it('is taken by one of many at once', async () => {
-      const stores = [world.store.readModels, await again()];
+    it('is taken by only one of many at once', async () => {
+      const stores = [harness.store.readModels, await again()];
       const outcomes = await Promise.all(
         [0, 1, 2, 3].map((i) => stores[i % 2]!.lease('work', `holder h${i}`, LONG)),
       );
@@ -28,62 +28,62 @@ export const leasesContract = (world: World): void => {
       expect(await stores[1]!.leaseHolder('work')).toBe(`holder h${outcomes.indexOf(true)}`);
     });
 
-    it('ends by itself', async () => {
-      await world.store.readModels.lease('work', 'holder one', 40);
+    it('expires on its own', async () => {
+      await harness.store.readModels.lease('work', 'holder one', 40);
       const began = performance.now();
-      while (!(await world.store.readModels.lease('work', 'holder two', LONG)));
+      while (!(await harness.store.readModels.lease('work', 'holder two', LONG)));
       expect(performance.now() - began).toBeGreaterThan(10);
-      expect(await world.store.readModels.leaseHolder('work')).toBe('holder two');
-      expect(await world.store.readModels.lease('work', 'holder one', LONG)).toBe(false);
+      expect(await harness.store.readModels.leaseHolder('work')).toBe('holder two');
+      expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(false);
     });
 
-    it('has no holder once it has ended', async () => {
-      await world.store.readModels.lease('work', 'holder one', 40);
-      while ((await world.store.readModels.leaseHolder('work')) !== undefined)
+    it('has no holder once it has expired', async () => {
+      await harness.store.readModels.lease('work', 'holder one', 40);
+      while ((await harness.store.readModels.leaseHolder('work')) !== undefined)
         await new Promise((resolve) => setImmediate(resolve));
     });
 
-    it('lives longer by being renewed', async () => {
-      await world.store.readModels.lease('work', 'holder one', 1);
-      await world.store.readModels.lease('work', 'holder one', LONG);
+    it('lasts longer if it is renewed', async () => {
+      await harness.store.readModels.lease('work', 'holder one', 1);
+      await harness.store.readModels.lease('work', 'holder one', LONG);
       const began = performance.now();
       while (performance.now() - began < 20)
-        expect(await world.store.readModels.lease('work', 'holder two', LONG)).toBe(false);
+        expect(await harness.store.readModels.lease('work', 'holder two', LONG)).toBe(false);
     });
 
     it('is free when its holder releases it', async () => {
-      await world.store.readModels.lease('work', 'holder one', LONG);
-      await world.store.readModels.release('work', 'holder one');
-      expect(await world.store.readModels.leaseHolder('work')).toBeUndefined();
+      await harness.store.readModels.lease('work', 'holder one', LONG);
+      await harness.store.readModels.release('work', 'holder one');
+      expect(await harness.store.readModels.leaseHolder('work')).toBeUndefined();
       expect(await (await again()).lease('work', 'holder two', LONG)).toBe(true);
     });
 
-    it('is not released by anybody else', async () => {
-      await world.store.readModels.lease('work', 'holder one', LONG);
-      await world.store.readModels.release('work', 'holder two');
-      expect(await world.store.readModels.leaseHolder('work')).toBe('holder one');
+    it('cannot be released by anybody but its holder', async () => {
+      await harness.store.readModels.lease('work', 'holder one', LONG);
+      await harness.store.readModels.release('work', 'holder two');
+      expect(await harness.store.readModels.leaseHolder('work')).toBe('holder one');
     });
 
-    it('carries a note of its holder, seen while it is held', async () => {
+    it('carries a note from its holder, visible while it is held', async () => {
       const other = await again();
       expect(await other.leaseNote('work')).toBeUndefined();
-      await world.store.readModels.lease('work', 'holder one', LONG, 'begun');
+      await harness.store.readModels.lease('work', 'holder one', LONG, 'begun');
       expect(await other.leaseNote('work')).toBe('begun');
-      await world.store.readModels.lease('work', 'holder one', LONG, 'half done');
+      await harness.store.readModels.lease('work', 'holder one', LONG, 'half done');
       await other.lease('work', 'holder two', LONG, 'mine');
       expect(await other.leaseNote('work')).toBe('half done');
       expect(await other.leaseNote('play')).toBeUndefined();
-      await world.store.readModels.release('work', 'holder one');
+      await harness.store.readModels.release('work', 'holder one');
       expect(await other.leaseNote('work')).toBeUndefined();
     });
 
-    it('is one for each thing', async () => {
-      expect(await world.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
-      expect(await world.store.readModels.lease('play', 'holder two', LONG)).toBe(true);
-      await world.store.readModels.release('work', 'holder two');
-      await world.store.readModels.release('play', 'holder two');
-      expect(await world.store.readModels.leaseHolder('work')).toBe('holder one');
-      expect(await world.store.readModels.leaseHolder('play')).toBeUndefined();
+    it('is separate for each name', async () => {
+      expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(true);
+      expect(await harness.store.readModels.lease('play', 'holder two', LONG)).toBe(true);
+      await harness.store.readModels.release('work', 'holder two');
+      await harness.store.readModels.release('play', 'holder two');
+      expect(await harness.store.readModels.leaseHolder('work')).toBe('holder one');
+      expect(await harness.store.readModels.leaseHolder('play')).toBeUndefined();
     });
   });
 };

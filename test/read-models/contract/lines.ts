@@ -1,11 +1,11 @@
 import type { LinePart } from '../../../projections/projector';
-import { ONE, TWO, note, type World } from './world';
+import { ONE, TWO, note, type Harness } from './harness';
 
-/** Numbered lines: what comes before a border in them. */
-export const linesContract = (world: World): void => {
-  const { filled } = world;
+/** Numbered lines: how many documents come before a border. */
+export const linesContract = (harness: Harness): void => {
+  const { filled } = harness;
 
-  describe('counting what comes before a border', () => {
+  describe('counting the documents before a border', () => {
     const borders = ['1', '3', '3', '3', '5', '8', '8'];
     const line = (last: number, equal?: readonly string[]) => ({
       line: 'on_shelf',
@@ -14,7 +14,7 @@ export const linesContract = (world: World): void => {
       border: 'moment',
     });
 
-    it('is what looking at each one would say', async () => {
+    it('agrees with looking at each of them', async () => {
       const on = (tenant: string, shelf: string) =>
         borders.map((moment, i) => note(tenant, `${shelf}${i}`, { shelf, place: i + 1, moment }));
       const later = borders.map((moment, i) =>

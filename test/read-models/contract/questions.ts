@@ -1,13 +1,13 @@
 import type { Collection, Document, Query, Selection } from '../../../projections/projector';
 import type { Generation, Write } from '../../../src/read-models/read-models';
-import { ONE, TWO, LOG, at, put, note, gone, id, type World } from './world';
+import { ONE, TWO, LOG, at, put, note, gone, id, type Harness } from './harness';
 
-/** What questions are answered with. */
-export const questionsContract = (world: World): void => {
-  const { again, openIn, fresh, filled } = world;
+/** What queries return. */
+export const questionsContract = (harness: Harness): void => {
+  const { again, openIn, fresh, filled } = harness;
 
-  it('tell with another token that anything has changed, if they can tell at all', async () => {
-    const [here, there] = [await openIn(world.store.readModels), await openIn(await again())];
+  it('queries return another token after any change, if the store has tokens', async () => {
+    const [here, there] = [await openIn(harness.store.readModels), await openIn(await again())];
     const token = here.reader.changeToken;
     if (token === undefined) return;
     const seen = [token(), token()];
@@ -20,7 +20,7 @@ export const questionsContract = (world: World): void => {
     }
   });
 
-  it('say up to where everything is shown', async () => {
+  it('queries report up to where everything is shown', async () => {
     const generation = await fresh();
     const other = await openIn(await again());
     expect(await generation.reader.applied()).toBeUndefined();
@@ -29,7 +29,7 @@ export const questionsContract = (world: World): void => {
   });
 
   describe('reading', () => {
-    it('loads in the order asked for, with the missing ones', async () => {
+    it('loads in the order requested, including missing documents', async () => {
       const generation = await filled(
         note(ONE, 'a', { text: 'a' }),
         note(ONE, 'b', { text: 'b' }),
@@ -76,7 +76,7 @@ export const questionsContract = (world: World): void => {
       expect((await generation.reader.scan('notes', 9)).map((row) => row.key)).toEqual(['b']);
     });
 
-    it('shows a removed document that was written again', async () => {
+    it('shows a removed document again once it is rewritten', async () => {
       const generation = await filled(note(ONE, 'a', { text: 'first' }));
       await generation.commit(1, at(2), [gone(ONE, 'notes', 'a')]);
       await generation.commit(2, at(3), [note(ONE, 'a', { text: 'second' })]);
@@ -84,7 +84,7 @@ export const questionsContract = (world: World): void => {
       expect(await generation.reader.scan('notes', 9)).toHaveLength(1);
     });
 
-    it('replaces a document wholly', async () => {
+    it('replaces a document completely', async () => {
       const generation = await filled(note(ONE, 'a', { shelf: 's', text: 'first' }));
       await generation.commit(1, at(2), [note(ONE, 'a', { colour: 'red' })]);
       expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ colour: 'red' });
@@ -93,7 +93,7 @@ export const questionsContract = (world: World): void => {
       ).toEqual([]);
     });
 
-    it('keeps tenants apart', async () => {
+    it('separates tenants', async () => {
       const generation = await filled(
         note(ONE, 'same', { shelf: 's', of: 'one' }),
         note(TWO, 'same', { shelf: 's', of: 'two' }),
@@ -109,7 +109,7 @@ export const questionsContract = (world: World): void => {
       expect(await generation.reader.get(TWO, 'notes', 'same')).toEqual({ shelf: 's', of: 'two' });
     });
 
-    it('refuses a collection that is not declared', async () => {
+    it('refuses an undeclared collection', async () => {
       const generation = await fresh();
       await expect(generation.reader.get(ONE, 'nowhere', 'a')).rejects.toThrow(/nowhere/);
       await expect(generation.reader.find(ONE, 'nowhere', { limit: 1 })).rejects.toThrow(/nowhere/);
@@ -153,14 +153,14 @@ export const questionsContract = (world: World): void => {
       ['by a fraction', { index: 'by_shelf', equal: [10, 2.5], limit: 99 }, [8]],
       ['by another index', { index: 'by_colour', equal: ['red'], limit: 99 }, [4, 6]],
       ['nothing', { index: 'by_colour', equal: ['blue'], limit: 99 }, []],
-    ])('gives %s', async (_, query, expected) => {
+    ])('returns %s', async (_, query, expected) => {
       const generation = await filled(...shelves);
       const found = await generation.reader.find(ONE, 'notes', query);
       expect(found.map((document) => document['n'])).toEqual(expected);
     });
 
     it.each([
-      ['an index that is not declared', { index: 'by_text', limit: 9 }],
+      ['an undeclared index', { index: 'by_text', limit: 9 }],
       ['an index of another collection', { index: 'by_shelf', limit: 9 }, 'counts'],
       ['a property that every object has', { index: 'constructor', limit: 9 }],
       ['more values than the index has fields', { index: 'by_colour', equal: ['red', 1], limit: 9 }],
@@ -170,7 +170,7 @@ export const questionsContract = (world: World): void => {
       await expect(generation.reader.find(ONE, collection, query)).rejects.toThrow();
     });
 
-    it('follows a document whose indexed fields change', async () => {
+    it('tracks a document whose indexed fields change', async () => {
       const generation = await filled(...shelves);
       await generation.commit(1, at(2), [note(ONE, 'k1', { shelf: 'c', place: 1, n: 1 })]);
       const on = async (shelf: string) =>
@@ -192,7 +192,7 @@ export const questionsContract = (world: World): void => {
     ];
     const card = (tenantId: string, key: string, document: Document): Write =>
       put(tenantId, 'cards', key, document);
-    /** In box x the numbers 1 to 6, every second one red; number 9 stands there twice; box y is as long as x. */
+    /** Box x holds the numbers 1 to 6, every second one red; number 9 is there twice; box y is as long as x. */
     const cards = [
       ...[6, 1, 5, 2, 4, 3].map((number) =>
         card(ONE, `x${number}`, { box: 'x', number, ...(number % 2 === 0 ? red : blue), id: `x${number}` }),
@@ -208,7 +208,7 @@ export const questionsContract = (world: World): void => {
     const x = { index: 'by_box', equal: ['x'] } as const;
     let generation: Generation;
     beforeEach(async () => {
-      generation = await world.store.readModels.open(id('cards'), collected, LOG);
+      generation = await harness.store.readModels.open(id('cards'), collected, LOG);
       expect(await generation.commit(0, at(1), cards)).toBe(true);
     });
     const idsOf = (found: readonly Document[]) => found.map((document) => document['id']);
@@ -240,7 +240,7 @@ export const questionsContract = (world: World): void => {
       ['a line', { index: 'in_box', equal: ['y'] }, ['y1', 'y2', 'y3']],
       ['a range of a line', { index: 'in_box', equal: ['x'], from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
       ['no document without a number in a line', { index: 'in_box', equal: ['z'] }, []],
-    ])('gives %s, in both orders, and limited', async (_, selection, expected) => {
+    ])('returns %s, in both orders, and limited', async (_, selection, expected) => {
       const find = async (more: Omit<Query, keyof Selection>) =>
         idsOf(await generation.reader.find(ONE, 'cards', { ...selection, ...more }));
       const backwards = expected.toReversed();
@@ -251,7 +251,7 @@ export const questionsContract = (world: World): void => {
       expect(await find({ limit: 2, descending: true })).toEqual(backwards.slice(0, 2));
     });
 
-    it('gives everything without a selection', async () => {
+    it('returns everything without a selection', async () => {
       const all = async (tenantId: string) =>
         (await generation.reader.find(tenantId, 'cards', { limit: 99 })).length;
       expect([await all(ONE), await all(TWO)]).toEqual([12, 3]);
@@ -259,12 +259,12 @@ export const questionsContract = (world: World): void => {
       expect(idsOf(last)).toEqual(['z1', 'y3']);
     });
 
-    it('finds nothing of a tenant that has no documents', async () => {
+    it('finds nothing for a tenant without documents', async () => {
       const stranger = '33333333-3333-4333-8333-333333333333';
       expect(await generation.reader.find(stranger, 'cards', { ...x, from: 1, limit: 9 })).toEqual([]);
     });
 
-    it('gives what is there after changes and removals', async () => {
+    it('reflects changes and removals', async () => {
       await generation.commit(1, at(2), [
         gone(ONE, 'cards', 'x1'),
         card(ONE, 'x2', { box: 'y', number: 2, ...red, id: 'x2' }),

@@ -1,12 +1,12 @@
-import { at, id, note, ONE, turn, TWO, type World } from './world';
+import { at, id, note, ONE, turn, TWO, type Harness } from './harness';
 
-/** What is known about generations, and what processes tell each other about them. */
-export const registryContract = (world: World): void => {
-  const { again, openIn } = world;
+/** What is stored about generations, and what processes tell each other about them. */
+export const registryContract = (harness: Harness): void => {
+  const { again, openIn } = harness;
 
   describe('requests to retry parked tenants', () => {
-    it('are counted, and seen by others', async () => {
-      const { readModels } = world.store;
+    it('are counted, and visible to other processes', async () => {
+      const { readModels } = harness.store;
       const other = await again();
       expect(await readModels.retryRequests()).toEqual({ count: 0 });
       await readModels.requestRetry();
@@ -16,7 +16,7 @@ export const registryContract = (world: World): void => {
     });
 
     it('name the tenant of the last one', async () => {
-      const { readModels } = world.store;
+      const { readModels } = harness.store;
       const other = await again();
       await readModels.requestRetry(ONE);
       await other.requestRetry(TWO);
@@ -28,11 +28,11 @@ export const registryContract = (world: World): void => {
 
   describe('a pointer', () => {
     it('is missing at first', async () => {
-      expect(await world.store.readModels.pointer('notes', 1)).toBeUndefined();
+      expect(await harness.store.readModels.pointer('notes', 1)).toBeUndefined();
     });
 
-    it('is set once, moved, and seen by others', async () => {
-      const { readModels } = world.store;
+    it('is set once, moved, and visible to other processes', async () => {
+      const { readModels } = harness.store;
       expect(await readModels.point('notes', 1, { live: 1 }, undefined)).toBe(true);
       expect(await readModels.pointer('notes', 1)).toEqual({ live: 1 });
       expect(await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(true);
@@ -45,19 +45,19 @@ export const registryContract = (world: World): void => {
       ['another one was live before', { live: 2, previous: 1 }, { live: 2 }],
       ['none was live before', { live: 2 }, { live: 2, previous: 1 }],
     ])('is not moved when %s', async (_, now, believed) => {
-      const { readModels } = world.store;
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, now, undefined);
       expect(await readModels.point('notes', 1, { live: 3 }, believed)).toBe(false);
       expect(await readModels.pointer('notes', 1)).toEqual(now);
     });
 
     it('is not moved when there is none', async () => {
-      expect(await world.store.readModels.point('notes', 1, { live: 2 }, { live: 1 })).toBe(false);
-      expect(await world.store.readModels.pointer('notes', 1)).toBeUndefined();
+      expect(await harness.store.readModels.point('notes', 1, { live: 2 }, { live: 1 })).toBe(false);
+      expect(await harness.store.readModels.pointer('notes', 1)).toBeUndefined();
     });
 
-    it('is one for each name and version', async () => {
-      const { readModels } = world.store;
+    it('is separate for each name and version', async () => {
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 1 }, undefined);
       await readModels.point('notes', 2, { live: 5 }, undefined);
       await readModels.point('tags', 1, { live: 7 }, undefined);
@@ -66,8 +66,8 @@ export const registryContract = (world: World): void => {
       expect(await readModels.pointer('tags', 1)).toEqual({ live: 7 });
     });
 
-    it('is moved by one of many at once', async () => {
-      const stores = [world.store.readModels, await again()];
+    it('is moved by only one of many at once', async () => {
+      const stores = [harness.store.readModels, await again()];
       const outcomes = await Promise.all(
         [1, 2, 3, 4].map((live) => stores[live % 2]!.point('notes', 1, { live }, undefined)),
       );
@@ -76,8 +76,8 @@ export const registryContract = (world: World): void => {
     });
   });
 
-  it('tells by its token whether pointers may have changed, if it has one', async () => {
-    const { readModels } = world.store;
+  it('pointers may have changed if their token has, where there is a token', async () => {
+    const { readModels } = harness.store;
     const other = await again();
     const { pointersToken } = readModels;
     if (pointersToken === undefined) return;
@@ -99,8 +99,8 @@ export const registryContract = (world: World): void => {
   describe('a generation that was live', () => {
     const LONG = 600_000;
 
-    it('was live lately, for everybody, for as long as is asked for', async () => {
-      const { readModels } = world.store;
+    it('counts as recently live, for every process, for as long as requested', async () => {
+      const { readModels } = harness.store;
       const other = await again();
       expect(await readModels.liveLately('notes', 1, LONG)).toEqual([]);
       await readModels.point('notes', 1, { live: 1 }, undefined);
@@ -116,8 +116,8 @@ export const registryContract = (world: World): void => {
       expect(await other.liveLately('notes', 1, LONG)).toHaveLength(2);
     });
 
-    it('was so also when it is to be removed: others may still read it', async () => {
-      const { readModels } = world.store;
+    it('counts as recently live even if it is to be removed: others may still read it', async () => {
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 1 }, undefined);
       await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
       expect(await readModels.markRemoved(id('notes'), { held: 'work', live: true })).toBe(true);
@@ -125,8 +125,8 @@ export const registryContract = (world: World): void => {
         expect(await one.liveLately('notes', 1, LONG)).toEqual([1]);
     });
 
-    it('is not among them while it is live again', async () => {
-      const { readModels } = world.store;
+    it('does not count as recently live while it is live again', async () => {
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 1 }, undefined);
       await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
       await readModels.point('notes', 1, { live: 1, previous: 2 }, { live: 2, previous: 1 });
@@ -143,8 +143,8 @@ export const registryContract = (world: World): void => {
     const pointed = (live: number, previous?: number) =>
       previous === undefined ? { live } : { live, previous };
 
-    it('takes it from the pointer, and nothing points at it again', async () => {
-      const { readModels } = world.store;
+    it('clears the pointer to it, and nothing can point at it again', async () => {
+      const { readModels } = harness.store;
       const other = await again();
       await readModels.point('notes', 1, { live: 1, previous: 2 }, undefined);
       expect(await other.isRemoved(two)).toBe(false);
@@ -162,7 +162,7 @@ export const registryContract = (world: World): void => {
     });
 
     it('is refused while it is live, and changes nothing', async () => {
-      const { readModels } = world.store;
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 2, previous: 1 }, undefined);
       expect(await readModels.markRemoved(two, unless)).toBe(false);
       expect(await readModels.isRemoved(two)).toBe(false);
@@ -173,7 +173,7 @@ export const registryContract = (world: World): void => {
     });
 
     it('is refused while somebody holds the lease, and changes nothing', async () => {
-      const { readModels } = world.store;
+      const { readModels } = harness.store;
       const other = await again();
       await readModels.point('notes', 1, { live: 1, previous: 2 }, undefined);
       await other.lease('work', 'holder one', LONG);
@@ -186,8 +186,8 @@ export const registryContract = (world: World): void => {
       expect(await readModels.markRemoved(two, unless)).toBe(true);
     });
 
-    it('goes with its pointer where being live does not matter', async () => {
-      const { readModels } = world.store;
+    it('also removes its pointer if being live does not matter', async () => {
+      const { readModels } = harness.store;
       await readModels.point('notes', 1, { live: 2, previous: 1 }, undefined);
       expect(await readModels.markRemoved(two, { held: 'work', live: false })).toBe(true);
       expect(await readModels.pointer('notes', 1)).toBeUndefined();
@@ -196,8 +196,8 @@ export const registryContract = (world: World): void => {
       expect(await readModels.point('notes', 1, { live: 1 }, undefined)).toBe(true);
     });
 
-    it('and a switch to it exclude each other, whoever comes first', async () => {
-      const stores = [world.store.readModels, await again()] as const;
+    it('and switching to it exclude each other, whichever comes first', async () => {
+      const stores = [harness.store.readModels, await again()] as const;
       for (let round = 0; round < 20; round += 1) {
         const raced = id('notes', round + 1, 2);
         await stores[0].point('notes', round + 1, pointed(1, 2), undefined);
@@ -211,8 +211,8 @@ export const registryContract = (world: World): void => {
       }
     });
 
-    it('keeps it usable until it is dropped, and from being made again then', async () => {
-      const { readModels } = world.store;
+    it('keeps it usable until it is dropped, and prevents it from being created again', async () => {
+      const { readModels } = harness.store;
       const generation = await openIn(readModels, two);
       await generation.commit(0, at(1), [note(ONE, 'a', { text: 'kept' })]);
       await readModels.markRemoved(two, unless);
@@ -227,9 +227,9 @@ export const registryContract = (world: World): void => {
     });
   });
 
-  describe('numbers of generations', () => {
-    it('are given once each, to whoever asks', async () => {
-      const stores = [world.store.readModels, await again()];
+  describe('generation numbers', () => {
+    it('are given out once each, whoever asks', async () => {
+      const stores = [harness.store.readModels, await again()];
       const numbers = await Promise.all(
         Array.from({ length: 12 }, (_, i) => stores[i % 2]!.nextNumber('notes', 1)),
       );
@@ -237,8 +237,8 @@ export const registryContract = (world: World): void => {
       expect(Math.min(...numbers)).toBeGreaterThan(1);
     });
 
-    it('are not those of generations that are there, were dropped or are removed', async () => {
-      const { readModels } = world.store;
+    it('are never those of existing, dropped or removed generations', async () => {
+      const { readModels } = harness.store;
       await openIn(readModels, id('notes', 1, 5));
       const first = await readModels.nextNumber('notes', 1);
       expect(first).toBe(6);

@@ -1,9 +1,9 @@
 import { PARKED } from '../../../src/read-models/read-models';
-import { ONE, TWO, at, put, note, gone, type World } from './world';
+import { ONE, TWO, at, put, note, gone, type Harness } from './harness';
 
 /** All documents of a collection, page by page. */
-export const scanningContract = (world: World): void => {
-  const { filled } = world;
+export const scanningContract = (harness: Harness): void => {
+  const { filled } = harness;
 
   describe('scanning', () => {
     it('pages over all tenants in the order of tenant and key', async () => {
@@ -46,7 +46,7 @@ export const scanningContract = (world: World): void => {
         ]);
     });
 
-    it('goes on after a document that was removed meanwhile', async () => {
+    it('continues after a document that was removed in the meantime', async () => {
       const generation = await filled(...['a', 'b', 'c'].map((key) => note(ONE, key, { key })));
       await generation.commit(1, at(2), [gone(ONE, 'notes', 'b')]);
       const rest = await generation.reader.scan('notes', 9, { tenantId: ONE, key: 'b' });

@@ -1,9 +1,9 @@
 import type { Document } from '../../../projections/projector';
-import { ONE, at, note, gone, type World } from './world';
+import { ONE, at, note, gone, type Harness } from './harness';
 
-/** Any JSON survives, and any text as a key or in an index. */
-export const textsContract = (world: World): void => {
-  const { filled } = world;
+/** Any JSON can be stored, and any text as a key or in an index. */
+export const textsContract = (harness: Harness): void => {
+  const { filled } = harness;
 
   describe('a key or an indexed value', () => {
     const odd = [
@@ -27,7 +27,7 @@ export const textsContract = (world: World): void => {
       '😀',
     ];
 
-    it('is any text, and each one is another', async () => {
+    it('can be any text, and equals no other', async () => {
       const generation = await filled(...odd.map((text) => note(ONE, text, { text, shelf: text })));
       const keys = odd.map((key) => ({ tenantId: ONE, collection: 'notes', key }));
       expect((await generation.load(keys)).map((document) => document?.['text'])).toEqual(odd);
@@ -60,7 +60,7 @@ export const textsContract = (world: World): void => {
       ['numbers in an index', { shelf: Number.MAX_SAFE_INTEGER, place: -0.5 }],
       ['empty values', { text: '', list: [], object: {}, nothing: null, no: false, shelf: '' }],
       ['a long text', { text: 'long '.repeat(20_000) }],
-    ])('come back as they were: %s', async (_, document) => {
+    ])('are returned unchanged: %s', async (_, document) => {
       const generation = await filled(note(ONE, 'a', document));
       expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual(document);
       expect(await generation.reader.find(ONE, 'notes', { limit: 1 })).toEqual([document]);
@@ -70,7 +70,7 @@ export const textsContract = (world: World): void => {
       expect(await generation.reader.find(ONE, 'notes', query)).toEqual([document]);
     });
 
-    it.each(['漢字 😀', 'a/b', "it's", '%', 'A', ''])('are kept under the key "%s"', async (key) => {
+    it.each(['漢字 😀', 'a/b', "it's", '%', 'A', ''])('can be stored under the key "%s"', async (key) => {
       const generation = await filled(note(ONE, key, { key }), note(ONE, 'a', { key: 'a' }));
       expect(await generation.reader.get(ONE, 'notes', key)).toEqual({ key });
       expect(await generation.reader.find(ONE, 'notes', { limit: 9 })).toHaveLength(2);

@@ -28,17 +28,17 @@ const USUAL = [
  * of thousands of writes takes longer there than the driver waits.
  */
 const NOT_JUDGED_BY_FERRETDB = [
-  'wins alone among many at the same n',
-  'is of one moment while another one commits', // a reader that finishes a commit may undo the next one
-  'is moved by one of many at once',
-  'are given once each, to whoever asks',
-  'is taken by one of many at once',
-  'and another one of the same generation do each other no harm',
-  'are counted, and seen by others',
-  'and a switch to it exclude each other, whoever comes first',
-  'is opened by two at once',
-  'of thousands of documents is one step',
-  'are found in thousands of documents, a few at a time',
+  'wins alone among many with the same n',
+  'is consistent while another process commits', // a reader that finishes a commit may undo the next one
+  'is moved by only one of many at once',
+  'are given out once each, whoever asks',
+  'is taken by only one of many at once',
+  'does not disturb another build of the same generation',
+  'are counted, and visible to other processes',
+  'and switching to it exclude each other, whichever comes first',
+  'can be opened by two at once',
+  'of thousands of documents is atomic',
+  'are found among thousands of documents, a few at a time',
 ];
 const judged = `^(?!.*(?:${NOT_JUDGED_BY_FERRETDB.join('|')})).*$`;
 

@@ -12,13 +12,13 @@ import {
 /** A fresh, empty store, and what the suites do to it. */
 export interface ContractStore {
   readonly readModels: ReadModels;
-  /** Opens the same store once more, as another process would. The suites close what they get. */
+  /** Opens the same store once more, as another process would. The suites close it. */
   reopen(): Promise<ReadModels>;
-  /** Opens a store that takes no more than so many bytes in one commit. */
+  /** Opens a store that accepts at most this many bytes in one commit. */
   openWithin(maxCommitBytes: number): Promise<ReadModels>;
   /** Counts write points from now on and makes the k-th of them fail, once. */
   failAt(k: number): void;
-  /** How many write points were reached since then, the failing one included. */
+  /** How many write points were reached since then, including the failing one. */
   reached(): number;
 }
 
@@ -61,7 +61,7 @@ export const gone = (tenantId: string, collection: string, key: string): Write =
   document: undefined,
 });
 
-/** Everything that can be seen of a generation. The control state is read first: that settles a half-done commit. */
+/** Everything visible in a generation. The control state is read first, which completes a partial commit. */
 export const stateOf = async (generation: Generation) => {
   const control = await generation.control();
   const documents = [];
@@ -98,9 +98,9 @@ export const change: readonly Write[] = [
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** What the suites work with: a fresh store for each test. */
-export interface World {
+export interface Harness {
   readonly store: ContractStore;
-  /** The same store as another process sees it. */
+  /** The same store as seen by another process. */
   again(): Promise<ReadModels>;
   openIn(readModels: ReadModels, generation?: GenerationId): Promise<Generation>;
   /** An empty generation. */
@@ -110,13 +110,13 @@ export interface World {
   closeAll(): Promise<void>;
 }
 
-export const contractWorld = (open: () => Promise<ContractStore>): World => {
+export const contractHarness = (open: () => Promise<ContractStore>): Harness => {
   let store: ContractStore;
   let opened: ReadModels[] = [];
   const closeAll = async (): Promise<void> => {
     for (const readModels of opened.splice(0)) await readModels.close();
   };
-  const openIn: World['openIn'] = (readModels, generation = id('notes')) =>
+  const openIn: Harness['openIn'] = (readModels, generation = id('notes')) =>
     readModels.open(generation, collections, LOG);
   const fresh = () => openIn(store.readModels);
   beforeEach(async () => {

@@ -16,7 +16,7 @@ import { until } from '../support/waiting';
 
 export const streams = streamNames();
 
-/** An event as a test writes it down. */
+/** An event as a test writes it. */
 export interface GivenEvent {
   readonly type: string;
   readonly data?: Record<string, unknown>;
@@ -47,9 +47,9 @@ export const newEvent = ({
 export interface TestLog extends EventLog {
   readonly folder: string;
   record(stream: string, ...events: GivenEvent[]): Promise<Appended>;
-  /** Puts a row into the file behind the port's back: text that no append would write. */
+  /** Inserts a row into the file behind the port's back: text that no append would write. */
   plant(stream: string, row: { type: string; data: string; metadata?: string }): string;
-  /** Removes revisions from the file, as a damaged disk or a hand would. */
+  /** Deletes revisions from the file, as a damaged disk or a careless edit would. */
   lose(stream: string, ...revisions: readonly number[]): void;
 }
 
@@ -59,7 +59,7 @@ export const closeAll = async (): Promise<void> => {
 };
 afterEach(closeAll);
 
-/** Ends it when the test ends, in the opposite order of opening. */
+/** Closes it when the test ends, in reverse order of opening. */
 export const closeAfterwards = (close: () => Promise<unknown>): void => void closers.push(close);
 
 const lastRevision = async (log: EventLog, stream: string): Promise<number> => {
@@ -103,7 +103,7 @@ export const openLog = async (folder = freshFolder()): Promise<TestLog> => {
   };
 };
 
-// A commit is several round trips there.
+// A commit takes several round trips there.
 if (storeName !== 'sqlite') jest.setTimeout(120_000);
 
 export const openReadModels: typeof storeUnderTest = async (...parts) => {
@@ -112,7 +112,7 @@ export const openReadModels: typeof storeUnderTest = async (...parts) => {
   return readModels;
 };
 
-/** A whole projecting process, as `src/app/app.ts` makes it. What goes wrong in it is kept. */
+/** A whole projecting process, as `src/app/app.ts` creates it. Its errors are kept. */
 export const openProcess = async (
   log: EventLog,
   readModels: ReadModels,
@@ -161,10 +161,10 @@ export const documentsOf = async (
   return all;
 };
 
-/** Gives everything else in the process its turn. */
+/** Yields once to the event loop. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Another process tries to take a lease all the time, for longer than its holder takes it at once. */
+/** Another process keeps trying to take a lease, for longer than its holder takes it at once. */
 export const takenByNobody = async (
   readModels: ReadModels,
   lease: string,
