@@ -62,7 +62,7 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/app/logger.ts withoutDetails',
   'src/app/replay-workers.ts spread',
   'src/cli/main.ts main',
-  'src/domain/upcast.ts missingLifts',
+  'src/domain/upcast.ts missingUpcasters',
   'src/http/api.ts routes',
   'src/ingest/lines.ts MAX_LINE_BYTES',
   'src/projecting/active-generations.ts STILL_READ_MS',

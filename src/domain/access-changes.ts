@@ -2,16 +2,16 @@ import type { KeyHolder } from './authority';
 import type { TenantEvent } from './events';
 import type { KeyState } from './tenant';
 
-/** What a part of a tenant's stream says about its keys and Applications, whatever was before it. */
+/** What a range of a tenant's stream changes about its keys and Applications, independent of the events before it. */
 export interface AccessChanges {
-  /** The keys that were added, by digest. */
+  /** Added keys, by digest. */
   readonly keys: ReadonlyMap<string, KeyState>;
-  /** The ids of keys. */
+  /** Ids of keys. */
   readonly revoked: ReadonlySet<string>;
-  /** By the id of the key, as they were last set. */
+  /** The last expiry set, by key id. */
   readonly expiries: ReadonlyMap<string, string>;
   readonly applications: ReadonlyMap<string, KeyHolder>;
-  /** By Application, as they were last set. */
+  /** The last permissions set, by Application id. */
   readonly permissions: ReadonlyMap<string, readonly string[]>;
   readonly deletedApplications: ReadonlySet<string>;
   readonly isTenantDeleted: boolean;
@@ -72,7 +72,7 @@ export const changesAfter = (before: AccessChanges, events: readonly TenantEvent
   return { keys, revoked, expiries, applications, permissions, deletedApplications, isTenantDeleted };
 };
 
-/** A key as it is after the changes, given what was known of it before. What is revoked stays revoked. */
+/** The key with the changes applied to what was known before. Revocation is final. */
 export const keyAfter = (
   known: KeyState | undefined,
   digest: string,
@@ -86,7 +86,7 @@ export const keyAfter = (
   return { ...key, revoked: isRevoked, ...(expiresAt === undefined ? {} : { expiresAt }) };
 };
 
-/** The same for an Application; undefined: it is not there, or deleted. */
+/** The same for an Application. Undefined: it does not exist, or is deleted. */
 export const applicationAfter = (
   known: KeyHolder | undefined,
   id: string,

@@ -1,19 +1,19 @@
-/** Why a key that is known was refused. A key that nobody knows is on nobody's record. */
+/** Why a known key was refused. An unknown key belongs to no tenant, so no tenant's log records it. */
 export const accessFaults = ['permission_missing', 'expired', 'revoked', 'application_deleted'] as const;
 export type AccessFault = (typeof accessFaults)[number];
 
-/** The most addresses that are named, and the most that are counted. */
+/** An event lists and counts addresses up to these numbers. */
 export const NAMED_ADDRESSES = 5;
 export const COUNTED_ADDRESSES = 100;
 
-/** What was refused to one key in about a minute, in the stream `activity-<tenantId>`. Nothing is decided from it. */
+/** All refusals of one key within about a minute, in the stream `activity-<tenantId>`. No decision depends on it. */
 export interface AccessEvent {
   readonly type: 'AccessRefused';
   readonly data: {
     readonly applicationId: string;
     readonly keyId: string;
     readonly faults: readonly AccessFault[];
-    /** The permissions that were missing. */
+    /** The missing ones. */
     readonly permissions?: readonly string[];
     readonly count: number;
     readonly addressCount: number;

@@ -19,14 +19,14 @@ export interface NewKey {
   readonly digest: string;
   readonly name?: string | undefined;
   readonly expiresAt?: string | undefined;
-  /** When it was asked for. A key must not be created expired. */
+  /** When it was requested. A key must not be expired when it is created. */
   readonly at: string;
 }
 
 export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKey): TenantEvent => {
   const { keyId, digest, expiresAt, name } = key;
   if (name !== undefined) mustBeName(name);
-  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key exists already.');
+  if (keyBy(tenant.keys, digest) !== undefined) throw refusal('key_exists', 'This key already exists.');
   if (isExpired(expiresAt, key.at))
     throw refusal('expiry_invalid', `The expiry ${expiresAt} is not in the future.`);
   return {
@@ -41,14 +41,14 @@ export const keyAdded = (tenant: ActiveTenant, applicationId: string, key: NewKe
   };
 };
 
-/** Whoever gets a key of an Application can do what that Application can. */
-const mustBeReachable = (context: DecisionContext, application: Application): void =>
+/** A key gives its holder every permission of its Application, so creating one grants them all. */
+const mustHoldPermissionsOf = (context: DecisionContext, application: Application): void =>
   mustHoldAll(context, effectivePermissions(application), 'A new key of this Application');
 
 const mustHaveRoom = ({ bounds }: DecisionContext, live: number): void => {
   if (live < bounds.liveKeys) return;
-  const most = `An Application has at most ${bounds.liveKeys} keys that are neither revoked nor expired.`;
-  throw refusal('too_many_keys', `${most} Revoke one first.`);
+  const limit = `An Application can have at most ${bounds.liveKeys} keys, not counting revoked and expired ones.`;
+  throw refusal('too_many_keys', `${limit} Revoke one first.`);
 };
 
 export const addKey =
@@ -56,12 +56,12 @@ export const addKey =
   (now, context) => {
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
-    mustBeReachable(context, application);
+    mustHoldPermissionsOf(context, application);
     mustHaveRoom(context, liveKeysOf(tenant, application, context.at).length);
     return [keyAdded(tenant, applicationId, key)];
   };
 
-/** How the keys that there are end: at once, or after a while. */
+/** How an existing key ends: at once, or at a given time. */
 const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: string | undefined) => {
   if (endsAt === undefined) return [{ type: 'KeyRevoked', data: { keyId, applicationId } }] as const;
   const endsEarlier = expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(endsAt);
@@ -70,13 +70,13 @@ const ending = (applicationId: string, { id: keyId, expiresAt }: Key, endsAt: st
     : ([{ type: 'KeyExpirySet', data: { keyId, applicationId, expiresAt: endsAt } }] as const);
 };
 
-/** A new key in the place of all others, which end at once or, to be replaced without haste, after some seconds. */
+/** Replaces all keys of an Application by a new one. The old ones end at once, or after a grace period for rotation. */
 export const regenerateKey =
   (applicationId: string, key: NewKey, graceSeconds: number): Decide =>
   (now, context) => {
     const tenant = mustBeActive(now);
     const application = mustHave(tenant, applicationId);
-    mustBeReachable(context, application);
+    mustHoldPermissionsOf(context, application);
     const live = liveKeysOf(tenant, application, context.at);
     mustHaveRoom(context, graceSeconds === 0 ? 0 : live.length);
     const endsAt =
@@ -90,7 +90,6 @@ export const regenerateKey =
 const keyNotFound = (keyId: string, where: string) =>
   refusal('key_not_found', `${where} has no key ${keyId}.`);
 
-/** A key that an Application has now. */
 const mustHaveKey = (tenant: ActiveTenant, application: Application, keyId: string, at: string): Key => {
   const key = liveKeysOf(tenant, application, at).find(({ id }) => id === keyId);
   if (key === undefined) throw keyNotFound(keyId, `Application ${application.id}`);
@@ -98,7 +97,7 @@ const mustHaveKey = (tenant: ActiveTenant, application: Application, keyId: stri
 };
 
 export interface Revocation {
-  /** Left out: it may belong to any, also to one that is deleted, and be expired. */
+  /** Left out: the key may belong to any Application, even a deleted one, and may be expired. */
   readonly applicationId?: string;
   readonly force?: boolean;
 }
@@ -117,10 +116,10 @@ export const revokeKey =
       applicationId === undefined
         ? knownKey(tenant, keyId)
         : mustHaveKey(tenant, mustHave(tenant, applicationId), keyId, context.at);
-    if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is revoked already.`);
+    if (key.revoked) throw refusal('key_already_revoked', `Key ${keyId} is already revoked.`);
     requireForce(context, {
       force,
-      ends: (_, own) => (own === keyId ? 'This revokes the key that asks for it.' : undefined),
+      ends: (_, own) => (own === keyId ? 'This revokes the key that made the request.' : undefined),
     });
     mustKeepManager(tenant, context, { force, isLost: (_, { id }) => id === keyId });
     return [{ type: 'KeyRevoked', data: { keyId, applicationId: key.applicationId } }];

@@ -23,8 +23,11 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
   }
 };
 
-/** An id is used once, also after a deletion, or the deleted one's keys would come back to life. Keys are never forgotten. */
-const wasThere = (tenant: ActiveTenant, id: string): boolean =>
+/**
+ * Ids are never reused: under the id of a deleted Application its old keys would work again. Keys stay on record forever,
+ * so they show which ids were used.
+ */
+const isIdUsed = (tenant: ActiveTenant, id: string): boolean =>
   tenant.applications.has(id) ||
   findKey(tenant.keys, ({ applicationId }) => applicationId === id) !== undefined;
 
@@ -33,11 +36,10 @@ export interface NewApplication {
   readonly name: string;
   readonly type: ApplicationType;
   readonly permissions: readonly string[];
-  /** Left out: it gets its keys later. */
+  /** Left out: keys are added later. */
   readonly key?: NewKey;
 }
 
-/** An Application is created with its first key, in one step. */
 export const createApplication =
   (input: NewApplication): Decide =>
   (now, context) => {
@@ -46,13 +48,16 @@ export const createApplication =
     mustBeName(input.name);
     mustBeAssignable(input.permissions, input.type);
     mustHoldAll(context, input.permissions, 'Granting this');
-    if (wasThere(tenant, input.applicationId))
+    if (isIdUsed(tenant, input.applicationId))
       throw refusal(
         'application_exists',
-        `Application ${input.applicationId} exists already, or has existed.`,
+        `Application ${input.applicationId} already exists, or did before it was deleted.`,
       );
     if (tenant.applications.size >= bounds.applications)
-      throw refusal('too_many_applications', `A tenant has at most ${bounds.applications} Applications.`);
+      throw refusal(
+        'too_many_applications',
+        `A tenant can have at most ${bounds.applications} Applications.`,
+      );
     const { applicationId, name, type: applicationType, key } = input;
     const created: TenantEvent = {
       type: 'ApplicationCreated',
@@ -61,11 +66,11 @@ export const createApplication =
     return key === undefined ? [created] : [created, keyAdded(tenant, applicationId, key)];
   };
 
-/** What is left out stays as it is. */
+/** Anything left out stays unchanged. */
 export interface ApplicationUpdate {
   readonly name?: string;
   readonly permissions?: readonly string[];
-  /** It cannot be changed, but named. */
+  /** Cannot be changed: if given, it must be the current type. */
   readonly type?: ApplicationType;
   readonly force?: boolean;
 }
@@ -74,14 +79,14 @@ const mustBeSameType = (application: Application, { type = application.type }: A
   if (type === application.type) return;
   throw refusal(
     'application_type_fixed',
-    `The type of an Application cannot be changed: this one is ${application.type}. Create another one.`,
+    `The type of an Application cannot be changed: this one is ${application.type}. Create another Application.`,
   );
 };
 
-const isSame = (wanted: readonly string[], held: readonly string[]): boolean =>
+const isSameSet = (wanted: readonly string[], held: readonly string[]): boolean =>
   wanted.length === held.length && wanted.every((permission) => held.includes(permission));
 
-/** Only what is added is granted: whoever renames an Application need not hold what it holds. */
+/** The caller must hold only the permissions that are added, not those that the Application holds already. */
 const mustBeGrantable = (
   tenant: ActiveTenant,
   application: Application,
@@ -96,7 +101,7 @@ const mustBeGrantable = (
     force,
     ends: ({ id }) =>
       id === application.id && lost.length > 0
-        ? `This takes ${lost.join(', ')} from the key that asks for it, which could not give it back.`
+        ? `This takes ${lost.join(', ')} from the key that made the request, which could not restore it.`
         : undefined,
   });
   const remains = { ...application, permissions: wanted };
@@ -104,7 +109,7 @@ const mustBeGrantable = (
   mustKeepManager(tenant, context, { force, isLost });
 };
 
-/** One event for each that changes; a new name alone where nothing does: somebody asked for it. */
+/** One event for each property that changes; if none does, a rename to the same name, since every update is on record. */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
   (now, context) => {
@@ -120,11 +125,11 @@ export const updateApplication =
       type: 'ApplicationPermissionsSet',
       data: { applicationId, permissions: wanted },
     };
-    const sets = update.name === undefined || !isSame(wanted, application.permissions);
+    const sets = update.name === undefined || !isSameSet(wanted, application.permissions);
     return [...(name !== application.name || !sets ? [renamed] : []), ...(sets ? [permitted] : [])];
   };
 
-/** Its keys end with it. */
+/** Its keys stop working with it. */
 export const deleteApplication =
   (applicationId: string, { force = false } = {}): Decide =>
   (now, context) => {
@@ -133,7 +138,7 @@ export const deleteApplication =
     requireForce(context, {
       force,
       ends: ({ id }) =>
-        id === applicationId ? 'This deletes the Application whose key asks for it.' : undefined,
+        id === applicationId ? 'This deletes the Application of the key that made the request.' : undefined,
     });
     mustKeepManager(tenant, context, { force, isLost: ({ id }) => id === applicationId });
     return [{ type: 'ApplicationDeleted', data: { applicationId } }];

@@ -2,7 +2,7 @@ import { refusedMessage } from './access';
 import type { EventType, Recorded } from './events';
 import { factTypes, partsOf, type EntityFactType } from './facts';
 
-/** What an event is to the owner of the tenant: one line of the audit log. */
+/** An event as the tenant's owner sees it: one line of the audit log. */
 export interface AuditLine {
   readonly entityType: string;
   readonly entityId: string;
@@ -33,9 +33,14 @@ const operations = {
 
 const entityFact = (type: EntityFactType) => {
   const { entity, operation } = partsOf(type);
-  const of = line(entity.toLowerCase(), '', operations[operation], `${entity} ${operation.toLowerCase()}`);
+  const template = line(
+    entity.toLowerCase(),
+    '',
+    operations[operation],
+    `${entity} ${operation.toLowerCase()}`,
+  );
   return (event: { readonly data: { readonly entityId: string } }): AuditLine => ({
-    ...of,
+    ...template,
     entityId: event.data.entityId,
   });
 };
@@ -44,7 +49,7 @@ const entityFacts = Object.fromEntries(
   factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact(type)]),
 ) as unknown as Pick<Wording, EntityFactType>;
 
-/** Complete by its type: an event without a line does not compile. */
+/** The type makes it complete: an event type without a line does not compile. */
 const wording: Wording = {
   TenantCreated: (event) => line('tenant', event.tenantId, 'create', 'Tenant created'),
   TenantUpdated: (event) => line('tenant', event.tenantId, 'update', 'Tenant updated'),
@@ -72,7 +77,7 @@ const wording: Wording = {
 export const auditLine = (event: Recorded): AuditLine =>
   (wording[event.type] as (event: Recorded) => AuditLine)(event);
 
-/** The entity types that every tenant knows, whether or not they occur in its log. */
+/** The entity types listed for every tenant, whether or not they occur in its log. */
 export const knownEntityTypes = [
   'application',
   'bank',

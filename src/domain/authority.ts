@@ -4,12 +4,12 @@ import { isAssignable, type ApplicationType } from './permissions';
 import { refusal } from './refusal';
 import type { KeyState, Tenant } from './tenant';
 
-/** Who asks: somebody with a key (known by its digest, at a time), or the operator at the command line. */
+/** Who is calling: the holder of a key, at a given time, or the operator on the command line. */
 export type Caller =
   | { readonly kind: 'key'; readonly digest: string; readonly applicationId: string; readonly at: string }
   | { readonly kind: 'operator'; readonly actor: Actor };
 
-/** What a key stands for, from whatever source: the tenant's stream for writes, a read model for reads. */
+/** The status of a key, according to one source: the tenant's stream for writes, a read model for reads. */
 export type KeyStanding =
   | {
       readonly status: 'good' | 'tenant_deleted';
@@ -19,7 +19,7 @@ export type KeyStanding =
     }
   | {
       readonly status: 'unknown' | 'revoked' | 'expired' | 'application_deleted';
-      /** Whose key it was, where it is known and its tenant is there. */
+      /** Whose key it was, if the key is known and its tenant exists. */
       readonly of?: KnownKey;
     };
 
@@ -35,7 +35,7 @@ export interface KeyHolder {
   readonly permissions: readonly string[];
 }
 
-/** The rule of expiry, in one place: a key is good until the moment it expires. */
+/** A key expires at `expiresAt`, not just after it. */
 export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
   expiresAt !== undefined && Date.parse(expiresAt) <= Date.parse(at);
 
@@ -43,15 +43,15 @@ export const isExpired = (expiresAt: string | undefined, at: string): boolean =>
 export const isLive = ({ revoked, expiresAt }: KeyState, at: string): boolean =>
   !revoked && !isExpired(expiresAt, at);
 
-/** Everything that counts for a key, according to one source. */
+/** Everything that decides about a key, according to one source. */
 export interface KeyRecord {
   readonly key: KeyState | undefined;
-  /** Undefined: it is deleted. */
+  /** Undefined: deleted. */
   readonly application: KeyHolder | undefined;
   readonly isTenantDeleted: boolean;
 }
 
-/** The rule, in one place for all sources. */
+/** The one rule for all sources. */
 export const standingOf = ({ key, application, isTenantDeleted }: KeyRecord, at: string): KeyStanding => {
   if (key === undefined) return { status: 'unknown' };
   const of = isTenantDeleted ? {} : { of: { keyId: key.id, applicationId: key.applicationId } };
@@ -75,10 +75,10 @@ const FINAL: ReadonlySet<KeyStanding['status']> = new Set([
   'tenant_deleted',
 ]);
 
-/** Nothing that happens later changes it: it counts however old the source is that says so. */
+/** No later event can change a final status, so it holds even if the source is stale. */
 export const isFinal = ({ status }: KeyStanding): boolean => FINAL.has(status);
 
-/** Every reason gives the caller the same answer; the reason is for the operator's log. */
+/** The caller gets the same answer for every reason; only the operator's log shows the reason. */
 export const keyRefused = (reason: string, of?: KnownKey) =>
   refusal('key_refused', 'The API key is missing, malformed, unknown, expired or revoked.', {
     reason,
@@ -98,7 +98,7 @@ export const holds = ({ type, permissions }: KeyHolder, permission: string): boo
 
 export const mustHold = (application: KeyHolder, permission: string): void => {
   if (holds(application, permission)) return;
-  throw refusal('permission_missing', `This needs the permission ${permission}.`, {
+  throw refusal('permission_missing', `This requires the permission ${permission}.`, {
     required_permission: permission,
     application_type: application.type,
     assignable: isAssignable(permission, application.type),

@@ -3,11 +3,11 @@ import type { EventType, OperatorEvent, StreamKind } from './events';
 import { factTypes, isFactType, type EntityFactType } from './facts';
 import { applicationTypes } from './permissions';
 
-/** JSON Schemas of event data, per type and version. The last version of each type is the newest one. */
+/** JSON Schemas of event data, per type and version, the newest version last. */
 type Schema = Readonly<Record<string, unknown>>;
 
 interface EventVersion {
-  /** The format that a log must have for it to be written (`formats.ts`). */
+  /** The first log format (`formats.ts`) in which it may be written. */
   readonly since: number;
   readonly schema: Schema;
 }
@@ -34,7 +34,7 @@ const settings: Schema = {
   additionalProperties: false,
 };
 
-/** Facts are reported by others: what we do not know of them is kept and ignored. */
+/** Other services report facts, so unknown properties are kept and ignored. */
 const fact = (properties: Record<string, Schema> = {}): Schema => ({
   type: 'object',
   properties: {
@@ -49,7 +49,7 @@ const fact = (properties: Record<string, Schema> = {}): Schema => ({
 
 const word: Schema = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_-]{0,63}$' };
 
-/** One and the same for all of them: it is compiled once. */
+/** One object shared by all of them, so it is compiled once. */
 const entityFact = [since(1, fact())];
 const entityFacts = Object.fromEntries(
   factTypes.filter((type) => type !== 'ActivityReported').map((type) => [type, entityFact]),
@@ -116,7 +116,6 @@ const parkedEvent = since(
   }),
 );
 
-/** The operator's own events. */
 export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readonly EventVersion[]>> = {
   EventSetAside: [parkedEvent],
   GapAccepted: [parkedEvent],
@@ -124,7 +123,7 @@ export const operatorEventSchemas: Readonly<Record<OperatorEvent['type'], readon
 
 export const isEventType = (text: string): text is EventType => Object.hasOwn(eventSchemas, text);
 
-/** The kind of stream that a type belongs in; anywhere else it is a bad event. */
+/** The kind of stream that a type belongs in; in any other stream it is a bad event. */
 export const streamKindOf = (type: EventType): StreamKind =>
   isFactType(type) || type === 'AccessRefused' ? 'activity' : 'tenant';
 

@@ -62,26 +62,25 @@ export type TenantEvent =
       readonly data: { readonly keyId: string; readonly applicationId: string };
     };
 
-/** The streams of a tenant: decisions about it, and what other services report about it. */
+/** A tenant has one stream of decisions about it, and one of what other services report about it. */
 export type StreamKind = 'tenant' | 'activity';
 
-/** The operator's own acts that concern no tenant's decisions: the stream `operator`. */
+/** What the operator does besides deciding about tenants: the stream `operator`. */
 export interface OperatorEvent {
-  /** The event is passed over; or it is applied although events before it are missing. */
+  /** The event is skipped; or it is applied although events before it are missing. */
   readonly type: 'EventSetAside' | 'GapAccepted';
   readonly data: {
     readonly eventId: string;
     readonly eventTenantId: string;
-    /** Where the tenant was parked at it: this holds in these and nowhere else. */
+    /** The projections in which the event parked the tenant. It is set aside in these only. */
     readonly projections: readonly string[];
     readonly reason: string;
   };
 }
 
-/** What happens in the stream `activity-<tenantId>`. */
+/** The stream `activity-<tenantId>`. */
 export type ActivityEvent = FactEvent | AccessEvent;
 
-/** Everything that we write or read as ours. */
 export type LedgerEvent = TenantEvent | ActivityEvent;
 
 export type EventType = LedgerEvent['type'];
@@ -89,11 +88,11 @@ export type EventType = LedgerEvent['type'];
 export interface Actor {
   readonly type: 'application' | 'user';
   readonly id: string;
-  /** Who sat at the machine when an operator's command was run. */
+  /** The OS user who ran an operator command. */
   readonly osUser?: string;
 }
 
-/** Where a request came from. Personal data: nothing is decided or derived from it. */
+/** Where a request came from. Personal data: no decision or read model depends on it. */
 export interface Client {
   readonly address: string;
   readonly userAgent?: string;
@@ -105,17 +104,17 @@ export interface Circumstances {
   readonly tenantId: string;
   readonly revision: number;
   readonly position: string;
-  /** The event's own time: from the edge that caused it, else when it was recorded. ISO 8601, UTC. */
+  /** The time that the event itself names, or else when it was recorded. ISO 8601, UTC. */
   readonly at: string;
   readonly recordedAt: string;
   readonly actor?: Actor;
-  /** The key that it was asked with. */
+  /** The API key of the request that caused it. */
   readonly keyId?: string;
   readonly traceId?: string;
   readonly idempotency?: Idempotency;
 }
 
-/** Remembered with the event of an idempotent request, so that a repetition gets the same answer. */
+/** Stored with the event of an idempotent request, so that a retry gets the same answer. */
 export interface Idempotency {
   readonly key: string;
   /** Method and path, for example `PUT /tenants/self`. */
@@ -126,7 +125,7 @@ export interface Idempotency {
 
 export type Recorded<E = LedgerEvent> = E & Circumstances;
 
-/** An event that a command has caused, as far as an answer needs it. */
+/** An event that a command caused, with what a response needs of it. */
 export type Caused<T extends TenantEvent['type'] = TenantEvent['type']> = Extract<
   TenantEvent,
   { readonly type: T }

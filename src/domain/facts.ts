@@ -1,4 +1,4 @@
-/** What other services did and report: Token, Card, Bank, Reactor and Proxy, each created, read, used, updated, deleted. */
+/** Facts are what other services report to have done. Each entity is combined with each operation. */
 const factEntities = ['Token', 'Card', 'Bank', 'Reactor', 'Proxy'] as const;
 export const factOperations = ['Created', 'Read', 'Used', 'Updated', 'Deleted'] as const;
 
@@ -8,7 +8,7 @@ export type EntityFactType = `${FactEntity}${FactOperation}`;
 
 export interface EntityFactData {
   readonly entityId: string;
-  /** When it happened, by the reporter's clock. Left out: when it was recorded. */
+  /** When it happened, by the reporter's clock. Defaults to when it was recorded. */
   readonly occurredAt?: string;
   readonly [more: string]: unknown;
 }
@@ -19,7 +19,7 @@ export interface ActivityData extends EntityFactData {
   readonly message?: string;
 }
 
-/** Facts live in the stream `activity-<tenantId>`. Nothing is decided from them. */
+/** Stored in the stream `activity-<tenantId>`. No decision depends on facts. */
 export type FactEvent =
   | { [T in EntityFactType]: { readonly type: T; readonly data: EntityFactData } }[EntityFactType]
   | { readonly type: 'ActivityReported'; readonly data: ActivityData };
@@ -39,9 +39,9 @@ export const factTypes: readonly FactType[] = [
 
 export const isFactType = (type: string): type is FactType => type === 'ActivityReported' || parts.has(type);
 
-/** The entity and the operation that an entity fact's name is made of. */
+/** Splits the type of an entity fact into entity and operation. */
 export const partsOf = (type: EntityFactType) => {
-  const found = parts.get(type);
-  if (found === undefined) throw new Error(`${type} is not a fact about an entity.`);
-  return found;
+  const split = parts.get(type);
+  if (split === undefined) throw new Error(`${type} is not a fact about an entity.`);
+  return split;
 };

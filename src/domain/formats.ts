@@ -1,14 +1,14 @@
 /**
- * The format of a log says which event types and versions may be written into it. It rises when the operator says that
- * no program runs any more that cannot read the next ones, and never falls. A program reads every format that it knows.
+ * The format of a log says which event types and versions may be written to it. The operator raises it once no program
+ * that cannot read the next format is running; it is never lowered. A program can read every format up to its newest.
  */
 interface Format {
   readonly format: number;
-  /** What becomes possible with it, for the operator. */
+  /** What the format makes possible, in words for the operator. */
   readonly allows: string;
 }
 
-/** Of a log that says nothing about it: every program can read all that is written there. */
+/** The format of a log that does not name one: every program can read it. */
 export const FIRST_FORMAT = 1;
 
 export const formats: readonly Format[] = [
@@ -16,5 +16,5 @@ export const formats: readonly Format[] = [
   { format: 2, allows: 'keys with a name, and keys that go on for a grace period when they are replaced' },
 ];
 
-/** What this program can read and, if the log allows it, write. */
+/** The newest format that this program can read and, where the log allows it, write. */
 export const NEWEST_FORMAT = formats.length;

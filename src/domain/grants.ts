@@ -4,29 +4,29 @@ import { permissionsOf } from './permissions';
 import { refusal } from './refusal';
 import type { ActiveTenant, Application, Key, DecisionContext } from './tenant';
 
-/** What changes Applications, their permissions and their keys. */
+/** The permission to change Applications, their permissions and their keys. */
 const MANAGE = 'application:update';
 
 /**
- * An Application that holds all that its type may hold is the owner's: within its tenant there is nothing more to gain.
- * It may also grant what only other types may hold.
+ * An Application that holds everything its type may hold, including MANAGE, acts for the owner and may grant any
+ * permission, even one that only other types may hold.
  */
-const isOwners = (application: KeyHolder): boolean =>
+const actsForOwner = (application: KeyHolder): boolean =>
   permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
 
-/** Nobody gets more than they have: neither by granting a permission, nor by a key of an Application that holds it. */
+/** Prevents privilege escalation, be it by granting a permission or by creating a key of an Application that holds it. */
 export const mustHoldAll = ({ asker }: DecisionContext, wanted: readonly string[], what: string): void => {
-  if (asker.kind === 'operator' || isOwners(asker.application)) return;
+  if (asker.kind === 'operator' || actsForOwner(asker.application)) return;
   const missing = wanted.filter((permission) => !holds(asker.application, permission));
   if (missing.length === 0) return;
   throw refusal(
     'permission_not_held',
-    `${what} requires a key that has ${missing.join(', ')} itself, or every permission that its type may have.`,
+    `${what} requires a key that itself has ${missing.join(', ')}, or every permission that its type may have.`,
     { missing_permissions: missing },
   );
 };
 
-/** The permissions of an Application that count. */
+/** Without those that its type may not hold. */
 export const effectivePermissions = (application: KeyHolder): readonly string[] =>
   application.permissions.filter((permission) => holds(application, permission));
 
@@ -38,7 +38,7 @@ export const liveKeysOf = (
 
 type IsLost = (application: Application, key: Key) => boolean;
 
-/** Is there a live key that can manage Applications, and is not lost? */
+/** Whether a live key that can manage Applications is left, not counting lost ones. */
 export const hasManager = (tenant: ActiveTenant, at: string, isLost: IsLost = () => false): boolean => {
   const remains = (application: Application): boolean =>
     holds(application, MANAGE) &&
@@ -47,9 +47,9 @@ export const hasManager = (tenant: ActiveTenant, at: string, isLost: IsLost = ()
   return false;
 };
 
-const FORCE = 'Repeat it with ?force=true if that is meant.';
+const FORCE = 'If this is intended, repeat the request with ?force=true.';
 
-/** The operator can always make another key, and needs no protection from this. */
+/** The operator can always create another key, so needs no such protection. */
 export const mustKeepManager = (
   tenant: ActiveTenant,
   { asker, at }: DecisionContext,
@@ -58,11 +58,11 @@ export const mustKeepManager = (
   if (force || asker.kind === 'operator' || !hasManager(tenant, at) || hasManager(tenant, at, isLost)) return;
   throw refusal(
     'last_managing_key',
-    `After this no key of the tenant holds ${MANAGE}, and only the operator could manage its Applications. ${FORCE}`,
+    `After this, no key of the tenant would hold ${MANAGE}, and only the operator could manage its Applications. ${FORCE}`,
   );
 };
 
-/** What ends the caller's own access in whole or in part is done only if the caller says so. */
+/** A change that takes access from the caller's own key needs `force`. */
 export const requireForce = (
   { asker }: DecisionContext,
   {

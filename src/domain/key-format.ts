@@ -1,6 +1,6 @@
 /**
- * The form of an API key: `key_` + the tenant's id (22 characters) + 27 random characters (160 bits) + 6 of checksum
- * (CRC-32 of all before it), all base62 of fixed width.
+ * The format of an API key: `key_`, the tenant's id (22 characters), 27 random characters (160 bits) and a checksum of 6
+ * (CRC-32 of everything before it), each in base62 of fixed width.
  */
 export const KEY_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 export const KEY_PATTERN = /^key_([0-9A-Za-z]{22})[0-9A-Za-z]{33}$/;
@@ -13,7 +13,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return rest;
 });
 
-/** CRC-32 of a text of ASCII characters. */
+/** CRC-32 of an ASCII text. */
 export const crc32 = (text: string): number => {
   let crc = -1;
   for (let at = 0; at < text.length; at += 1)
@@ -21,7 +21,7 @@ export const crc32 = (text: string): number => {
   return (crc ^ -1) >>> 0;
 };
 
-/** How many digits a plain number holds exactly. */
+/** How many base62 digits a number can represent exactly. */
 export const SHORT_DIGITS = 8;
 
 const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => KEY_ALPHABET.indexOf(String.fromCharCode(code)));
@@ -32,6 +32,6 @@ export const shortFromBase62 = (text: string): number => {
   return value;
 };
 
-/** Has a text of this form the checksum of a key? A typing error has not. */
+/** Tells a key from a typo, for texts that match KEY_PATTERN. */
 export const hasChecksum = (key: string): boolean =>
   shortFromBase62(key.slice(-CHECKSUM_LENGTH)) === crc32(key.slice(0, -CHECKSUM_LENGTH));

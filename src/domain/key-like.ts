@@ -1,22 +1,22 @@
 import { hasChecksum } from './key-format';
 
 /**
- * What might be an API key. Clients send keys where they do not belong, whole, cut or mistyped; such a text must not be
- * kept, logged or sent back.
+ * Detects what might be an API key. Clients send keys in the wrong places, whole, truncated or mistyped; such text must
+ * not be stored, logged or sent back.
  */
 const WHOLE_KEY = /key_(?=([0-9A-Za-z]{55}))/g;
-/** A key that was cut or mistyped, at the beginning of a word. */
+/** A truncated or mistyped key at the start of a word. */
 const DAMAGED_KEY = /(?<![\p{L}\p{N}_])key_[0-9A-Za-z]{40}/u;
 
-/** Surely a key, or what is left of one: such a name, idempotency key or trace id is not accepted. Other texts are. */
+/** Certainly a key or part of one: refused as a name, idempotency key or trace id. */
 export const looksLikeKey = (text: string): boolean =>
   text.includes('key_') &&
   (DAMAGED_KEY.test(text) ||
     [...text.matchAll(WHOLE_KEY)].some(([start, rest]) => hasChecksum(start + rest)));
 
 /**
- * What the mask is for. A trace id was accepted as one before it came into a line or a body, and must be found there. The
- * letter of a JSON escape belongs to its backslash: without it the rest would be no JSON.
+ * What `masked` looks at. Trace ids were checked when they were accepted and must stay searchable, so they are left
+ * alone. JSON escapes are matched whole: masking the letter after a backslash would break the JSON.
  */
 const LONG = 40;
 const TRACE_ID = '"trace_id":"[A-Za-z0-9._:-]*"';
@@ -26,7 +26,7 @@ const isMixed = (run: string): boolean => /[0-9]/.test(run) && /[a-z]/.test(run)
 const MASK = 'key_***';
 const KEY_START = /key_[0-9a-z]{16,}/gi;
 
-/** Is there a run of letters, digits and underscores that is long enough to be looked at? Most texts have none. */
+/** A cheap pre-check: only a run of at least this many letters, digits and underscores needs the regular expression. */
 const MIN_LENGTH = 20;
 const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(/[0-9A-Za-z_]/.test(String.fromCharCode(code))),
@@ -34,7 +34,7 @@ const isWord = Uint8Array.from({ length: 128 }, (_, code) =>
 const hasRun = (text: string): boolean => {
   let from = 0;
   while (from + MIN_LENGTH <= text.length) {
-    // From the end of a possible run: the last character that is no part of it tells where the next one may begin.
+    // Scan backwards: the next run can only start after the last character that is not part of one.
     let at = from + MIN_LENGTH - 1;
     while (at >= from && isWord[text.charCodeAt(at)] === 1) at -= 1;
     if (at < from) return true;
@@ -48,5 +48,5 @@ const maskOf = (run: string): string => {
   return run.length >= LONG && isMixed(run) ? MASK : run.replaceAll(KEY_START, MASK);
 };
 
-/** The text with a mask in place of everything that might be a key: rather too much than too little. */
+/** Masks everything that might be a key, erring on the side of too much. */
 export const masked = (text: string): string => (hasRun(text) ? text.replaceAll(MASKED, maskOf) : text);

@@ -1,15 +1,15 @@
 import type { Key } from './tenant';
 
 /**
- * All keys of a tenant by digest, also those that are revoked or expired. They are kept in buckets: adding or changing one
- * copies its bucket and not all the others, so that a write costs nearly the same at 100 keys and at 100,000.
+ * All keys of a tenant by digest, including revoked and expired ones. They are kept in buckets: adding or changing a key
+ * copies only its bucket, so a write costs nearly the same at 100 keys and at 100,000.
  */
 export interface Keys {
   readonly size: number;
   readonly buckets: readonly (ReadonlyMap<string, Key> | undefined)[];
 }
 
-/** By the first two characters of a digest, which is hex. */
+/** Of the hex digest. */
 const BUCKET_CHARACTERS = 2;
 
 const bucketOf = (digest: string): number => Number.parseInt(digest.slice(0, BUCKET_CHARACTERS), 16);
@@ -23,7 +23,7 @@ export const allKeys = function* ({ buckets }: Keys): Generator<[digest: string,
   for (const bucket of buckets) if (bucket !== undefined) yield* bucket;
 };
 
-/** Looks through all of them without a generator, which takes several times as long. */
+/** Without a generator, which would take several times as long. */
 export const findKey = ({ buckets }: Keys, isWanted: (key: Key) => boolean): Key | undefined => {
   for (const bucket of buckets) {
     if (bucket === undefined) continue;
@@ -32,11 +32,11 @@ export const findKey = ({ buckets }: Keys, isWanted: (key: Key) => boolean): Key
   return undefined;
 };
 
-/** Keys while they are changed: each bucket is copied at its first change, however many follow. */
+/** Copy-on-write: each bucket is copied at its first change only. */
 export interface ChangingKeys {
   get(digest: string): Key | undefined;
   set(digest: string, key: Key): void;
-  /** Nothing changes what was given: the next change copies again. */
+  /** The result is immutable: the next change copies again. */
   keys(): Keys;
 }
 
@@ -44,12 +44,12 @@ export const changingKeys = (start: Keys): ChangingKeys => {
   let { size } = start;
   let buckets: (ReadonlyMap<string, Key> | undefined)[] | undefined;
   const own = new Map<number, Map<string, Key>>();
-  let given = start;
+  let base = start;
 
   const ownBucket = (at: number): Map<string, Key> => {
     const copied = own.get(at);
     if (copied !== undefined) return copied;
-    buckets ??= [...given.buckets];
+    buckets ??= [...base.buckets];
     while (buckets.length <= at) buckets.push(undefined);
     const bucket = new Map(buckets[at]);
     buckets[at] = bucket;
@@ -58,18 +58,18 @@ export const changingKeys = (start: Keys): ChangingKeys => {
   };
 
   return {
-    get: (digest) => (buckets ?? given.buckets)[bucketOf(digest)]?.get(digest),
+    get: (digest) => (buckets ?? base.buckets)[bucketOf(digest)]?.get(digest),
     set: (digest, key) => {
       const bucket = ownBucket(bucketOf(digest));
       if (!bucket.has(digest)) size += 1;
       bucket.set(digest, key);
     },
     keys: () => {
-      if (buckets === undefined) return given;
-      given = { size, buckets };
+      if (buckets === undefined) return base;
+      base = { size, buckets };
       buckets = undefined;
       own.clear();
-      return given;
+      return base;
     },
   };
 };

@@ -9,15 +9,15 @@ const BASIC = new RegExp(
   'i',
 );
 
-/** An offset in the one form that every parser knows. */
+/** Normalizes an offset to `+hh:mm`, which `Date.parse` understands. */
 const zoneOf = (zone: string): string =>
   zone.replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours: string, minutes = '00') => `${hours}:${minutes}`);
 
 /**
- * A moment in ISO 8601, in any of the forms that people write: extended (`2026-01-31T12:00:00`) or basic
- * (`20260131T120000`), with `Z`, with an offset, without one (UTC), or a date alone (midnight UTC); a fraction is
- * after a point or a comma. Gives the one form that we keep, whose text order is its order, or undefined; so a moment
- * outside the years 0000 to 9999 in UTC is none.
+ * Parses ISO 8601 in any of the forms people write: extended (`2026-01-31T12:00:00`) or basic (`20260131T120000`), with
+ * `Z`, with an offset, without one (UTC), or a date alone (midnight UTC), and a fraction after a point or a comma.
+ * Returns the canonical form, which sorts as text, or undefined. Years outside 0000 to 9999 in UTC would not sort, so
+ * they are undefined too.
  */
 export const parseMoment = (text: string): string | undefined => {
   const match = EXTENDED.exec(text) ?? BASIC.exec(text);
@@ -32,8 +32,8 @@ export const parseMoment = (text: string): string | undefined => {
 };
 
 /**
- * The first moment of the form that we keep which is not before the text's: what we keep is dated to the millisecond, and
- * a border that names a part of one lies after it.
+ * Parses the bound of a date range, rounded up to the next millisecond: stored times have millisecond precision, so a
+ * bound within a millisecond lies after everything stored in it.
  */
 export const parseBorder = (text: string): string | undefined => {
   const moment = parseMoment(text);
@@ -41,13 +41,13 @@ export const parseBorder = (text: string): string | undefined => {
   return parseMoment(new Date(Date.parse(moment) + 1).toISOString()) ?? moment;
 };
 
-/** A valid date-time (RFC 3339) in the form that we keep, which most of them already have. */
+/** The canonical form of a valid RFC 3339 date-time. Most already have it. */
 export const canonicalTime = (dateTime: string): string =>
   dateTime.length === 24 && dateTime[10] === 'T' && dateTime[23] === 'Z'
     ? dateTime
     : new Date(dateTime).toISOString();
 
-/** `2026-02-31` is none, although some parsers make it March. */
+/** `2026-02-31` is not, although `Date` turns it into a day in March. */
 const isRealDate = (date: string): boolean => {
   const parsed = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(date);

@@ -1,15 +1,15 @@
 import { looksLikeKey } from './key-like';
 import { refusal } from './refusal';
 
-/** The longest name of a Tenant or an Application, in UTF-16 units. */
+/** For Tenants, Applications and keys, in UTF-16 units. */
 export const MAX_NAME_LENGTH = 200;
 
-/** What is wrong with a name, or undefined when nothing is. The same rule in every interface. */
+/** What is wrong with a name, or undefined. HTTP and the command line share this rule. */
 export const nameFault = (name: string): string | undefined => {
   if (name.trim() === '') return 'must not be blank';
   if (name.length > MAX_NAME_LENGTH) return `must be at most ${MAX_NAME_LENGTH} characters long`;
-  if (!name.isWellFormed()) return 'must be well-formed Unicode (it holds a lone surrogate)';
-  if (looksLikeKey(name)) return 'must not hold an API key';
+  if (!name.isWellFormed()) return 'must be well-formed Unicode (it contains a lone surrogate)';
+  if (looksLikeKey(name)) return 'must not contain an API key';
   return undefined;
 };
 

@@ -1,4 +1,4 @@
-/** The specification's permission table: same order, same words. */
+/** The permission table of the specification, in its order and wording. */
 
 export const applicationTypes = ['public', 'private', 'management'] as const;
 export type ApplicationType = (typeof applicationTypes)[number];
@@ -53,6 +53,6 @@ export const permissionsOf = (type: ApplicationType): readonly Permission[] =>
 
 const typesByPermission = new Map(permissions.map((p) => [p.type, p.applicationTypes]));
 
-/** May an Application of this type ever hold this permission? */
+/** Whether an Application of this type may ever hold this permission. */
 export const isAssignable = (permission: string, type: ApplicationType): boolean =>
   typesByPermission.get(permission)?.includes(type) === true;

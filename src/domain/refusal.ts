@@ -1,6 +1,6 @@
 /**
- * A refusal is an answer, not a failure: the state of the tenant does not allow what was asked.
- * It is recognised by its `code`, which is stable and documented in docs/errors.md.
+ * A refusal is an answer, not a failure: the state of the tenant does not allow the request. Its `code` is stable and
+ * documented in docs/errors.md.
  */
 export type RefusalCode =
   | 'key_refused'
@@ -30,8 +30,8 @@ export interface Refusal extends Error {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
-export const refusal = (code: RefusalCode, sentence: string, more: Record<string, unknown> = {}): Refusal =>
-  Object.assign(new Error(sentence), { name: 'Refusal' as const, code, more });
+export const refusal = (code: RefusalCode, message: string, more: Record<string, unknown> = {}): Refusal =>
+  Object.assign(new Error(message), { name: 'Refusal' as const, code, more });
 
 export const isRefusal = (error: unknown): error is Refusal =>
   error instanceof Error && error.name === 'Refusal';

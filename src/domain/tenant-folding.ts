@@ -5,35 +5,37 @@ import type { ActiveTenant, Application, DeletedTenant, Key, Stamp, Tenant } fro
 export const stampOf = ({ at, actor }: Pick<Circumstances, 'at' | 'actor'>): Stamp =>
   actor === undefined ? { at } : { at, by: actor.id };
 
-const mustBe = (isSo: boolean, sentence: string): void => {
-  if (!isSo) throw new Error(sentence);
+const mustBe = (condition: boolean, message: string): void => {
+  if (!condition) throw new Error(message);
 };
 
-/** A map that is copied at its first change, however many follow. */
-interface Changing<K, V> {
+/** A copy-on-write map: it is copied at its first change only. */
+interface CopyOnWrite<K, V> {
   read(): ReadonlyMap<K, V>;
   change(): Map<K, V>;
 }
 
-const changing = <K, V>(map: ReadonlyMap<K, V>): Changing<K, V> => {
+const copyOnWrite = <K, V>(map: ReadonlyMap<K, V>): CopyOnWrite<K, V> => {
   let own: Map<K, V> | undefined;
   return { read: () => own ?? map, change: () => (own ??= new Map(map)) };
 };
 
 /** The maps of a tenant while it is folded. */
 interface Maps {
-  readonly applications: Changing<string, Application>;
+  readonly applications: CopyOnWrite<string, Application>;
   readonly keys: ChangingKeys;
-  /** Lists of digests that were copied for this fold, and may therefore be changed. */
+  /** Digest lists copied during this fold, which may be mutated. */
   readonly ownDigests: WeakSet<readonly string[]>;
   addKey(digest: string, key: Key): void;
-  /** Of a key's id, if there is such a key. */
+  /** The digest of the key with this id, if there is one. */
   digestOf(keyId: string, applicationId: string): string | undefined;
 }
 
 const mapsOf = (now: Tenant): Maps => {
   const keys = changingKeys(now.status === 'absent' ? noKeys : now.keys);
-  const applications = changing(now.status === 'absent' ? new Map<string, Application>() : now.applications);
+  const applications = copyOnWrite(
+    now.status === 'absent' ? new Map<string, Application>() : now.applications,
+  );
   let digests: Map<string, string> | undefined;
   return {
     applications,
@@ -47,7 +49,7 @@ const mapsOf = (now: Tenant): Maps => {
       const own = applications.read().get(applicationId)?.digests ?? [];
       const live = own.find((digest) => keys.get(digest)?.id === keyId);
       if (live !== undefined) return live;
-      // Of a deleted Application, or revoked already.
+      // The Application is deleted, or the key is already revoked.
       digests ??= new Map([...allKeys(keys.keys())].map(([digest, { id }]) => [id, digest]));
       return digests.get(keyId);
     },
@@ -66,8 +68,8 @@ const changeApplication = (
   applications.change().set(id, changed);
 };
 
-/** The digests of an Application, to be changed. One that is deleted has no list any more. */
-const digestsToChange = ({ applications, ownDigests }: Maps, id: string): string[] => {
+/** The digests of an Application as a mutable list. A deleted Application no longer has one. */
+const mutableDigests = ({ applications, ownDigests }: Maps, id: string): string[] => {
   const application = applications.read().get(id);
   if (application === undefined) return [];
   if (ownDigests.has(application.digests)) return application.digests as string[];
@@ -88,7 +90,7 @@ const changeKey = (
   const changed = change(key);
   maps.keys.set(digest, changed);
   if (!changed.revoked || key.revoked) return;
-  const digests = digestsToChange(maps, key.applicationId);
+  const digests = mutableDigests(maps, key.applicationId);
   const at = digests.indexOf(digest);
   if (at >= 0) digests.splice(at, 1);
 };
@@ -103,7 +105,7 @@ const createdTenant = (event: Extract<Recorded, { type: 'TenantCreated' }>): Act
   keys: noKeys,
 });
 
-/** What an event does to a tenant that is there: its own members are given back, its maps are changed. */
+/** Applies an event to an active tenant: returns its own properties and changes its maps in place. */
 const applied = (
   now: ActiveTenant,
   maps: Maps,
@@ -137,20 +139,20 @@ const applied = (
       return now;
     }
     case 'ApplicationDeleted': {
-      const wasThere = maps.applications.change().delete(event.data.applicationId);
-      mustBe(wasThere, 'An Application that does not exist is deleted.');
+      const existed = maps.applications.change().delete(event.data.applicationId);
+      mustBe(existed, 'An Application that does not exist is deleted.');
       return now;
     }
     case 'KeyAdded': {
       const { keyId: id, applicationId, digest, expiresAt, name } = event.data;
-      const isThere = maps.applications.read().has(applicationId);
-      mustBe(isThere, 'A key is added to an Application that does not exist.');
+      const exists = maps.applications.read().has(applicationId);
+      mustBe(exists, 'A key is added to an Application that does not exist.');
       const optional = {
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(name === undefined ? {} : { name }),
       };
       maps.addKey(digest, { id, applicationId, revoked: false, created: stampOf(event), ...optional });
-      digestsToChange(maps, applicationId).push(digest);
+      mutableDigests(maps, applicationId).push(digest);
       return now;
     }
     case 'KeyExpirySet':
@@ -162,15 +164,14 @@ const applied = (
   }
 };
 
-/** A tenant while its events are folded. */
 export interface Folding {
-  /** One more event. One that cannot follow the state throws: the stream is unreadable. */
+  /** Applies one event. Throws if it is impossible in this state: then the stream is unreadable. */
   take(event: Recorded<TenantEvent>): void;
-  /** The state after everything that was taken. Nothing changes it any more. */
+  /** The state after all events so far, immutable. */
   tenant(): Tenant;
 }
 
-/** Folds at a cost per event: what the tenant holds is copied at most once between two looks at it. */
+/** Copies each map at most once between two calls of `tenant()`, so the cost is per event. */
 export const foldingFrom = (start: Tenant): Folding => {
   let now = start;
   let maps = mapsOf(start);
@@ -190,7 +191,6 @@ export const foldingFrom = (start: Tenant): Folding => {
   };
 };
 
-/** The state after one more event. An event that cannot follow the state throws: the stream is unreadable. */
 export const evolve = (now: Tenant, event: Recorded<TenantEvent>): Tenant => {
   const folding = foldingFrom(now);
   folding.take(event);

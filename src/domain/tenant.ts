@@ -19,11 +19,11 @@ export interface Application {
   readonly modified?: Stamp;
   /** The revision of the last event that changed the Application itself, not its keys: its ETag. */
   readonly changedAt: number;
-  /** Of its keys that are not revoked, in the order in which they were added. */
+  /** The digests of its keys that are not revoked, in the order in which they were added. */
   readonly digests: readonly string[];
 }
 
-/** What counts when a key is checked. */
+/** What checking a key depends on. */
 export interface KeyState {
   readonly id: string;
   readonly applicationId: string;
@@ -36,7 +36,7 @@ export interface Key extends KeyState {
   readonly created: Stamp;
 }
 
-interface Known {
+interface ExistingTenant {
   readonly id: string;
   readonly ownerId: string;
   readonly name: string;
@@ -50,11 +50,11 @@ interface Known {
   readonly keys: Keys;
 }
 
-export type ActiveTenant = Known & { readonly status: 'active' };
-export type DeletedTenant = Known & { readonly status: 'deleted' };
+export type ActiveTenant = ExistingTenant & { readonly status: 'active' };
+export type DeletedTenant = ExistingTenant & { readonly status: 'deleted' };
 export type Tenant = { readonly status: 'absent' } | ActiveTenant | DeletedTenant;
 
-/** Who asks for a decision: the operator, who may do everything, or an Application with one of its keys. */
+/** Who requests a decision: the operator, who may do everything, or an Application with one of its keys. */
 export type Asker =
   | { readonly kind: 'operator' }
   | { readonly kind: 'application'; readonly application: KeyHolder; readonly keyId: string };
@@ -62,26 +62,25 @@ export type Asker =
 /** How much a tenant may have. */
 export interface Bounds {
   readonly applications: number;
-  /** Of one Application, neither revoked nor expired. */
+  /** Per Application, neither revoked nor expired. */
   readonly liveKeys: number;
 }
 
-/** What a decision may know besides the state of the tenant. */
+/** What a decision may depend on besides the state of the tenant. */
 export interface DecisionContext {
   readonly asker: Asker;
-  /** When it was asked for, ISO 8601. */
+  /** When it was requested, ISO 8601. */
   readonly at: string;
   readonly bounds: Bounds;
 }
 
-/** A decision: what happens, given the present state of the tenant. It refuses by throwing a Refusal. */
+/** Decides which events follow from the current state of the tenant, or throws a Refusal. */
 export type Decide = (now: Tenant, context: DecisionContext) => readonly TenantEvent[];
 
 export const absent: Tenant = { status: 'absent' };
 
 const defaultSettings: TenantSettings = { fingerprintTokens: false, deduplicateTokens: false };
 
-/** The first line of nearly every decision: the tenant must be there. */
 export const mustBeActive = (now: Tenant): ActiveTenant => {
   if (now.status === 'absent') throw refusal('tenant_not_found', 'There is no such tenant.');
   if (now.status === 'deleted') throw refusal('tenant_deleted', `Tenant ${now.id} is deleted.`);
@@ -104,7 +103,7 @@ export interface NewTenant {
 export const createTenant =
   (input: NewTenant): Decide =>
   (now) => {
-    if (now.status !== 'absent') throw refusal('tenant_exists', 'A tenant with this id exists already.');
+    if (now.status !== 'absent') throw refusal('tenant_exists', 'A tenant with this id already exists.');
     mustBeName(input.name);
     return [{ type: 'TenantCreated', data: { ...input, settings: defaultSettings } }];
   };

@@ -1,22 +1,22 @@
 import { currentVersion } from './event-schemas';
 import type { EventType } from './events';
 
-/** Lifts the data of version n to version n + 1. Every old shape of every event is lifted here and nowhere else. */
-type Lift = (data: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+/** Converts data of version n to version n + 1. This is the only place that knows old versions of events. */
+type Upcaster = (data: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
-/** What came later is optional. */
-const asItIs: Lift = (data) => ({ ...data });
+/** The new version only adds optional properties. */
+const unchanged: Upcaster = (data) => ({ ...data });
 
-const lifts: Partial<Record<EventType, readonly Lift[]>> = { KeyAdded: [asItIs] };
+const upcasters: Partial<Record<EventType, readonly Upcaster[]>> = { KeyAdded: [unchanged] };
 
 export const upcast = (
   type: EventType,
   version: number,
   data: Readonly<Record<string, unknown>>,
-  table: Partial<Record<EventType, readonly Lift[]>> = lifts,
+  table: Partial<Record<EventType, readonly Upcaster[]>> = upcasters,
 ): Readonly<Record<string, unknown>> =>
-  (table[type] ?? []).slice(version - 1).reduce((lifted, lift) => lift(lifted), data);
+  (table[type] ?? []).slice(version - 1).reduce((current, next) => next(current), data);
 
-/** Every type needs one lift fewer than it has versions; a test asks this of the table. */
-export const missingLifts = (types: readonly EventType[]): readonly EventType[] =>
-  types.filter((type) => (lifts[type]?.length ?? 0) !== currentVersion(type) - 1);
+/** Every type needs one upcaster fewer than it has versions. For a test. */
+export const missingUpcasters = (types: readonly EventType[]): readonly EventType[] =>
+  types.filter((type) => (upcasters[type]?.length ?? 0) !== currentVersion(type) - 1);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { currentVersion, eventSchemas } from '../../src/domain/event-schemas';
 import { formats, NEWEST_FORMAT } from '../../src/domain/formats';
 import type { EventType, TenantEvent } from '../../src/domain/events';
-import { missingLifts, upcast } from '../../src/domain/upcast';
+import { missingUpcasters, upcast } from '../../src/domain/upcast';
 import { decode, operatorEventOf } from '../../src/event-log/codec';
 import { streamNames } from '../../src/event-log/streams';
 import { FOLD_VERSION, emptyFold, foldingStream, tenantEventOf } from '../../src/ledger/fold';
@@ -117,7 +117,7 @@ describe('the frozen samples', () => {
 });
 
 describe('old shapes', () => {
-  it('are lifted without a gap', () => expect(missingLifts(types)).toEqual([]));
+  it('are lifted without a gap', () => expect(missingUpcasters(types)).toEqual([]));
 
   it('are lifted step by step to the newest', () => {
     const table = {
