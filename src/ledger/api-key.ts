@@ -10,11 +10,11 @@ import {
 } from '../domain/key-format';
 
 /**
- * A key names its tenant, so that a write needs only that tenant's stream to check it; the checksum turns down typing
- * errors without a look-up. Only the SHA-256 of a key is ever kept.
+ * A key contains its tenant's id, so a write can check it with that tenant's stream alone; the checksum rejects typos
+ * without a lookup. Only the SHA-256 of a key is ever stored.
  */
-const HIGHEST = 2n ** 128n - 1n;
-const SHORTS = 62n ** BigInt(SHORT_DIGITS);
+const MAX_UUID = 2n ** 128n - 1n;
+const SHORT_RANGE = 62n ** BigInt(SHORT_DIGITS);
 
 const toBase62 = (value: bigint, width: number): string => {
   let text = '';
@@ -23,11 +23,11 @@ const toBase62 = (value: bigint, width: number): string => {
   return text;
 };
 
-/** In short parts: every request with a key pays for this. */
+/** In chunks that fit a number, because every request with a key pays for this. */
 const fromBase62 = (text: string): bigint => {
   let value = 0n;
   for (let at = text.length % SHORT_DIGITS; at <= text.length; at += SHORT_DIGITS)
-    value = value * SHORTS + BigInt(shortFromBase62(text.slice(Math.max(0, at - SHORT_DIGITS), at)));
+    value = value * SHORT_RANGE + BigInt(shortFromBase62(text.slice(Math.max(0, at - SHORT_DIGITS), at)));
   return value;
 };
 
@@ -38,12 +38,12 @@ export const makeKey = (tenantId: string): string => {
   return `${body}${toBase62(BigInt(crc32(body)), CHECKSUM_LENGTH)}`;
 };
 
-/** The tenant that a well-formed key names, or undefined when it is malformed. */
+/** The id of the tenant in a key, or undefined if the key is malformed. */
 export const tenantOfKey = (key: string): string | undefined => {
   const match = KEY_PATTERN.exec(key);
   if (match === null || !hasChecksum(key)) return undefined;
   const id = fromBase62(match[1] as string);
-  if (id > HIGHEST) return undefined;
+  if (id > MAX_UUID) return undefined;
   const hex = id.toString(16).padStart(32, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 };

@@ -4,10 +4,10 @@ import { parsedJson } from '../json';
 import type { Fold } from './fold';
 
 /**
- * A fold as texts, each of them small: however large a tenant is, making or reading one of them takes a moment only.
- * The first holds the tenant itself; each of the others some entries of one of its maps, in order.
+ * Splits a fold into small JSON texts, so that writing or reading one never blocks the thread for long, however large
+ * the tenant is. The first holds the tenant itself, each of the others some entries of one of its maps, in order.
  */
-const ENTRIES = 500;
+const MAX_ENTRIES = 500;
 
 type MapName = 'applications' | 'keys';
 
@@ -20,7 +20,7 @@ const entriesOf = function* (map: MapName, all: Iterable<[string, unknown]>): Ge
   let entries: [string, unknown][] = [];
   for (const entry of all) {
     entries.push(entry);
-    if (entries.length < ENTRIES) continue;
+    if (entries.length < MAX_ENTRIES) continue;
     yield JSON.stringify({ map, entries } satisfies MapPart);
     entries = [];
   }
@@ -40,9 +40,9 @@ const isStart = (value: Partial<Fold>): value is Fold =>
   typeof value.eventId === 'string' &&
   typeof value.tenant?.status === 'string';
 
-/** Puts the parts together again, one after the other. */
+/** Reassembles a fold from its parts, in order. */
 export interface FoldAssembly {
-  /** False: it is not a part of a fold. */
+  /** False: this is not a part of a fold. */
   add(part: string): boolean;
   /** Undefined: nothing was added. */
   fold(): Fold | undefined;

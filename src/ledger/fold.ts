@@ -15,7 +15,7 @@ export interface Fold {
   readonly tenant: Tenant;
 }
 
-/** Raise it whenever the same events would fold to something else: older snapshots are then left aside. */
+/** Raise it whenever the same events would fold to a different state, so that older snapshots are ignored. */
 export const FOLD_VERSION = 3;
 
 export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
@@ -23,16 +23,16 @@ export const emptyFold: Fold = { revision: -1, eventId: '', tenant: absent };
 /** A tenant whose stream cannot be read. Snake case: this is what `/readyz` and `status --json` show. */
 export interface UnreadableTenant {
   readonly tenant_id: string;
-  /** Null: it is not one event, but all that was removed from the store. */
+  /** Null: no single event is at fault, because events were removed from the store. */
   readonly event_id: string | null;
   readonly position: Position | null;
   readonly reason: string;
 }
 
-type Unread = Pick<LoggedEvent, 'id' | 'position'>;
+type BadEvent = Pick<LoggedEvent, 'id' | 'position'>;
 
-/** A stream that cannot be read must not be decided on: it may hold a revocation. */
-export const unreadable = (tenantId: string, event: Unread | undefined, reason: string) =>
+/** No decision may be based on a stream that cannot be read in full: it may contain a revocation. */
+export const unreadable = (tenantId: string, event: BadEvent | undefined, reason: string) =>
   fault('tenant_unreadable', `The history of tenant ${tenantId} cannot be read. ${reason}`, {
     tenant_id: tenantId,
     event_id: event?.id ?? null,
@@ -40,7 +40,7 @@ export const unreadable = (tenantId: string, event: Unread | undefined, reason: 
     reason,
   } satisfies UnreadableTenant);
 
-/** The next event of a tenant's stream, which must follow a revision without a gap: else `tenant_unreadable`. */
+/** Decodes the next event of a tenant's stream. `tenant_unreadable` if it does not directly follow `after`. */
 export const tenantEventOf = (
   logged: LoggedEvent,
   after: number,
@@ -55,10 +55,9 @@ export const tenantEventOf = (
   return decoded.event;
 };
 
-/** A fold that goes on, event by event. */
 export interface FoldingStream {
   revision(): number;
-  /** The next one. One that cannot follow is `tenant_unreadable`. */
+  /** Applies the next event, or throws `tenant_unreadable` if it is impossible in this state. */
   take(event: Recorded<TenantEvent>): void;
   fold(): Fold;
 }
@@ -84,7 +83,7 @@ const BASE_BYTES = 2_000;
 const APPLICATION_BYTES = 2_000;
 const KEY_BYTES = 600;
 
-/** Roughly what a fold takes in memory. */
+/** Estimated memory use of a fold. */
 export const bytesOf = ({ tenant }: Fold): number =>
   tenant.status === 'absent'
     ? BASE_BYTES

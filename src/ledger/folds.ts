@@ -17,67 +17,67 @@ import {
 import { replyTail, type KeptMark, type ReplyTail } from './replies';
 import type { Snapshots } from './snapshots';
 
-/** What decisions about a tenant are made on. */
+/** What decisions about a tenant are based on. */
 export interface KnownTenant {
   readonly fold: Fold;
-  /** It follows the stream by itself: it may be further than the fold. */
+  /** Advances on its own, so it may be ahead of the fold. */
   readonly replies: ReplyTail;
 }
 
-/** The folded tenants of this process: cached by revision, snapshotted now and then. */
+/** The folded tenants of this process: cached, and snapshotted now and then. */
 export interface Folds {
-  /** What this process has in memory; perhaps others have written since. Never reads anything. */
+  /** The fold in memory, without any I/O. May be stale: other processes may have written since. */
   peek(tenantId: string): Fold | undefined;
-  /** What this process knows; perhaps others have written since. */
+  /** The cached tenant, or else loaded. May be stale: other processes may have written since. */
   known(tenantId: string, deadline: number): Promise<KnownTenant>;
-  /** Read up to the head of the stream. A long read that misses its deadline goes on for those who come later. */
+  /** Read up to the head of the stream. A load that misses the deadline continues, so later callers benefit from it. */
   atHead(tenantId: string, deadline: number): Promise<KnownTenant>;
-  /** Takes in what this process has just appended to the given fold. Gives the fold right after that, whatever came since. */
+  /** Applies events that this process just appended. Returns the fold right after them, even if the cache is ahead. */
   advance(tenantId: string, known: KnownTenant, appended: readonly Recorded<TenantEvent>[]): Fold;
-  /** The tenants whose streams could not be read, with the reason, as last seen. */
+  /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** The longest that the thread is held before yielding to everything else that waits. */
-const HOLD_MS = 2;
-const LOOK_EVERY = 16;
+/** The maximum time on the thread before yielding to the event loop. */
+const MAX_HOLD_MS = 2;
+const CHECK_EVERY = 16;
 
-/** Lets others go when it has held the thread for long enough. */
+/** Yields to the event loop once MAX_HOLD_MS has passed. */
 const pacer = () => {
-  let began = threadMs();
+  let startedAt = threadMs();
   let count = 0;
   return async (): Promise<void> => {
     count += 1;
-    if (count % LOOK_EVERY !== 0 || threadMs() - began < HOLD_MS) return;
+    if (count % CHECK_EVERY !== 0 || threadMs() - startedAt < MAX_HOLD_MS) return;
     await yieldToEventLoop();
-    began = threadMs();
+    startedAt = threadMs();
   };
 };
 
-/** An event that something saved ends with. */
-interface Place {
+/** The last event that a saved fold or reply mark covers. */
+interface Checkpoint {
   readonly revision: number;
   readonly eventId: string;
 }
 
 /**
- * Reads on from where both the fold and the replies are, up to the head. What they rest on counts only if the log still
- * holds these events: undefined if it does not.
+ * Reads from where the fold and the replies end up to the head of the stream. Undefined: the log no longer contains the
+ * events of the checkpoints, so what was saved belongs to another history.
  */
-const readOnFrom = async (
+const readToHeadFrom = async (
   tenantId: string,
   { fold, replies }: KnownTenant,
   { log, streams }: LedgerLog,
-  places: readonly Place[],
+  checkpoints: readonly Checkpoint[],
 ): Promise<Fold | undefined> => {
   const folding = foldingStream(fold, tenantId);
   const yieldWhenDue = pacer();
   let seen = 0;
   let revision = Math.min(fold.revision, replies.revision());
-  if (places.some((place) => place.revision === revision)) revision -= 1;
+  if (checkpoints.some((checkpoint) => checkpoint.revision === revision)) revision -= 1;
   for await (const batch of log.readStream(streams.tenant(tenantId), revision))
     for (const logged of batch) {
-      const here = places.filter((place) => place.revision === logged.revision);
+      const here = checkpoints.filter((checkpoint) => checkpoint.revision === logged.revision);
       if (here.some(({ eventId }) => eventId !== logged.id)) return undefined;
       seen += here.length;
       const event = tenantEventOf(logged, revision, tenantId, streams);
@@ -86,26 +86,25 @@ const readOnFrom = async (
       replies.take(event);
       await yieldWhenDue();
     }
-  return seen === places.length ? folding.fold() : undefined;
+  return seen === checkpoints.length ? folding.fold() : undefined;
 };
 
-/** Reads on up to the head. */
-const readOn = async (tenantId: string, known: KnownTenant, parts: LedgerLog): Promise<Fold> =>
-  (await readOnFrom(tenantId, known, parts, [])) ?? known.fold;
+const readToHead = async (tenantId: string, known: KnownTenant, parts: LedgerLog): Promise<Fold> =>
+  (await readToHeadFrom(tenantId, known, parts, [])) ?? known.fold;
 
 interface LoadingParts extends LedgerLog {
   readonly snapshots: Snapshots;
-  /** What the replies rest on is gone: the tenant is to be loaded again. */
+  /** The stored replies are gone, so the tenant must be loaded again. */
   readonly onLost: () => void;
 }
 
 interface LoadedTenant {
   readonly known: KnownTenant;
-  /** The revision of the snapshot that it was made from, or -1. */
+  /** The revision of the snapshot that it was loaded from, or -1. */
   readonly snapshotAt: number;
 }
 
-/** From what was saved, and what came since; from the stream alone, if what was saved is of another history. */
+/** From the snapshot and the events since; from the stream alone if the snapshot belongs to another history. */
 const loadedTenant = async (tenantId: string, parts: LoadingParts): Promise<LoadedTenant> => {
   const { streams, snapshots, onLost } = parts;
   const stream = streams.tenant(tenantId);
@@ -115,15 +114,15 @@ const loadedTenant = async (tenantId: string, parts: LoadingParts): Promise<Load
   const tail = (from?: KeptMark) => replyTail({ kept, stream, mark: from, onLost });
 
   const known = { fold: saved ?? emptyFold, replies: tail(mark) };
-  const places = [saved, mark].filter((place) => place !== undefined);
-  const fold = await readOnFrom(tenantId, known, parts, places);
+  const checkpoints = [saved, mark].filter((checkpoint) => checkpoint !== undefined);
+  const fold = await readToHeadFrom(tenantId, known, parts, checkpoints);
   if (fold !== undefined) return { known: { ...known, fold }, snapshotAt: known.fold.revision };
 
-  const afresh = { fold: emptyFold, replies: tail() };
-  return { known: { ...afresh, fold: await readOn(tenantId, afresh, parts) }, snapshotAt: -1 };
+  const empty = { fold: emptyFold, replies: tail() };
+  return { known: { ...empty, fold: await readToHead(tenantId, empty, parts) }, snapshotAt: -1 };
 };
 
-/** Again from the head of the stream as long as it has changed under the work. */
+/** Retries from the head of the stream for as long as the stream changes during the work. */
 export const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): Promise<T> => {
   for (let fresh = false; ; fresh = true)
     try {
@@ -133,10 +132,10 @@ export const untilUnchanged = async <T>(work: (fresh: boolean) => Promise<T>): P
     }
 };
 
-/** Of all the folds that are kept, roughly: the least recently used are dropped first. */
+/** The estimated size of all cached folds. The least recently used are evicted first. */
 const MAX_BYTES = 64 * 1_048_576;
 
-/** After how many events a snapshot is worth its price; after more when the fold is large. */
+/** The number of events after which a snapshot pays off; large folds need more. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
 
 const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
@@ -149,14 +148,13 @@ interface Cached {
 
 interface FoldCache extends LedgerLog {
   readonly snapshots: Snapshots;
-  /** The least recently used first. */
+  /** Least recently used first. */
   readonly tenants: BoundedCache<Cached>;
-  /** Those that could not be read. */
-  readonly broken: Map<string, UnreadableTenant>;
+  readonly unreadableTenants: Map<string, UnreadableTenant>;
   readonly loading: Map<string, Promise<KnownTenant>>;
 }
 
-/** Gives the later one of this and what is cached. */
+/** Caches the tenant unless the cache is ahead of it, and returns the later of the two. */
 const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?: number): KnownTenant => {
   const { fold, replies } = known;
   const before = cache.tenants.get(tenantId);
@@ -171,41 +169,41 @@ const keep = (cache: FoldCache, tenantId: string, known: KnownTenant, loadedAt?:
   return known;
 };
 
-/** Whatever is known of a stream that cannot be read is not decided on. */
+/** Once a stream turns out to be unreadable, evicts what is cached of it, so that nothing is decided on it. */
 const reading = async <T>(cache: FoldCache, tenantId: string, work: () => Promise<T>): Promise<T> => {
   try {
     const result = await work();
-    cache.broken.delete(tenantId);
+    cache.unreadableTenants.delete(tenantId);
     return result;
   } catch (thrown) {
-    // The store has removed events of the stream, or all of it, and waiting does not bring them back.
+    // The store has lost events of the stream, and waiting will not bring them back.
     const isLost = codeOf(thrown) === 'history_missing';
     const error = isLost ? unreadable(tenantId, undefined, messageOf(thrown)) : thrown;
     if (codeOf(error) === 'tenant_unreadable') {
       cache.tenants.delete(tenantId);
-      cache.broken.set(tenantId, moreOf(error) as unknown as UnreadableTenant);
+      cache.unreadableTenants.set(tenantId, moreOf(error) as unknown as UnreadableTenant);
     }
     throw error;
   }
 };
 
-/** Whoever comes while a tenant is being loaded waits for the same load. */
+/** Concurrent callers share one load. */
 const load = (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
   const { loading } = cache;
-  const begin = async (): Promise<KnownTenant> => {
+  const start = async (): Promise<KnownTenant> => {
     const parts = { ...cache, onLost: () => cache.tenants.delete(tenantId) };
     const { known, snapshotAt } = await reading(cache, tenantId, () => loadedTenant(tenantId, parts));
     return keep(cache, tenantId, known, snapshotAt);
   };
-  const begun = loading.get(tenantId) ?? begin().finally(() => loading.delete(tenantId));
-  loading.set(tenantId, begun);
-  return begun;
+  const loaded = loading.get(tenantId) ?? start().finally(() => loading.delete(tenantId));
+  loading.set(tenantId, loaded);
+  return loaded;
 };
 
-/** A load may have begun earlier: what came since is read after it. It goes on from what it gave, cached or not. */
+/** A shared load may have started earlier, so whatever came since is read after it. */
 const catchUp = async (cache: FoldCache, tenantId: string): Promise<KnownTenant> => {
   const known = cache.tenants.get(tenantId)?.known ?? (await load(cache, tenantId));
-  const fold = await reading(cache, tenantId, () => readOn(tenantId, known, cache));
+  const fold = await reading(cache, tenantId, () => readToHead(tenantId, known, cache));
   return keep(cache, tenantId, { fold, replies: known.replies });
 };
 
@@ -216,8 +214,8 @@ export const cachedFolds = (
   maxBytes = MAX_BYTES,
 ): Folds => {
   const tenants = boundedCache<Cached>(maxBytes, ({ bytes }) => bytes);
-  const broken = new Map<string, UnreadableTenant>();
-  const cache: FoldCache = { log, snapshots, streams, tenants, broken, loading: new Map() };
+  const unreadableTenants = new Map<string, UnreadableTenant>();
+  const cache: FoldCache = { log, snapshots, streams, tenants, unreadableTenants, loading: new Map() };
   return {
     peek: (tenantId) => tenants.get(tenantId)?.known.fold,
     known: async (tenantId, deadline) => {
@@ -237,6 +235,6 @@ export const cachedFolds = (
       keep(cache, tenantId, { fold: advanced, replies });
       return advanced;
     },
-    unreadable: () => [...broken.values()],
+    unreadable: () => [...unreadableTenants.values()],
   };
 };

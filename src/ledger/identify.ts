@@ -6,18 +6,18 @@ import { replyKey, type Reply } from './replies';
 
 /** An API key as a request presents it. */
 export interface PresentedKey {
-  /** The tenant that it names. */
+  /** The tenant in the key. */
   readonly tenantId: string;
   readonly digest: string;
-  /** ISO 8601: it must not have expired by then. */
+  /** ISO 8601. The key must not have expired by then. */
   readonly at: string;
   /** On the monotonic clock. */
   readonly deadline: number;
-  /** The idempotent request that it came with: one that repeats a deletion is answered, although its tenant is deleted. */
+  /** The idempotent request that it came with. A repeated deletion is answered although the tenant is deleted. */
   readonly request?: Pick<Idempotency, 'scope' | 'key'> | undefined;
 }
 
-/** Who a request comes from, and what they may do. */
+/** Who a request comes from, and what they may do there. */
 export interface Identity {
   readonly tenantId: string;
   readonly keyId: string;
@@ -26,14 +26,14 @@ export interface Identity {
   readonly expiresAt?: string;
 }
 
-/** What a key stands for, without folding its tenant. Fails with `read_models_unavailable` if that cannot be said. */
+/** Looks up the status of a key without folding its tenant. `read_models_unavailable` if that is impossible. */
 export interface KeyCheck {
   /**
-   * A good key was good within the last 400 ms. A refusal counts as of this call; while the log is out of reach, as of
-   * when it last answered.
+   * A good key was good within the last 400 ms. A refusal is as of this call or, while the log is out of reach, as of
+   * its last answer.
    */
   forReading(key: PresentedKey): Promise<KeyStanding>;
-  /** The same; but while the log is out of reach nothing is refused: `log_unavailable`. */
+  /** The same, except that while the log is out of reach a refusal becomes `log_unavailable`. */
   forWriting(key: PresentedKey): Promise<KeyStanding>;
   /** As of this call, good or not; `log_unavailable` while the log is out of reach. */
   atHead(key: PresentedKey): Promise<KeyStanding>;
@@ -42,8 +42,8 @@ export interface KeyCheck {
 type Holder = Omit<Identity, 'tenantId'>;
 
 /**
- * Who holds a key, or `key_refused`. The one exception to "no key of a deleted tenant" is the deletion itself, repeated
- * with the same key: it is the last event of its stream.
+ * The holder of a key, or `key_refused`. Keys of a deleted tenant are refused with one exception: repeating the deletion
+ * itself with the same key. Its event is the last one of the stream.
  */
 export const holderOf = (
   { fold }: KnownTenant,
@@ -60,16 +60,16 @@ export const holderOf = (
 
 export interface Identifying {
   /**
-   * Who presents this key, or `key_refused`. Reads: as `KeyCheck.forReading` says. Writes: what this process knows of the
-   * tenant is enough for a good key, since `execute` decides finally; a refusal counts as of this call.
+   * The holder of this key, or `key_refused`. Reads: see `KeyCheck.forReading`. Writes: a stale fold may accept a key,
+   * since `execute` has the final say; a refusal is as of this call.
    */
   identify(key: PresentedKey, purpose: 'read' | 'write'): Promise<Identity>;
-  /** The same, as of this call: to be asked before a write is refused for any other reason than by `execute`. */
+  /** The same as of this call. Call it before refusing a write for any reason outside `execute`. */
   identifyAtHead(key: PresentedKey): Promise<Identity>;
 }
 
 export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
-  /** As far as this process has read the tenant's stream. */
+  /** According to the cached fold, if there is one. */
   const known = ({ tenantId, digest, at }: PresentedKey): KeyStanding | undefined => {
     const fold = folds.peek(tenantId);
     return fold === undefined ? undefined : keyStanding(fold.tenant, digest, at);
@@ -78,7 +78,7 @@ export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
   const folded = async ({ tenantId, digest, at, deadline }: PresentedKey): Promise<KeyStanding> =>
     keyStanding((await folds.atHead(tenantId, deadline)).fold.tenant, digest, at);
 
-  /** A write needs no read model: without one its tenant is folded. */
+  /** Writes must work without read models, so fall back to folding the tenant. */
   const orFolded = async (key: PresentedKey, check: KeyCheck['atHead']): Promise<KeyStanding> => {
     try {
       return await check(key);
@@ -100,22 +100,22 @@ export const identifying = (folds: Folds, keys: KeyCheck): Identifying => {
   };
 
   return {
-    // What nothing can change any more counts at once, whoever asks.
+    // A final status needs no further check.
     identify: async (key, purpose) => {
       const standing = known(key);
-      const isFinished = standing !== undefined && isFinal(standing);
+      const isSettled = standing !== undefined && isFinal(standing);
       if (purpose === 'read') {
         const { tenantId } = key;
-        return { tenantId, ...requireValid(isFinished ? standing : await keys.forReading(key)) };
+        return { tenantId, ...requireValid(isSettled ? standing : await keys.forReading(key)) };
       }
-      const isEnough = isFinished || standing?.status === 'good';
+      const isEnough = isSettled || standing?.status === 'good';
       return writer(key, isEnough ? standing : await orFolded(key, keys.forWriting));
     },
     identifyAtHead: async (key) => {
       const standing = known(key);
       if (standing?.status === 'good') return writer(key, await folded(key));
-      const isFinished = standing !== undefined && isFinal(standing);
-      return writer(key, isFinished ? standing : await orFolded(key, keys.atHead));
+      const isSettled = standing !== undefined && isFinal(standing);
+      return writer(key, isSettled ? standing : await orFolded(key, keys.atHead));
     },
   };
 };

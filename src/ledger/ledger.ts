@@ -21,10 +21,10 @@ import { holderOf, identifying, type Identifying, type KeyCheck } from './identi
 import { replyKey, type Reply } from './replies';
 import { streamQueue } from './stream-queue';
 
-/** `If-Match`: is it still what the caller saw? */
+/** `If-Match`: the resource must still be as the caller saw it. */
 export interface Precondition {
   readonly of: 'Tenant' | 'Application';
-  /** Of what is changed, by now. */
+  /** The current revision of the resource. */
   readonly revision: (tenant: ActiveTenant) => number;
   readonly isMet: (revision: number) => boolean;
 }
@@ -33,7 +33,7 @@ export interface Precondition {
 export interface Command {
   readonly tenantId: string;
   readonly caller: Caller;
-  /** What a caller with a key must hold. The operator may do everything. */
+  /** Required of callers with a key. The operator may do everything. */
   readonly permission?: string | undefined;
   readonly decide: Decide;
   readonly precondition?: Precondition | undefined;
@@ -49,28 +49,28 @@ const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): C
   ({ type, data, actor, at, revision }) as Caused;
 
 export interface Executed {
-  /** As it was right after the command's own events; of a repeated one the tenant of now, named as it was then. */
+  /** The state right after the command's own events. For a retry: the current tenant with the updates of back then. */
   readonly tenant: Tenant;
-  /** What the command has caused, or the same request before. */
+  /** The events that the command caused, now or when it was first sent. */
   readonly events: readonly Caused[];
-  /** Where a read model must be to show it. */
+  /** A read model that has reached this position shows the change. */
   readonly position: Position;
 }
 
-/** Writes: loads, decides, appends. It needs no read model, and no refusal of it rests on an old state. */
+/** The write side: loads, decides, appends. Needs no read model, and never refuses because of stale state. */
 export interface Ledger extends Identifying {
-  /** Key, expiry and permission are checked here, at the revision that is appended at, whatever `identify` said. */
+  /** Checks key, expiry and permission again, at the very revision of the append, whatever `identify` said. */
   execute(command: Command): Promise<Executed>;
-  /** A tenant as its own stream has it now, up to the head. */
+  /** The tenant at the head of its stream. */
   stateOf(tenantId: string, deadline: number): Promise<Tenant>;
-  /** The tenants whose streams could not be read, with the reason, as last seen. */
+  /** The tenants whose streams could not be read at the last attempt, with the reason. */
   unreadable(): readonly UnreadableTenant[];
 }
 
-/** The part of the time before a deadline that is reserved for the answer itself. */
+/** Reserved for sending the answer before the deadline. */
 export const ANSWER_MS = 50;
 
-/** The reply to the same request before. It may be later than the fold that is known. */
+/** The reply to an earlier attempt of this request. It may be ahead of the fold. */
 const earlierReply = (
   { replies }: KnownTenant,
   applicationId: string,
@@ -82,8 +82,9 @@ const mustMeet = ({ precondition }: Command, now: Tenant): void => {
   if (precondition === undefined) return;
   const revision = precondition.revision(mustBeActive(now));
   if (precondition.isMet(revision)) return;
-  const sentence = `The ${precondition.of} has changed since: If-Match does not match.`;
-  throw fault('precondition_failed', sentence, { revision });
+  throw fault('precondition_failed', `The ${precondition.of} has changed: If-Match does not match.`, {
+    revision,
+  });
 };
 
 type Plan =
@@ -95,21 +96,21 @@ type Plan =
       readonly events: readonly TenantEvent[];
     };
 
-const planned = (known: KnownTenant, command: Command, bounds: Bounds): Plan => {
+const planFor = (known: KnownTenant, command: Command, bounds: Bounds): Plan => {
   const { tenant } = known.fold;
   const { caller, permission, idempotency, at } = command;
-  const decided = (asker: Asker): readonly TenantEvent[] => {
+  const decide = (asker: Asker): readonly TenantEvent[] => {
     mustMeet(command, tenant);
     return command.decide(tenant, { asker, at, bounds });
   };
   if (caller.kind === 'operator')
-    return { kind: 'append', actor: caller.actor, events: decided({ kind: 'operator' }) };
+    return { kind: 'append', actor: caller.actor, events: decide({ kind: 'operator' }) };
   const reply = earlierReply(known, caller.applicationId, idempotency);
   const { keyId, application } = holderOf(known, caller, reply);
   if (permission !== undefined) mustHold(application, permission);
   if (reply === undefined) {
     const actor = { type: 'application' as const, id: application.id };
-    return { kind: 'append', actor, keyId, events: decided({ kind: 'application', application, keyId }) };
+    return { kind: 'append', actor, keyId, events: decide({ kind: 'application', application, keyId }) };
   }
   if (reply.hash === idempotency?.hash) return { kind: 'repeat', reply };
   if (tenant.status === 'deleted') throw keyRefused('tenant_deleted');
@@ -131,7 +132,7 @@ const append = async (
   const { tenantId, deadline, at, traceId, client, idempotency } = command;
   const { revision } = known.fold;
   const left = deadline - ANSWER_MS - monotonicMs();
-  if (left <= 0) throw logFault('log_unavailable', 'There was no time left to write.');
+  if (left <= 0) throw logFault('log_unavailable', 'No time was left to write.');
   const encoded = events.map((event) => encode(event, { actor, at, keyId, traceId, client, idempotency }));
   const expected = revision < 0 ? 'no_stream' : revision;
   const appending = log.append(streams.tenant(tenantId), encoded, expected, left);
@@ -153,13 +154,13 @@ const append = async (
   return { tenant, events: recorded.map(causedBy), position };
 };
 
-const isOfRequest = (event: Recorded<TenantEvent>, { caller, idempotency }: Command): boolean =>
+const isCausedBy = (event: Recorded<TenantEvent>, { caller, idempotency }: Command): boolean =>
   caller.kind === 'key' &&
   event.actor?.id === caller.applicationId &&
   event.idempotency?.key === idempotency?.key &&
   event.idempotency?.scope === idempotency?.scope;
 
-/** The events of one request are side by side in the stream. */
+/** The events of one request are adjacent in the stream. */
 const eventsOf = async (
   { log, streams }: LedgerParts,
   command: Command,
@@ -170,13 +171,13 @@ const eventsOf = async (
   for await (const batch of log.readStream(streams.tenant(tenantId), revision - 1))
     for (const logged of batch) {
       const event = tenantEventOf(logged, revision + events.length - 1, tenantId, streams);
-      if (!isOfRequest(event, command)) return events;
+      if (!isCausedBy(event, command)) return events;
       events.push(event);
     }
   return events;
 };
 
-/** The answer of long ago, made from its own events again. */
+/** Rebuilds the original answer from its events. */
 const repeat = async (
   parts: LedgerParts,
   command: Command,
@@ -190,11 +191,11 @@ const repeat = async (
       'log_unavailable',
       `Revision ${reply.revision} of tenant ${command.tenantId} cannot be read.`,
     );
-  const asThen = events.reduce(
+  const asOfReply = events.reduce(
     (now, event) => (now.status === 'active' && event.type === 'TenantUpdated' ? evolve(now, event) : now),
     tenant,
   );
-  return { tenant: asThen, events: events.map(causedBy), position: last.position };
+  return { tenant: asOfReply, events: events.map(causedBy), position: last.position };
 };
 
 const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
@@ -203,11 +204,11 @@ const REFUSED: ReadonlySet<string | undefined> = new Set<FaultCode>([
   'upgrade_unfinished',
 ]);
 
-/** By a decision, by the ledger, or by the log because of its format. From `execute` it always rests on the head of the stream. */
+/** Refused by a decision, the ledger or the log's format. `execute` refuses only at the head of the stream. */
 export const isRefused = (error: unknown): boolean => isRefusal(error) || REFUSED.has(codeOf(error));
 
-/** Decides on what is known; a refusal or a repetition only counts at the head of the stream. */
-const planAtHead = async (
+/** Plans on the cached state; refusals and retries are planned again at the head of the stream. */
+const makePlan = async (
   { folds, bounds }: LedgerParts,
   command: Command,
   isFresh: boolean,
@@ -215,12 +216,12 @@ const planAtHead = async (
   const { tenantId, deadline } = command;
   const atHead = async () => {
     const known = await folds.atHead(tenantId, deadline);
-    return { known, plan: planned(known, command, bounds) };
+    return { known, plan: planFor(known, command, bounds) };
   };
   if (isFresh) return atHead();
   const known = await folds.known(tenantId, deadline);
   try {
-    const plan = planned(known, command, bounds);
+    const plan = planFor(known, command, bounds);
     return plan.kind === 'append' ? { plan, known } : await atHead();
   } catch (error) {
     if (isRefused(error)) return atHead();
@@ -229,7 +230,7 @@ const planAtHead = async (
 };
 
 const tryOnce = async (parts: LedgerParts, command: Command, isFresh: boolean): Promise<Executed> => {
-  const { plan, known } = await planAtHead(parts, command, isFresh);
+  const { plan, known } = await makePlan(parts, command, isFresh);
   if (plan.kind === 'repeat') return repeat(parts, command, known.fold, plan.reply);
   try {
     return await append(parts, command, known, plan);
@@ -244,7 +245,7 @@ export const ledger = (parts: LedgerParts): Ledger => {
   const inTurn = streamQueue();
   const inProgress = new Set<string>();
 
-  const alone = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
+  const exclusive = async (command: Command, work: () => Promise<Executed>): Promise<Executed> => {
     const { caller, idempotency, tenantId } = command;
     if (idempotency === undefined || caller.kind === 'operator') return work();
     const key = `${tenantId} ${replyKey(caller.applicationId, idempotency)}`;
@@ -257,7 +258,7 @@ export const ledger = (parts: LedgerParts): Ledger => {
   return {
     ...identifying(folds, keys),
     execute: (command) =>
-      alone(command, () =>
+      exclusive(command, () =>
         inTurn(streams.tenant(command.tenantId), command.deadline - ANSWER_MS, () =>
           untilUnchanged((isFresh) => tryOnce(parts, command, isFresh)),
         ),

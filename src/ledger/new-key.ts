@@ -4,7 +4,7 @@ import type { NewKey } from '../domain/application-keys';
 import { digestOf, makeKey } from './api-key';
 
 interface MadeKey {
-  /** Shown once to whoever asked; the log keeps only its digest. */
+  /** Shown to the caller once; the log stores only its digest. */
   readonly key: string;
   readonly input: NewKey;
 }

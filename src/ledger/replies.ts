@@ -2,62 +2,62 @@ import { randomUUID } from 'node:crypto';
 import type { Idempotency, Recorded, TenantEvent } from '../domain/events';
 import { logFault } from '../event-log/event-log';
 
-/** How many idempotent requests of one tenant are remembered: the newest ones. */
+/** Only this many of a tenant's idempotent requests are remembered, the newest. */
 export const MAX_REPLIES = 10_000;
 
 export interface Reply {
   readonly hash: string;
-  /** The key that it came with. */
+  /** The API key of the request. */
   readonly keyId?: string;
-  /** The revision of the event that the request caused; its answer is made from that event again. */
+  /** The revision of the first event that the request caused. The answer is rebuilt from its events. */
   readonly revision: number;
 }
 
-/** Requests are numbered as they come: which ones are among the newest is a comparison of numbers. */
+/** Requests are numbered in order, so comparing numbers tells which are among the newest. */
 export interface RememberedReply extends Reply {
   readonly key: string;
   readonly number: number;
 }
 
-/** A key counts within one Application, method and path. */
+/** Idempotency keys are scoped to Application, method and path. */
 export const replyKey = (applicationId: string, { scope, key }: Pick<Idempotency, 'scope' | 'key'>): string =>
   `${applicationId} ${scope} ${key}`;
 
 const isAmongNewest = ({ number }: RememberedReply, newest: number): boolean => number > newest - MAX_REPLIES;
 
 /**
- * Up to where the requests of a stream are remembered: everything that numbering goes on from. The events of one
- * request are side by side in the stream and share a number, so the last request belongs to it.
+ * How far the requests of a stream are recorded, with all that is needed to continue numbering them. The events of one
+ * request are adjacent in the stream and share a number, hence `lastKey`.
  */
 export interface ReplyMark {
   readonly revision: number;
   readonly eventId: string;
-  /** Of the newest request. 0: there was none. */
+  /** The number of the newest request. 0: none yet. */
   readonly number: number;
-  /** The key of the request that the event at `revision` belongs to, or the empty text. */
+  /** The `replyKey` of the request that caused the event at `revision`, or empty. */
   readonly lastKey: string;
 }
 
 const NO_MARK: ReplyMark = { revision: -1, eventId: '', number: 0, lastKey: '' };
 
-/** A mark that is kept. All that is kept of a stream from one beginning shares an epoch. */
+/** A stored mark. Starting over from the beginning of a stream starts a new epoch. */
 export interface KeptMark extends ReplyMark {
   readonly epoch: string;
 }
 
 /**
- * Where remembered requests are kept beyond the memory of a process. Only a saving, like snapshots: what is kept was read
- * from the stream, and can be read again.
+ * Stores remembered requests outside the process. Like snapshots, this is only a cache: everything in it can be read
+ * from the stream again.
  */
 export interface KeptReplies {
-  /** Undefined: nothing is kept. */
+  /** Undefined: nothing is stored. */
   mark(stream: string): KeptMark | undefined;
-  /** The reply to one request, and the mark of that moment. */
+  /** The reply to one request, and the mark at that moment. */
   find(stream: string, key: string): { readonly mark?: KeptMark; readonly reply?: RememberedReply };
   /**
-   * Adds requests and moves the mark, wholly or not at all. `from` is the mark that they follow; with a negative
-   * revision, they replace everything that is kept of the stream. Undefined: something else is kept by now, and nothing
-   * was added. Others may have added the same in the meantime: the mark says how far it is.
+   * Atomically adds requests and moves the mark. `from` is the mark that they follow; if its revision is negative, they
+   * replace everything stored for the stream. Undefined: the stored mark is another one by now, and nothing was added.
+   * Another process may have added the same and more: the returned mark says how far it got.
    */
   add(
     stream: string,
@@ -68,28 +68,28 @@ export interface KeptReplies {
 }
 
 /**
- * The remembered requests of one tenant: those that are kept, and in memory those that came since. It follows the
- * stream event by event, and only forward.
+ * The remembered requests of one tenant: the stored ones, and those since then in memory. Follows the stream event by
+ * event, forward only.
  */
 export interface ReplyTail {
-  /** The last revision that is in. */
+  /** The last revision included. */
   revision(): number;
-  /** The next event of the stream. What is in already is passed over. */
+  /** Takes the next event of the stream. Events already included are ignored. */
   take(event: Recorded<TenantEvent>): void;
   /**
-   * The reply to a request, of everything up to `revision`; another process may have kept later ones too. Fails with
-   * `stream_changed` when what was kept is no longer there: then the tenant is to be read again.
+   * Finds the reply to a request up to `revision`, or later if another process stored more. Throws `stream_changed` if
+   * the stored requests are gone: then the tenant must be read again.
    */
   find(key: string): Reply | undefined;
-  /** Keeps what is in memory, if it is enough to be worth it. */
+  /** Stores what is in memory once there is enough of it. */
   flush(): void;
-  /** Roughly, in memory. */
+  /** Estimated memory use. */
   bytes(): number;
 }
 
-/** The most events that are read again when a tenant is loaded. */
+/** Bounds how many events are read again when a tenant is loaded. */
 const FLUSH_EVENTS = 500;
-/** How many are handed over at once: the thread that answers HTTP copies them. */
+/** Bounds the size of a message to the writer thread, which the HTTP thread has to copy. */
 const FLUSH_REPLIES = 500;
 const REPLY_BYTES = 700;
 
@@ -100,16 +100,16 @@ interface TailReply extends RememberedReply {
 interface ReplyTailParts {
   readonly kept: KeptReplies;
   readonly stream: string;
-  /** What was found in `kept` and is true of this log. Undefined: what is kept is replaced. */
+  /** The stored mark, if it matches this log. Undefined: replace what is stored. */
   readonly mark: KeptMark | undefined;
-  /** What this tail rests on is gone. */
+  /** Called when the stored requests that this tail builds on are gone. */
   readonly onLost: () => void;
 }
 
 interface TailState extends Omit<ReplyTailParts, 'mark'> {
   /** In memory, oldest first. */
   readonly replies: Map<string, TailReply>;
-  /** Up to where they are kept, and up to where they are in. */
+  /** How far they are stored, and how far they are included. */
   base: KeptMark;
   now: ReplyMark;
   isFlushing: boolean;
@@ -119,10 +119,10 @@ const remember = (state: TailState, event: Recorded<TenantEvent>): void => {
   const { replies, now } = state;
   const { idempotency, actor, keyId, revision, id: eventId } = event;
   const key = idempotency === undefined || actor === undefined ? '' : replyKey(actor.id, idempotency);
-  const isAnother = key !== '' && key !== now.lastKey;
-  const number = now.number + (isAnother ? 1 : 0);
+  const isNewRequest = key !== '' && key !== now.lastKey;
+  const number = now.number + (isNewRequest ? 1 : 0);
   state.now = { revision, eventId, number, lastKey: key };
-  if (!isAnother || idempotency === undefined) return;
+  if (!isNewRequest || idempotency === undefined) return;
   const earlier = replies.get(key);
   if (earlier !== undefined && isAmongNewest(earlier, number)) return;
   replies.delete(key);
@@ -139,25 +139,25 @@ const findKept = ({ kept, stream, base, onLost }: TailState, key: string): Remem
   const found = kept.find(stream, key);
   if (found.mark?.epoch === base.epoch && found.mark.revision >= base.revision) return found.reply;
   onLost();
-  throw logFault('stream_changed', 'The remembered requests are to be read again.');
+  throw logFault('stream_changed', 'The remembered requests must be read again.');
 };
 
-/** The oldest ones in memory, and the mark that is true once they are kept. */
-const nextToKeep = ({ replies, now }: TailState): { to: ReplyMark; some: readonly TailReply[] } => {
+/** The oldest requests in memory, and the mark once they are stored. */
+const nextBatch = ({ replies, now }: TailState): { to: ReplyMark; batch: readonly TailReply[] } => {
   const all = [...replies.values()];
-  const some = all.slice(0, FLUSH_REPLIES);
-  const last = some.at(-1);
-  if (last === undefined || some.length === all.length) return { to: now, some };
+  const batch = all.slice(0, FLUSH_REPLIES);
+  const last = batch.at(-1);
+  if (last === undefined || batch.length === all.length) return { to: now, batch };
   const { revision, eventId, number, key: lastKey } = last;
-  return { to: { revision, eventId, number, lastKey }, some };
+  return { to: { revision, eventId, number, lastKey }, batch };
 };
 
-/** False: something else is kept by now. */
-const keepSome = async (state: TailState): Promise<boolean> => {
+/** False: the stored mark is another one by now. */
+const storeBatch = async (state: TailState): Promise<boolean> => {
   const { kept, stream, base, replies } = state;
-  const { to, some } = nextToKeep(state);
+  const { to, batch } = nextBatch(state);
   const epoch = base.revision < 0 ? randomUUID() : base.epoch;
-  const added = await kept.add(stream, base, { ...to, epoch }, some);
+  const added = await kept.add(stream, base, { ...to, epoch }, batch);
   if (added === undefined) return false;
   state.base = added;
   for (const { key, revision } of replies.values()) {
@@ -167,9 +167,9 @@ const keepSome = async (state: TailState): Promise<boolean> => {
   return true;
 };
 
-const keepAll = async (state: TailState): Promise<void> => {
+const storeAll = async (state: TailState): Promise<void> => {
   for (const { revision } = state.now; state.base.revision < revision;)
-    if (!(await keepSome(state))) return state.onLost();
+    if (!(await storeBatch(state))) return state.onLost();
 };
 
 export const replyTail = ({ mark, ...parts }: ReplyTailParts): ReplyTail => {
@@ -187,7 +187,7 @@ export const replyTail = ({ mark, ...parts }: ReplyTailParts): ReplyTail => {
     flush: () => {
       if (state.isFlushing || state.now.revision - state.base.revision < FLUSH_EVENTS) return;
       state.isFlushing = true;
-      void keepAll(state)
+      void storeAll(state)
         .catch(() => undefined)
         .finally(() => (state.isFlushing = false));
     },

@@ -15,7 +15,7 @@ migrate(
   ],
   `The snapshot file ${path}`,
 );
-// An earlier program knows the file by its version and uses the table above; it may run beside this one.
+// Earlier programs check the schema version and use the table above; they may run alongside this one.
 db.exec(`
   CREATE TABLE IF NOT EXISTS folds (
     stream TEXT PRIMARY KEY, log TEXT NOT NULL, version INTEGER NOT NULL, save TEXT NOT NULL,
@@ -36,7 +36,7 @@ db.exec(`
   CREATE INDEX IF NOT EXISTS replies_by_number ON replies (mark, number);
 `);
 
-/** The latest save wins, also over a higher revision: that may be of a history that is no more. */
+/** The latest save wins even over a higher revision, which may be from a history that the log no longer has. */
 const putFold = db.prepare('INSERT OR REPLACE INTO folds VALUES (?, ?, ?, ?, ?)');
 const putPart = db.prepare('INSERT INTO fold_parts VALUES (?, ?, ?, ?)');
 const partsOf = db.prepare('SELECT count(*) AS parts FROM fold_parts WHERE stream = ? AND save = ?');
@@ -47,7 +47,7 @@ const savePart = ({ stream, save, part, content }: SavePart): true => {
   return true;
 };
 
-/** Once all its parts are there: another process that saved the same in the meantime has removed them. */
+/** Only if all its parts are still there: a concurrent save by another process deletes them. */
 const saveFold = ({ stream, log, version, save, parts }: SaveFold): boolean => {
   const found = partsOf.get(stream, save) as { parts: number };
   if (found.parts !== parts) return false;
@@ -72,7 +72,7 @@ const putMark = db.prepare(
 );
 const dropReplies = db.prepare('DELETE FROM replies WHERE mark = ?');
 const dropOldReplies = db.prepare('DELETE FROM replies WHERE mark = ? AND number <= ?');
-/** The first event that a request caused counts, unless it is too old to be remembered. */
+/** Keeps the reply to the first attempt of a request, unless it is too old to be remembered. */
 const putReply = db.prepare(
   `INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)
    ON CONFLICT (mark, key) DO UPDATE SET hash = excluded.hash, key_id = excluded.key_id,
@@ -89,7 +89,7 @@ const keep = (stream: string, log: string, to: KeptMark, replies: readonly Remem
   return to;
 };
 
-/** Compares and sets: another process may have kept the same in the meantime, or have begun anew. */
+/** Compare-and-set: another process may have stored the same in the meantime, or started over. */
 const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null => {
   const current = markOf.get(stream) as MarkRow | undefined;
   if (from.revision < 0) {
@@ -100,7 +100,7 @@ const add = ({ stream, log, from, to, replies }: AddReplies): KeptMark | null =>
   return current.revision >= to.revision ? current : keep(stream, log, to, replies);
 };
 
-const done = (request: SnapshotRequest): unknown => {
+const handle = (request: SnapshotRequest): unknown => {
   switch (request.kind) {
     case 'part':
       return savePart(request);
@@ -113,7 +113,7 @@ const done = (request: SnapshotRequest): unknown => {
 
 const answer = (request: SnapshotRequest): Outcome => {
   try {
-    return { value: inTransaction(db, () => done(request)) };
+    return { value: inTransaction(db, () => handle(request)) };
   } catch (error) {
     return { error };
   }

@@ -9,17 +9,17 @@ import { assembleFold, partsOf } from './fold-parts';
 import type { KeptMark, KeptReplies, RememberedReply } from './replies';
 import type { Snapshots } from './snapshots';
 
-/** One part at a time: the thread that answers HTTP copies it. */
+/** Sent one at a time, because the HTTP thread has to copy each message. */
 export interface SavePart {
   readonly kind: 'part';
   readonly stream: string;
-  /** Names this save: its parts belong together. */
+  /** Identifies the save that the part belongs to. */
   readonly save: string;
   readonly part: number;
   readonly content: string;
 }
 
-/** All its parts were saved before. */
+/** Sent after all its parts. */
 export interface SaveFold {
   readonly kind: 'fold';
   readonly stream: string;
@@ -75,7 +75,7 @@ const statementsOf = (db: Database) => ({
 
 type Statements = ReturnType<typeof statementsOf>;
 
-/** Reads what is there; undefined where that cannot be read. */
+/** Runs a query; undefined if the file cannot be read. */
 interface SnapshotReader {
   <T>(read: (from: Statements) => T): T | undefined;
   isDamaged(): boolean;
@@ -87,7 +87,7 @@ const snapshotReader = (path: string): SnapshotReader => {
   let prepared: Statements | undefined;
   let isDamaged = false;
 
-  /** Undefined: there is no file yet, or one of an earlier program. */
+  /** Undefined: there is no file yet, or it is from an earlier program. */
   const statements = (): Statements | undefined => {
     try {
       if (prepared === undefined && existsSync(path)) prepared = statementsOf((db ??= openForReading(path)));
@@ -97,7 +97,7 @@ const snapshotReader = (path: string): SnapshotReader => {
     return prepared;
   };
 
-  /** A file that is damaged is not asked again. */
+  /** A damaged file is not tried again. */
   const reading = <T>(read: (from: Statements) => T): T | undefined => {
     try {
       const from = isDamaged ? undefined : statements();
@@ -110,7 +110,7 @@ const snapshotReader = (path: string): SnapshotReader => {
   return Object.assign(reading, { isDamaged: () => isDamaged, close: () => db?.close() });
 };
 
-/** Part by part; undefined also when another process saves at the same time: then it is simply missing. */
+/** Undefined also if a concurrent save by another process deletes the parts: then there is no snapshot. */
 const loadParts = async (reading: SnapshotReader, stream: string, log: string): Promise<Fold | undefined> => {
   const head = reading(({ head: find }) => find.get(stream, log, FOLD_VERSION) as HeadRow | undefined);
   if (head === undefined) return undefined;
@@ -154,8 +154,8 @@ const keptReplies = (reading: SnapshotReader, call: Call, log: string): KeptRepl
 });
 
 /**
- * Snapshots and remembered requests of one log in `snapshots.db`. The writing thread starts with the first save: most
- * short commands never need it.
+ * Snapshots and remembered requests of one log in `snapshots.db`. The writer thread starts with the first save, which
+ * most short commands never reach.
  */
 export const sqliteSnapshots = (folder: string, log: string): Snapshots => {
   const path = join(folder, 'snapshots.db');
