@@ -7,39 +7,39 @@ import { sharedRuns } from '../shared-runs';
 import { isMismatch, mustMatchLog, openLiveGenerations, type LiveGeneration } from './live-generations';
 
 /**
- * The generations that matter now, as the pointers say, so that a write that is reported as shown is seen in every
- * process, also while read models are switched:
+ * The generations in use, according to the pointers. They guarantee that a write reported as visible is visible in every
+ * process, even while read models are being switched:
  *
- * - A write is shown when the live generation shows it, and so do those that were live within the last STILL_READ_MS,
- *   as the store says after the wait for them (`refresh`, `shown`).
- * - A process reads what was live at most FRESH_MS ago: whoever has not looked for longer looks first (`isUpToDate`,
- *   `refresh`), and reads nothing if that fails.
- * - It begins to read another generation once that shows as much as the one before shows at this moment. Until then it
- *   compares them before each question: whichever is ahead shows all that was reported.
- * - Both are projected in the meantime, and for STILL_PROJECTED_MS after a switch, so that nobody waits in vain.
+ * - A write counts as visible once it is in the live generation and in all that were live within the last
+ *   STILL_READ_MS, according to pointers read after the wait (`refresh`, `shown`).
+ * - A process reads only what was live at most FRESH_MS ago: if its last look at the pointers is older, it looks again
+ *   before reading (`isUpToDate`, `refresh`), and does not read if that fails.
+ * - It switches to the next generation once that has caught up with the current one. Until then it compares the two
+ *   before every query: the one that is ahead contains everything reported as visible.
+ * - Both are projected in the meantime, and for STILL_PROJECTED_MS after a switch, so that no write waits in vain.
  */
 export interface ActiveGenerations {
-  /** One per projector: they answer questions. */
+  /** One per projector. Queries go to these. */
   live(): readonly LiveGeneration[];
-  /** The live ones, those before them, and those that others may still read: they are projected. */
+  /** The generations to project: the live ones, the previous ones, and those that other processes may still read. */
   projected(): readonly LiveGeneration[];
-  /** What a write waits for. */
+  /** The generations that must contain a write before it counts as visible. */
   shown(): readonly Generation[];
-  /** Looks at the pointers now. Whoever asks during a look waits for one that begins after the question. */
+  /** Reads the pointers. Never joins a read that started before the call. */
   refresh(): Promise<void>;
-  /** May questions be asked? If not, `refresh` comes first. */
+  /** Whether queries are allowed. If not, call `refresh` first. */
   isUpToDate(): boolean;
 }
 
 export const STILL_READ_MS = 2_000;
 export const STILL_PROJECTED_MS = 4_000;
 
-/** Less than STILL_READ_MS, with time for a question that has begun. */
+/** Less than STILL_READ_MS, leaving time for a query that is already running. */
 const FRESH_MS = 1_000;
 
-/** How long a process that slept holds its questions back for the generation that was switched to while it slept. */
-const AWAKE_MS = 1_000;
-const LOOK_AGAIN_MS = 15;
+/** How long a process that was suspended holds back queries until the new live generation has caught up. */
+const MAX_RESUME_MS = 1_000;
+const POLL_MS = 15;
 
 /** The active generations of one projector. */
 interface Active {
@@ -48,26 +48,26 @@ interface Active {
   readonly log: EventLog;
   /** By number. */
   readonly open: Map<number, Generation>;
-  /** The numbers of those that need not be opened again: no number is given twice. */
-  readonly useless: Set<number>;
+  /** The numbers of generations that cannot be used. Numbers are never reused, so they are not tried again. */
+  readonly unusable: Set<number>;
   live: Generation;
-  /** It is pointed at, but does not yet show all that the live one does: reads must not go back in time. */
+  /** The generation pointed at, while it is still behind the live one: reads must not go back in time. */
   next?: Generation | undefined;
   previous?: Generation | undefined;
-  /** Those that were live before a switch, as long as they count as still read, and as long as they are projected. */
-  left: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
-  /** When the last look that succeeded began. */
+  /** Generations that were live until recently and may still be read, or are still projected. */
+  recent: { readonly read: readonly Generation[]; readonly projected: readonly Generation[] };
+  /** When the last successful look at the pointers started. */
   lookedAt: number;
 }
 
 const present = <T>(all: readonly (T | undefined)[]): readonly T[] => [
-  ...new Set(all.filter((one) => one !== undefined)),
+  ...new Set(all.filter((item) => item !== undefined)),
 ];
 
-const projectedOf = ({ live, previous, next, left }: Active): readonly Generation[] =>
-  present([live, previous, next, ...left.projected]);
+const projectedOf = ({ live, previous, next, recent }: Active): readonly Generation[] =>
+  present([live, previous, next, ...recent.projected]);
 
-/** The one that is pointed at is asked first: what it shows then is no less when it is read. */
+/** Asks the next generation first: it never goes back, so it still shows at least as much when the answer is used. */
 const advance = async (active: Active): Promise<void> => {
   if (active.next === undefined) return;
   const ahead = (await active.next.reader.applied()) ?? '';
@@ -88,53 +88,53 @@ const open = async (active: Active, number: number): Promise<Generation> => {
   return generation;
 };
 
-/** Nobody reads what is removed, or what was left behind by a rebuild because the log was set back. */
-const openIfUseful = async (active: Active, number: number): Promise<Generation | undefined> => {
-  if (active.useless.has(number)) return undefined;
+/** Removed generations, and those that do not match the log since it was set back, are not read by anyone. */
+const openIfUsable = async (active: Active, number: number): Promise<Generation | undefined> => {
+  if (active.unusable.has(number)) return undefined;
   return open(active, number).catch((error: unknown) => {
     if (codeOf(error) !== 'generation_removed' && !isMismatch(error)) throw error;
-    active.useless.add(number);
+    active.unusable.add(number);
     return undefined;
   });
 };
 
-const leftWithin = async (active: Active, ms: number): Promise<readonly Generation[]> => {
-  const left: (Generation | undefined)[] = [];
+const liveWithin = async (active: Active, ms: number): Promise<readonly Generation[]> => {
+  const recent: (Generation | undefined)[] = [];
   const { name, version } = active.projector;
   for (const number of await active.readModels.liveLately(name, version, ms))
-    left.push(await openIfUseful(active, number));
-  return present(left);
+    recent.push(await openIfUsable(active, number));
+  return present(recent);
 };
 
-/** What it read before may be long behind, and the other one not there yet: only the log knows what was shown. */
-const catchUpAfterSleep = async (next: Generation, log: EventLog): Promise<void> => {
+/** Both generations may be behind what was reported as visible in the meantime, so wait for the head of the log. */
+const catchUpAfterSuspension = async (next: Generation, log: EventLog): Promise<void> => {
   const head = (await log.head())?.position ?? '';
-  const end = monotonicMs() + AWAKE_MS;
-  while (((await next.reader.applied()) ?? '') < head && monotonicMs() < end) await pause(LOOK_AGAIN_MS);
+  const end = monotonicMs() + MAX_RESUME_MS;
+  while (((await next.reader.applied()) ?? '') < head && monotonicMs() < end) await pause(POLL_MS);
 };
 
-const follow = async (active: Active, hasSlept: boolean): Promise<void> => {
+const follow = async (active: Active, wasSuspended: boolean): Promise<void> => {
   const { name, version } = active.projector;
   const pointer = await active.readModels.pointer(name, version);
   if (pointer === undefined) return;
-  // Whichever is ahead now shows what was reported as shown before the pointer moved on.
+  // The one that is ahead now contains everything reported as visible before the pointer moved on.
   if (active.next !== undefined && active.next.id.generation !== pointer.live) await advance(active);
   const pointed = await open(active, pointer.live);
   active.next = pointed === active.live ? undefined : pointed;
-  if (hasSlept && active.next !== undefined) await catchUpAfterSleep(active.next, active.log);
+  if (wasSuspended && active.next !== undefined) await catchUpAfterSuspension(active.next, active.log);
   await advance(active);
   const { previous } = pointer;
-  active.previous = previous === undefined ? undefined : await openIfUseful(active, previous);
-  const projected = await leftWithin(active, STILL_PROJECTED_MS);
-  active.left = { projected, read: projected.length === 0 ? [] : await leftWithin(active, STILL_READ_MS) };
+  active.previous = previous === undefined ? undefined : await openIfUsable(active, previous);
+  const projected = await liveWithin(active, STILL_PROJECTED_MS);
+  active.recent = { projected, read: projected.length === 0 ? [] : await liveWithin(active, STILL_READ_MS) };
   const used = projectedOf(active);
   for (const [number, generation] of active.open) if (!used.includes(generation)) active.open.delete(number);
 };
 
-/** It changes only with the pointers. */
-const isSettled = ({ next, left }: Active): boolean => next === undefined && left.projected.length === 0;
+/** No switch is in progress: only a change of the pointers can change anything. */
+const isSettled = ({ next, recent }: Active): boolean => next === undefined && recent.projected.length === 0;
 
-/** A look counts when it has succeeded, from when it began. */
+/** A successful look counts from when it started. */
 const look = async (active: Active): Promise<void> => {
   const began = monotonicMs();
   await follow(active, began - active.lookedAt > FRESH_MS);
@@ -153,26 +153,26 @@ export const openActiveGenerations = async (
     readModels,
     log,
     open: new Map([[generation.id.generation, generation]]),
-    useless: new Set(),
+    unusable: new Set(),
     live: generation,
-    left: { read: [], projected: [] },
+    recent: { read: [], projected: [] },
     lookedAt,
   }));
 
-  /** Of the last look at the pointers, if that was followed to its end. */
+  /** The token of the last look at the pointers, if it succeeded. */
   let seen: number | undefined;
 
-  /** Every write looks at the pointers. While nothing has changed and nothing is awaited, that is one question. */
+  /** Every write looks at the pointers. While they are unchanged and no switch is in progress, the token is enough. */
   const { fresh: refresh } = sharedRuns(async (): Promise<void> => {
     const began = monotonicMs();
     const token = readModels.pointersToken?.();
     if (token !== undefined && token === seen && all.every(isSettled)) {
-      for (const one of all) one.lookedAt = began;
+      for (const item of all) item.lookedAt = began;
       return;
     }
     seen = undefined;
     const followed = await Promise.allSettled(all.map(look));
-    for (const one of followed) if (one.status === 'rejected') throw one.reason;
+    for (const item of followed) if (item.status === 'rejected') throw item.reason;
     seen = token;
   });
   await refresh();
@@ -183,11 +183,11 @@ export const openActiveGenerations = async (
       all.flatMap((active) =>
         projectedOf(active).map((generation) => ({ projector: active.projector, generation })),
       ),
-    shown: () => all.flatMap(({ live, next, left }) => present([live, next, ...left.read])),
+    shown: () => all.flatMap(({ live, next, recent }) => present([live, next, ...recent.read])),
     refresh,
     isUpToDate: () => {
       const now = monotonicMs();
-      return all.every((one) => one.next === undefined && now - one.lookedAt <= FRESH_MS);
+      return all.every((item) => item.next === undefined && now - item.lookedAt <= FRESH_MS);
     },
   };
 };

@@ -1,14 +1,14 @@
 import { signal } from '../signal';
 
-/** Makes a number of parties wait for each other. One that leaves, because it has failed or is done, is not waited for. */
+/** Makes a number of parties wait for each other. A party that leaves, because it failed or is done, counts as arrived. */
 export const barrier = (parties: number) => {
   let missing = parties;
   const complete = signal();
   return () => {
-    let isHere = false;
+    let hasArrived = false;
     const leave = (): void => {
-      if (isHere) return;
-      isHere = true;
+      if (hasArrived) return;
+      hasArrived = true;
       missing -= 1;
       complete.notify();
     };

@@ -2,16 +2,16 @@ import { pause } from '../clock';
 import type { EventLog, LoggedEvent, Position, ReadFrom } from '../event-log/event-log';
 
 /**
- * A batch ends at whichever comes first. While there is more to read, batches are this large, since a commit costs less
- * per document the more documents it has; at the end of the log they hold whatever has arrived.
+ * A batch ends at whichever limit comes first. Batches are this large while there is more to read, since larger commits
+ * cost less per document; at the end of the log they contain whatever has arrived.
  */
 const BATCH_EVENTS = 4_096;
 const BATCH_BYTES = 4_194_304;
 
-/** Where an adapter does not say. */
-const USUAL_BYTES = 500;
+/** Assumed for events whose size the adapter does not report. */
+const TYPICAL_BYTES = 500;
 
-/** A follower that gets as many events as this at once has fallen behind. */
+/** A follower that gets this many events at once has fallen behind. */
 const MANY_EVENTS = 512;
 
 const RETRY_MS = 500;
@@ -23,22 +23,22 @@ export interface Read {
 }
 
 export interface ReaderOptions {
-  /** Called when the log cannot be followed; it is tried again. */
+  /** Called when following the log fails. It is retried. */
   readonly onError?: (error: unknown) => void;
-  /** The size of a full batch, which may have a few events more. */
+  /** The size of a full batch, which may exceed it by a few events. */
   readonly batchEvents?: number;
 }
 
-/** Reads the log in batches as large as runs commit. The empty position is before everything. */
+/** Reads the log in batches of the size that runs commit. The empty position is before everything. */
 export interface BatchReader {
   readonly batchEvents: number;
-  /** What is there after a position. It fails when the log cannot be read. */
+  /** The events after a position that exist now. Throws if the log cannot be read. */
   read(at: Position): Promise<Read>;
-  /** The same beside all others, for one that is elsewhere in the log. */
+  /** The same with a read of its own, for a run that is elsewhere in the log. */
   readAlone(at: Position, abort: AbortSignal): Promise<readonly LoggedEvent[]>;
-  /** The same, but at the end of the log it waits for what arrives, through failures of the log. */
+  /** Like `read`, but waits for new events at the end of the log, and retries when the log fails. */
   follow(at: Position): Promise<Read>;
-  /** How many events there are between two positions, perhaps an estimate. */
+  /** The number of events between two positions, possibly an estimate. */
   distance(low: Position, high: Position): Promise<number>;
   close(): Promise<void>;
 }
@@ -51,17 +51,17 @@ const endOf = (events: readonly LoggedEvent[], otherwise: Position): Position =>
 const iterate = (log: EventLog, at: Position, more: Omit<ReadFrom, 'after'>) =>
   log.readAll({ ...afterOf(at), ...more })[Symbol.asyncIterator]();
 
-/** As much as possible at once. If the batch is not full, the iterator has ended. */
+/** Fills a batch. If it is not full, the iterator has ended. */
 const readMany = async (
   batches: AsyncIterator<readonly LoggedEvent[]>,
   batchEvents: number,
 ): Promise<Read> => {
   const events: LoggedEvent[] = [];
   let bytes = 0;
-  for (let some = await batches.next(); some.done !== true; some = await batches.next()) {
-    for (const event of some.value) {
+  for (let next = await batches.next(); next.done !== true; next = await batches.next()) {
+    for (const event of next.value) {
       events.push(event);
-      bytes += event.bytes ?? USUAL_BYTES;
+      bytes += event.bytes ?? TYPICAL_BYTES;
     }
     if (events.length >= batchEvents || bytes >= BATCH_BYTES) return { events, isFull: true };
   }
@@ -75,7 +75,7 @@ interface Reading {
   readonly isFollowing: boolean;
 }
 
-/** A read of the log that stays open as long as whoever asks goes on where it is. */
+/** A read of the log that stays open for as long as callers continue where it stopped. */
 const openReading = (log: EventLog, batchEvents: number, ending: AbortSignal) => {
   let reading: Reading | undefined;
 
@@ -92,7 +92,7 @@ const openReading = (log: EventLog, batchEvents: number, ending: AbortSignal) =>
     return (reading = { batches, at, isFollowing });
   };
 
-  /** A read that was kept open may have ended with its last batch: then it says nothing about what came since. */
+  /** If an open read turns out to have ended with its last batch, read again: it cannot see events that came since. */
   const readOn = async (at: Position): Promise<Read> => {
     const kept = reading;
     const from = await open(at, false);

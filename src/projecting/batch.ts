@@ -2,7 +2,7 @@ import { decode, type Decoded, type Owner } from '../event-log/codec';
 import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 
-/** An event of the log, decoded at first use and once for every run that takes it. */
+/** An event of the log, decoded at first use, once for all runs. */
 export interface BatchEvent {
   readonly logged: LoggedEvent;
   readonly owner: Owner;
@@ -11,7 +11,7 @@ export interface BatchEvent {
 
 export type Batch = readonly BatchEvent[];
 
-/** A class, because there are so many of them: objects that each have a getter of their own cost far more. */
+/** A class for speed: object literals would each carry a getter of their own. */
 class LazilyDecoded implements BatchEvent {
   #decoded: Decoded | undefined;
 
@@ -27,7 +27,7 @@ class LazilyDecoded implements BatchEvent {
 }
 
 export const batchOf = (events: readonly LoggedEvent[], streams: Streams): Batch => {
-  /** Events of one stream have one owner: its id is hashed and compared once. */
+  /** Parses each stream name only once. */
   const owners = new Map<string, Owner>();
   const ownerOf = (stream: string): Owner => {
     const known = owners.get(stream);

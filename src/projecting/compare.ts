@@ -7,12 +7,11 @@ import { differences } from '../read-models/differences';
 import type { DocumentKey, Generation, Snapshot, Suspect } from '../read-models/read-models';
 import { parkedKey } from './fold-batch';
 
-/** A document that is not the same in the live read model and in a replay of the log. */
+/** A document that differs between the live read model and a replay of the log. */
 export interface Difference extends DocumentKey {
   readonly kind: 'differs' | 'missing' | 'too_many';
-  /** As it is in the live read model. */
   readonly live: Document | undefined;
-  /** As it should be: from the replay. */
+  /** The correct one. */
   readonly replayed: Document | undefined;
 }
 
@@ -22,7 +21,7 @@ export interface Comparison {
 }
 
 export interface CompareOptions {
-  /** Brings the replayed side exactly to a position. */
+  /** Advances the replayed side to exactly this position. */
   readonly follow: (position: Position) => Promise<void>;
   readonly onDifference: (difference: Difference) => void;
   readonly onProgress?: (documents: number) => void;
@@ -30,14 +29,14 @@ export interface CompareOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_MS = 20;
 
 const kindOf = (live: Document | undefined, replayed: Document | undefined): Difference['kind'] => {
   if (live === undefined) return 'missing';
   return replayed === undefined ? 'too_many' : 'differs';
 };
 
-/** The live documents of a moment that the replayed side has not yet passed. */
+/** A snapshot of the live documents at a moment that the replayed side has not passed yet. */
 const liveSnapshot = async (
   live: Generation,
   reached: Position,
@@ -52,21 +51,21 @@ const liveSnapshot = async (
         'read_models_unavailable',
         'The live read model is not advancing. Is any process projecting it?',
       );
-    await pause(LOOK_AGAIN_MS);
+    await pause(POLL_MS);
   }
 };
 
 /**
- * A tenant that waits in the live one, but not at the same event in the replay, is parked and not different. And one
- * that waits in the replay because events are missing from the log cannot be compared: the gap is what is wrong.
+ * A tenant parked in the live generation, but not at the same event in the replay, is reported as parked, not as
+ * different. One parked in the replay by missing events cannot be compared either: the problem is the gap.
  */
 const cannotCompare = (live: Document | undefined, replayed: Document | undefined): boolean =>
   live?.['event_id'] !== replayed?.['event_id'] &&
   (live !== undefined || replayed?.['cause'] === 'missing_events');
 
 /**
- * Looks at suspects again, at one and the same position of the log: the live side gives its documents of one moment, the
- * replayed side is brought exactly there. So what differs then is wrong.
+ * Compares suspects again at one position of the log: takes a snapshot of the live documents and advances the replayed
+ * side to exactly that position. Whatever still differs is wrong.
  */
 const examine = async (
   suspects: readonly Suspect[],
@@ -80,19 +79,19 @@ const examine = async (
   const reached = (await replayed.control()).to?.position ?? '';
   const { control, documents } = await liveSnapshot(live, reached, keys);
   if (control.to !== undefined) await follow(control.to.position);
-  const { documents: should } = await replayed.snapshot(keys);
+  const { documents: expected } = await replayed.snapshot(keys);
   const at = suspects.length;
-  const waiting = new Set(tenants.filter((_, i) => cannotCompare(documents[at + i], should[at + i])));
+  const skipped = new Set(tenants.filter((_, i) => cannotCompare(documents[at + i], expected[at + i])));
   return suspects.flatMap(({ seenIn, ...key }, i) => {
-    const [is, ought] = [documents[i], should[i]];
-    if (waiting.has(key.tenantId) || isDeepStrictEqual(is, ought)) return [];
-    // What both sides have counts once: where it was seen in the live one.
-    if (seenIn === 'rebuilt' && is !== undefined) return [];
-    return [{ ...key, kind: kindOf(is, ought), live: is, replayed: ought }];
+    const [actual, correct] = [documents[i], expected[i]];
+    if (skipped.has(key.tenantId) || isDeepStrictEqual(actual, correct)) return [];
+    // A document that both sides have is reported once, by its suspect from the live side.
+    if (seenIn === 'rebuilt' && actual !== undefined) return [];
+    return [{ ...key, kind: kindOf(actual, correct), live: actual, replayed: correct }];
   });
 };
 
-/** Compares a read model with a replay of the log, document by document, while the live one moves on. */
+/** Compares a read model with a replay of the log, document by document, while the live one keeps advancing. */
 export const compare = async (
   projector: Projector,
   live: Generation,

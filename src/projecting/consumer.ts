@@ -5,21 +5,21 @@ import { signal, type Signal } from '../signal';
 import { batchOf, type Batch } from './batch';
 import { batchReader, type BatchReader, type ReaderOptions } from './batch-reader';
 
-/** The events after a position, in log order. It ends when the signal is aborted, if not before. */
+/** The events after a position, in log order. Ends when the signal is aborted, if not before. */
 export type Batches = (after: Position | undefined, abort?: AbortSignal) => AsyncIterable<Batch>;
 
-/** One of those who consume the log together. */
+/** One of the runs that share the consumer. */
 interface Member {
-  /** It has been given everything up to here. */
+  /** Everything up to here has been delivered to it. */
   at: Position;
-  /** It stays at the end of the log for what arrives. */
+  /** At the end of the log it waits for new events. */
   readonly isFollowing: boolean;
-  /** It has finished what it was given last. */
+  /** It has finished its last batch. */
   isWaiting: boolean;
   last?: SharedBatch | undefined;
 }
 
-/** What every member gets that has reached `after`. */
+/** Delivered to every member that has reached `after`. */
 interface SharedBatch {
   readonly after: Position;
   readonly reading: Promise<Batch>;
@@ -32,54 +32,54 @@ interface State {
   readonly reader: BatchReader;
   readonly streams: Streams;
   readonly members: Set<Member>;
-  /** A batch has been read, or a member has finished one or left. */
+  /** Notified when a batch has been read, and when a member has finished one or left. */
   readonly changed: Signal;
   shared?: SharedBatch | undefined;
-  turning?: Promise<SharedBatch> | undefined;
+  starting?: Promise<SharedBatch> | undefined;
 }
 
-/** Nobody waits longer than this for a member that is still busy with the last batch. */
+/** The maximum wait for a member that is still busy with the last batch. */
 const MAX_WAIT_MS = 100;
 
-/** Is there anything in it for a member that has reached a position, as far as is known? */
+/** Whether the batch contains, or may contain, events after this position. */
 const covers = ({ after, end }: SharedBatch, at: Position): boolean =>
   after <= at && (end === undefined || at < end);
 
 const isBeingRead = (shared: SharedBatch | undefined): boolean =>
   shared !== undefined && shared.end === undefined;
 
-/** Members that keep pace with each other wait for each other, but only while there is more to read. */
+/** Whether a member is still busy with a full batch: while there is more to read, members wait for each other. */
 const isInWork = ({ members, shared }: State): boolean =>
   shared?.isFull === true && [...members].some(({ last, isWaiting }) => last === shared && !isWaiting);
 
-/** They are about a batch apart, or less. */
+/** At most about two batches apart. */
 const areNear = async ({ reader }: State, low: Position, high: Position): Promise<boolean> =>
   low === high || (await reader.distance(low, high)) <= 2 * reader.batchEvents;
 
-/** Where a read has failed, the next one begins anew. */
+/** Starts reading a batch for all. If that fails, the next caller starts over. */
 const share = (state: State, after: Position, mayFollow: boolean): SharedBatch => {
   const read = async (): Promise<Batch> => {
     try {
       const { events, isFull } = await state.reader[mayFollow ? 'follow' : 'read'](after);
-      made.isFull = isFull;
-      made.end = events.at(-1)?.position ?? after;
+      batch.isFull = isFull;
+      batch.end = events.at(-1)?.position ?? after;
       return batchOf(events, state.streams);
     } catch (error) {
-      if (state.shared === made) state.shared = undefined;
-      made.end = after;
+      if (state.shared === batch) state.shared = undefined;
+      batch.end = after;
       throw error;
     } finally {
       state.changed.notify();
     }
   };
-  const made: SharedBatch = { after, reading: Promise.resolve().then(read), isFull: false };
-  made.reading.catch(() => undefined);
-  state.shared = made;
-  return made;
+  const batch: SharedBatch = { after, reading: Promise.resolve().then(read), isFull: false };
+  batch.reading.catch(() => undefined);
+  state.shared = batch;
+  return batch;
 };
 
-/** The next shared batch begins at the lowest of those who wait, except those that are far behind the furthest. */
-const turn = async (state: State): Promise<SharedBatch> => {
+/** Starts the next shared batch at the lowest waiting member, ignoring those far behind the furthest. */
+const shareNextBatch = async (state: State): Promise<SharedBatch> => {
   const waiting = [...state.members].filter(({ isWaiting }) => isWaiting);
   const furthest = waiting.reduce((far, { at }) => (at > far ? at : far), '');
   let lowest = furthest;
@@ -91,10 +91,10 @@ const turn = async (state: State): Promise<SharedBatch> => {
   );
 };
 
-const turnOnce = (state: State): Promise<SharedBatch> =>
-  (state.turning ??= turn(state).finally(() => (state.turning = undefined)));
+const startNextBatch = (state: State): Promise<SharedBatch> =>
+  (state.starting ??= shareNextBatch(state).finally(() => (state.starting = undefined)));
 
-/** A member that is far behind reads by itself. One that is near waits for the next shared batch, if that comes soon. */
+/** A member far behind reads on its own. One nearby waits for the next shared batch if that is due soon. */
 const isFarBehind = async (state: State, { at, isFollowing }: Member): Promise<boolean> => {
   const { shared } = state;
   if (shared === undefined || at >= shared.after) return false;
@@ -102,74 +102,78 @@ const isFarBehind = async (state: State, { at, isFollowing }: Member): Promise<b
   return !isNextSoon || !(await areNear(state, at, shared.after));
 };
 
-/** Undefined: there is none for a member that is so far behind, or it was aborted. */
-const findShared = async (state: State, me: Member, abort: AbortSignal): Promise<SharedBatch | undefined> => {
+/** Undefined: the member is too far behind for a shared batch, or was aborted. */
+const findShared = async (
+  state: State,
+  member: Member,
+  abort: AbortSignal,
+): Promise<SharedBatch | undefined> => {
   const latest = monotonicMs() + MAX_WAIT_MS;
   while (!abort.aborted) {
-    const isFar = await isFarBehind(state, me);
+    const isFar = await isFarBehind(state, member);
     const { shared } = state;
-    if (shared !== undefined && covers(shared, me.at)) return shared;
+    if (shared !== undefined && covers(shared, member.at)) return shared;
     const left = latest - monotonicMs();
     if (isFar || (isBeingRead(shared) && left <= 0)) return undefined;
     if ((isInWork(state) || isBeingRead(shared)) && left > 0)
       await state.changed.wait({ withinMs: left, abort });
     else {
-      // It may have been read already, and be empty: that is the end of the log.
-      const made = await turnOnce(state);
-      if (made.after <= me.at) return made;
+      // It may already be read and empty: that is the end of the log.
+      const batch = await startNextBatch(state);
+      if (batch.after <= member.at) return batch;
     }
   }
   return undefined;
 };
 
-/** What a member is given next, from its own position on. An empty one: that was the end of the log. */
-const nextBatch = async (state: State, me: Member, abort: AbortSignal): Promise<Batch> => {
-  me.isWaiting = true;
+/** The next batch for a member; it may start before the member's position. Empty: the end of the log. */
+const nextBatch = async (state: State, member: Member, abort: AbortSignal): Promise<Batch> => {
+  member.isWaiting = true;
   state.changed.notify();
-  const shared = await findShared(state, me, abort);
-  me.last = shared;
-  me.isWaiting = false;
+  const shared = await findShared(state, member, abort);
+  member.last = shared;
+  member.isWaiting = false;
   while (shared !== undefined && shared.end === undefined && !abort.aborted)
     await state.changed.wait({ abort });
   if (abort.aborted) return [];
-  return shared?.reading ?? batchOf(await state.reader.readAlone(me.at, abort), state.streams);
+  return shared?.reading ?? batchOf(await state.reader.readAlone(member.at, abort), state.streams);
 };
 
 async function* consume(
   state: State,
-  me: Member,
+  member: Member,
   upTo: Position | undefined,
   abort: AbortSignal,
 ): AsyncGenerator<Batch> {
-  state.members.add(me);
+  state.members.add(member);
   try {
-    while (!abort.aborted && (upTo === undefined || me.at < upTo)) {
-      const batch = await nextBatch(state, me, abort);
+    while (!abort.aborted && (upTo === undefined || member.at < upTo)) {
+      const batch = await nextBatch(state, member, abort);
       if (batch.length === 0 && upTo !== undefined) return;
-      const { at } = me;
+      const { at } = member;
       const due = batch.filter(
         ({ logged: { position } }) => position > at && (upTo === undefined || position <= upTo),
       );
-      me.at = due.at(-1)?.logged.position ?? at;
+      member.at = due.at(-1)?.logged.position ?? at;
       if (due.length > 0) yield due;
     }
   } finally {
-    state.members.delete(me);
+    state.members.delete(member);
     state.changed.notify();
   }
 }
 
 /**
- * Reads the log once for all runs of a thread: from the lowest checkpoint on, every batch is decoded once and given to
- * every run. A run that is far behind the others, because it began later, has failed or is slow, reads the log by itself
- * until it has caught up, and no other run waits for it.
+ * Reads the log once for all runs of a thread: from the lowest checkpoint on, every batch is decoded once and delivered
+ * to every run. A run that is far behind, because it started later, failed or is slow, reads the log on its own until it
+ * has caught up, and no other run waits for it.
  */
 export interface Consumer {
-  /** The events up to a position, and not beyond. It fails when the log cannot be read. */
+  /** The events up to and including a position. Throws if the log cannot be read. */
   upTo(last: Position): Batches;
-  /** Stays at the end of the log for what arrives, through failures of the log. */
+  /** Keeps following the log, and retries when it fails. */
   readonly follow: Batches;
-  /** Ends everyone. */
+  /** Ends all iterations. */
   close(): Promise<void>;
 }
 
@@ -180,8 +184,8 @@ export const consumer = (log: EventLog, streams: Streams, options: ReaderOptions
   const batches =
     (upTo?: Position): Batches =>
     (after, abort) => {
-      const me: Member = { at: after ?? '', isFollowing: upTo === undefined, isWaiting: false };
-      return consume(state, me, upTo, AbortSignal.any([ending.signal, ...(abort ? [abort] : [])]));
+      const member: Member = { at: after ?? '', isFollowing: upTo === undefined, isWaiting: false };
+      return consume(state, member, upTo, AbortSignal.any([ending.signal, ...(abort ? [abort] : [])]));
     };
   return {
     upTo: batches,

@@ -8,13 +8,12 @@ import { documentCache, write, type DocumentCache, type Slot } from './document-
 import type { ParkedTenant, SetAside } from './parking';
 import type { StreamDocument } from './stream-revisions';
 
-/** Its only key: a tenant is parked once in a projection. */
+/** The only key per tenant: a projection parks a tenant at one event at a time. */
 const PARKED_KEY = 'tenant';
 
-/** What a fold needs to know of its run. */
 export interface Folding {
   readonly projector: Projector;
-  /** The version of the program that folds. */
+  /** The version of this program. */
   readonly program: string;
   readonly now: () => string;
   readonly setAside: SetAside;
@@ -23,15 +22,15 @@ export interface Folding {
 interface Step {
   readonly entry: BatchEvent;
   readonly tenantId: string;
-  /** The position just before it: where the tenant would go on if it were parked here. */
+  /** The position just before it, where the tenant resumes if it is parked here. */
   readonly after: string | undefined;
   readonly parking: Slot;
-  /** How much of its stream has been taken. */
+  /** The last revision applied of its stream. */
   readonly progress: Slot;
   readonly work: Work;
 }
 
-/** The changes of one event with the documents that each of them touches, or why there can be none. */
+/** The changes of one event with the documents that each touches, or why the event is bad. */
 interface Work {
   readonly changes: readonly Change[];
   readonly slots: readonly (readonly Slot[])[];
@@ -99,16 +98,16 @@ const applyOne = (change: Change, slots: readonly Slot[]): void => {
   });
 };
 
-/** Applies the changes of one event: all of them, or, when one throws, none. Later ones see earlier ones. */
+/** Applies the changes of one event in order, all or none: if one throws, the earlier ones are reverted. */
 const apply = ({ changes, slots }: Work): void => {
-  const were =
+  const originals =
     changes.length < 2
       ? []
       : slots.flat().map((slot) => ({ slot, document: slot.document, isWritten: slot.isWritten }));
   try {
     changes.forEach((change, i) => applyOne(change, slots[i] as readonly Slot[]));
   } catch (error) {
-    for (const { slot, ...was } of were) Object.assign(slot, was);
+    for (const { slot, ...original } of originals) Object.assign(slot, original);
     throw error;
   }
 };
@@ -132,14 +131,14 @@ const park = (
   write(parking, { ...parked });
 };
 
-/** What is missing before an event, unless the operator has accepted that. */
+/** Describes events missing before this one, unless the operator has accepted the gap. */
 const gapAt = ({ entry: { logged }, progress }: Step, run: Folding): string | undefined => {
   const { revision: last } = (progress.document as StreamDocument | undefined) ?? { revision: -1 };
   const gap = gapBefore(logged, last);
   return gap === undefined || run.setAside.gapBefore(run.projector.name, logged.id) ? undefined : gap;
 };
 
-/** An event that is set aside is passed over and still counts as taken: its stream goes on after it. */
+/** An event that is set aside is skipped but counts as applied, so its stream continues after it. */
 const take = (step: Step, run: Folding): void => {
   const { id, revision } = step.entry.logged;
   const gap = gapAt(step, run);
@@ -155,12 +154,12 @@ const take = (step: Step, run: Folding): void => {
   }
 };
 
-/** More steps would live long enough to be copied by the garbage collector. */
-const STEPS_AT_ONCE = 512;
+/** With more, the steps would survive young-generation garbage collections and be copied. */
+const MAX_STEPS = 512;
 
 /**
- * What a batch does to the documents of the cache. A tenant that is parked, or that is parked by an event of
- * this batch, waits: its later events are not applied. With `refused` every event of the batch parks its tenant.
+ * Applies a batch to the documents of the cache. Events of a parked tenant are not applied, nor are later events of a
+ * tenant that an event of this batch parks. With `refused`, every event of the batch parks its tenant.
  */
 export const foldBatch = async (
   run: Folding,
@@ -171,21 +170,21 @@ export const foldBatch = async (
 ): Promise<readonly Write[]> => {
   cache.begin();
   let before = after;
-  for (let at = 0; at < batch.length; at += STEPS_AT_ONCE) {
-    const some = batch.slice(at, at + STEPS_AT_ONCE);
-    const steps = stepsOf(run.projector, some, before, cache);
+  for (let at = 0; at < batch.length; at += MAX_STEPS) {
+    const part = batch.slice(at, at + MAX_STEPS);
+    const steps = stepsOf(run.projector, part, before, cache);
     await cache.load();
     for (const step of steps) {
       if (step.parking.document !== undefined) continue;
       if (refused === undefined) take(step, run);
       else park(step, { cause: 'bad_event', reason: refused }, run);
     }
-    before = some.at(-1)?.logged.position;
+    before = part.at(-1)?.logged.position;
   }
   return cache.writes();
 };
 
-/** What became of a parked tenant that was tried again: it still has more waiting, is parked again, or is free. */
+/** The result of retrying a parked tenant: it has more events waiting, is parked again, or is no longer parked. */
 export interface Retried {
   readonly writes: readonly Write[];
   readonly tenant: ParkedTenant;
@@ -193,8 +192,8 @@ export interface Retried {
 }
 
 /**
- * The same for a parked tenant that is tried again: its next waiting events, as if it were not parked. While there is
- * more it stays parked, further on; `last` says that there is no more.
+ * The same for retrying a parked tenant: applies its next waiting events as if it were not parked. Until `last`, it stays
+ * parked, but at a later position.
  */
 export const foldWaiting = async (
   run: Folding & { readonly generation: Target },
@@ -208,12 +207,12 @@ export const foldWaiting = async (
   const steps = stepsOf(run.projector, batch, tenant.after, cache);
   await cache.load();
   parking.document = undefined;
-  const stillSince = { ...run, now: () => tenant.since };
-  for (const step of steps) if (parking.document === undefined) take(step, stillSince);
-  const again = parking.document as ParkedTenant | undefined;
-  if (again !== undefined) return { writes: cache.writes(), tenant: again, outcome: 'parked' };
+  const retrying = { ...run, now: () => tenant.since };
+  for (const step of steps) if (parking.document === undefined) take(step, retrying);
+  const parkedAgain = parking.document as ParkedTenant | undefined;
+  if (parkedAgain !== undefined) return { writes: cache.writes(), tenant: parkedAgain, outcome: 'parked' };
   const reached = batch.at(-1)?.logged.position ?? tenant.after;
-  const further = { ...tenant, ...(reached === undefined ? {} : { after: reached }) };
-  write(parking, last ? undefined : { ...further });
-  return { writes: cache.writes(), tenant: further, outcome: last ? 'free' : 'more' };
+  const advanced = { ...tenant, ...(reached === undefined ? {} : { after: reached }) };
+  write(parking, last ? undefined : { ...advanced });
+  return { writes: cache.writes(), tenant: advanced, outcome: last ? 'free' : 'more' };
 };

@@ -3,18 +3,18 @@ import { hostname } from 'node:os';
 import type { Projector } from '../../projections/projector';
 import type { ReadModels } from '../read-models/read-models';
 
-/** A lease that this process takes, renews and gives back. */
+/** A lease as one holder sees it. */
 export interface Lease {
-  /** True while it could be taken or renewed; false as soon as another one has it. */
+  /** Takes or renews it. False: another holder has it, or the store failed. */
   hold(note?: string): Promise<boolean>;
   release(): Promise<void>;
-  /** Who has it now, as far as anybody can say. */
+  /** Its current holder, as far as known. */
   holder(): Promise<string | undefined>;
 }
 
 const LEASE_MS = 2_500;
 
-/** A name that tells an operator which machine and process it is; the middle part tells one use from another. */
+/** Tells an operator the machine and the process; the random part in the middle makes it unique. */
 export const holderName = (): string => `${hostname()} ${randomUUID().slice(0, 8)} ${process.pid}`;
 
 export const leaseOn = (
@@ -22,29 +22,29 @@ export const leaseOn = (
   what: string,
   onError: (what: string, error: unknown) => void,
   forMs = LEASE_MS,
-  me = holderName(),
+  self = holderName(),
 ): Lease => ({
   hold: async (note) => {
     try {
-      return await readModels.lease(what, me, forMs, note);
+      return await readModels.lease(what, self, forMs, note);
     } catch (error) {
       onError(`The lease ${what} cannot be renewed.`, error);
       return false;
     }
   },
-  release: () => readModels.release(what, me).catch(() => undefined),
+  release: () => readModels.release(what, self).catch(() => undefined),
   holder: () => readModels.leaseHolder(what),
 });
 
 /**
- * The right to project, each projection and version by itself: a newer program beside an older one projects what only it
- * knows, and leaves the rest to that one.
+ * The right to project, one lease per projection and version: next to an older program, a newer one projects only the
+ * versions that are new and leaves the rest to the older one.
  */
 export interface ProjectingLeases {
-  /** Takes and renews what can be had: the names of the projections that this process may project now. */
+  /** Takes or renews all that are available. Returns the names of the projections that this process may project. */
   hold(): Promise<ReadonlySet<string>>;
   release(): Promise<void>;
-  /** Who projects, as far as anybody can say. */
+  /** The processes that project, as far as known. */
   holder(): Promise<string | undefined>;
 }
 
@@ -57,11 +57,11 @@ export const projectingLeases = (
   readModels: ReadModels,
   projectors: readonly Projector[],
   onError: (what: string, error: unknown) => void,
-  me = holderName(),
+  self = holderName(),
 ): ProjectingLeases => {
   const leases = projectors.map(({ name, version }) => ({
     name,
-    lease: leaseOn(readModels, projectingLease(name, version), onError, LEASE_MS, me),
+    lease: leaseOn(readModels, projectingLease(name, version), onError, LEASE_MS, self),
   }));
   return {
     hold: async () => {

@@ -4,14 +4,14 @@ import { whatIsWrong } from '../event-log/log-watch';
 import { codeOf, fault } from '../fault';
 import { generationName, type Generation, type Peek, type ReadModels } from '../read-models/read-models';
 
-/** The generation that answers questions for each projector of this program. */
+/** A projector of this program with the generation that answers its queries. */
 export interface LiveGeneration {
   readonly projector: Projector;
   readonly generation: Generation;
 }
 
 const REBUILD =
-  'Put the right log back; if this one is to stay, run `tenant-ledger projections rebuild --all` first.';
+  'Put the right log back or, to keep this one, run `tenant-ledger projections rebuild --all` first.';
 
 interface Mismatch {
   readonly code: 'read_models_of_another_log' | 'log_set_back';
@@ -19,8 +19,8 @@ interface Mismatch {
 }
 
 /**
- * A read store belongs to one log. Another log, or one that was set back (restored from an older backup), would give
- * wrong answers: better none.
+ * A read model belongs to one log. With another log, or one that was set back (restored from an older backup), its
+ * answers would be wrong, so it must not be used.
  */
 const mismatchOf = async (generation: Peek, log: EventLog): Promise<Mismatch | undefined> => {
   const { to, log: builtFrom } = await generation.control();
@@ -29,10 +29,10 @@ const mismatchOf = async (generation: Peek, log: EventLog): Promise<Mismatch | u
   const wrong = to === undefined ? undefined : whatIsWrong(await log.continuity(to), to);
   return wrong === undefined
     ? undefined
-    : { code: 'log_set_back', why: `does not fit the event log. ${wrong}` };
+    : { code: 'log_set_back', why: `does not match the event log. ${wrong}` };
 };
 
-/** Is it of this log as it is now? Of one that was set back it shows what never happened. */
+/** Whether it was built from this log as it is now. After the log was set back, it would show events that are gone. */
 export const matchesLog = async (generation: Peek, log: EventLog): Promise<boolean> =>
   (await mismatchOf(generation, log)) === undefined;
 
@@ -51,7 +51,7 @@ export const mustMatchLog = async (
 export const isMismatch = (error: unknown): boolean =>
   codeOf(error) === 'read_models_of_another_log' || codeOf(error) === 'log_set_back';
 
-/** Without a pointer it is the first one; should that be removed, as those of an older version may be, the next. */
+/** The number of the live generation if there is no pointer: the first that was not removed, as old versions may be. */
 const firstNumber = async (
   readModels: ReadModels,
   projection: string,
@@ -88,7 +88,7 @@ export const openLiveGenerations = async (
   return live;
 };
 
-/** The furthest event that a live read model shows. */
+/** The last event that any live read model has applied. */
 export const furthestCheckpoint = async (live: readonly LiveGeneration[]): Promise<Head | undefined> => {
   const controls = await Promise.all(live.map(({ generation }) => generation.control()));
   return controls

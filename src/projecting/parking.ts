@@ -13,25 +13,25 @@ import { foldWaiting, parkedKey, type Retried } from './fold-batch';
 import type { LiveGeneration } from './live-generations';
 import type { ProjectionRun } from './projection-run';
 
-/** Why a tenant waits in one projection, and from where it goes on. */
+/** Why a tenant is parked in one projection, and where it resumes. */
 export interface ParkedTenant {
   readonly tenant_id: string;
   readonly event_id: string;
   readonly event_type: string;
   readonly position: string;
-  /** When that event was recorded: everything before it is in. */
+  /** When that event was recorded. Everything before it has been applied. */
   readonly recorded_at: string;
-  /** Everything of the tenant up to here is in. Undefined: nothing is. */
+  /** Everything of the tenant up to here has been applied. Undefined: nothing has. */
   readonly after?: string;
   /** The event itself is bad, or events are missing before it. */
   readonly cause: 'bad_event' | 'missing_events';
   readonly reason: string;
   readonly since: string;
-  /** The program that could not go on. Another one tries again by itself. */
+  /** The version of the program that failed. Another version retries automatically. */
   readonly program: string;
 }
 
-/** Why this tenant waits in a read model, if it does. */
+/** Why this tenant is parked in a read model, if it is. */
 export const findParked = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,
@@ -43,7 +43,7 @@ export const findParked = async (
 export const parkedTenants = (generation: Scanner): AsyncIterable<ParkedTenant> =>
   documentsOf(generation, PARKED);
 
-/** The first ones, ordered by tenant. */
+/** Ordered by tenant. */
 export const firstParked = async (generation: Scanner, limit: number): Promise<readonly ParkedTenant[]> => {
   const parked: ParkedTenant[] = [];
   for await (const tenant of parkedTenants(generation)) {
@@ -55,13 +55,13 @@ export const firstParked = async (generation: Scanner, limit: number): Promise<r
 
 type Outcome = Retried['outcome'] | 'overtaken';
 
-/** How far the retry of a tenant is. */
+/** The progress of one retry. */
 interface Retry {
   n: number;
   tenant: ParkedTenant;
 }
 
-/** In halves where that is too large for one commit. A single event that is too large leaves the tenant parked. */
+/** Splits the batch in halves if it is too large for one commit. A single event too large leaves the tenant parked. */
 const commitWaiting = async (
   run: ProjectionRun,
   retry: Retry,
@@ -84,8 +84,8 @@ const commitWaiting = async (
 };
 
 /**
- * The parked document is read after the control state, as all documents are: another projector may have freed the tenant
- * since it was listed, and its events must not be taken twice.
+ * Reads the parked document after the control state, like all documents: another process may have freed the tenant since
+ * it was listed, and its events must not be applied twice.
  */
 const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Outcome> => {
   const { to, n } = await run.generation.control();
@@ -93,7 +93,7 @@ const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Outcome>
   if (parked === undefined) return 'free';
   const retry: Retry = { n, tenant: parked as unknown as ParkedTenant };
   let outcome: Outcome = 'more';
-  // Those of its events that the generation has already passed.
+  // The tenant's events that the generation has already passed.
   const waiting = upTo(run.log.readTenant(tenantId, { after: retry.tenant.after }), to?.position ?? '');
   for await (const due of waiting) {
     outcome = await commitWaiting(run, retry, batchOf(due, run.streams), false);
@@ -104,7 +104,7 @@ const retryOnce = async (run: ProjectionRun, tenantId: string): Promise<Outcome>
   return outcome;
 };
 
-/** Tries one parked tenant again. Gives back whether it is parked no more. */
+/** Retries a parked tenant. Returns whether it is no longer parked. */
 export const retryParked = async (run: ProjectionRun, tenantId: string): Promise<boolean> => {
   let outcome = await retryOnce(run, tenantId);
   while (outcome === 'overtaken') outcome = await retryOnce(run, tenantId);
@@ -112,27 +112,27 @@ export const retryParked = async (run: ProjectionRun, tenantId: string): Promise
 };
 
 /**
- * A newer program may be able to read what an older one could not, an event may have been set aside since then, and the
- * operator may ask for another try of one tenant or of all.
+ * Retries the tenants that another version of the program parked and may have parked wrongly, those whose event has been
+ * set aside, and those that the operator wants retried.
  */
 export const retryDue = async (
   run: ProjectionRun,
-  isAskedFor: (tenantId: string) => boolean = () => false,
+  isRequested: (tenantId: string) => boolean = () => false,
 ): Promise<void> => {
   const { event, gapBefore } = run.setAside;
   const isSetAside = ({ cause, event_id }: ParkedTenant): boolean =>
     (cause === 'missing_events' ? gapBefore : event)(run.projector.name, event_id);
   const isDue = (tenant: ParkedTenant): boolean =>
-    isAskedFor(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
+    isRequested(tenant.tenant_id) || tenant.program !== run.program || isSetAside(tenant);
   for await (const tenant of parkedTenants(run.generation))
     if (isDue(tenant)) await retryParked(run, tenant.tenant_id);
 };
 
-/** What the operator has set aside, per projection: read before projecting, obeyed by every rebuild and verify. */
+/** What the operator has set aside, per projection. Read before projecting; rebuild and verify follow it too. */
 export interface SetAside {
-  /** This event is passed over. */
+  /** Whether to skip this event. */
   readonly event: (projection: string, eventId: string) => boolean;
-  /** This event is applied although events before it are missing. */
+  /** Whether to apply this event although events before it are missing. */
   readonly gapBefore: (projection: string, eventId: string) => boolean;
 }
 
@@ -141,7 +141,7 @@ type OperatorEventType = OperatorEvent['type'];
 const entryOf = (type: OperatorEventType, projection: string, eventId: string): string =>
   `${type} ${projection} ${eventId}`;
 
-/** What cannot be read sets nothing aside: the tenant stays parked, which everybody sees. */
+/** An unreadable event sets nothing aside: the tenant visibly stays parked. */
 const entriesOf = (logged: LoggedEvent): readonly string[] => {
   const event = operatorEventOf(logged);
   if (event === undefined) return [];
@@ -157,10 +157,10 @@ export const readSetAside = async ({ log, streams }: LedgerLog): Promise<SetAsid
   return { event: has('EventSetAside'), gapBefore: has('GapAccepted') };
 };
 
-/** What was done about an event at which a tenant was parked. */
+/** The result of setting aside an event. */
 export interface DoneAside {
   readonly tenantId: string;
-  /** The projections that pass over the event. */
+  /** The projections that skip the event. */
   readonly passedOver: readonly string[];
   /** The projections that apply it although events before it are missing. */
   readonly gapAccepted: readonly string[];
@@ -171,7 +171,7 @@ interface FoundParked {
   readonly tenant: ParkedTenant;
 }
 
-/** Where a tenant is parked at this event now. */
+/** The projections in which this event parks its tenant now. */
 const parkedAt = async (
   live: readonly LiveGeneration[],
   eventId: string,
@@ -184,8 +184,8 @@ const parkedAt = async (
 };
 
 /**
- * Frees a tenant in the projections in which it is parked at an event: the event is passed over, or the gap before it is
- * accepted. The log keeps the event, and keeps this.
+ * Unparks a tenant in the projections in which it is parked at this event: they skip the event or accept the gap before
+ * it. The log keeps the event, and records this decision.
  */
 export const setAside = async (
   { log, streams, live }: LedgerLog & { live: readonly LiveGeneration[] },
@@ -212,10 +212,10 @@ export const setAside = async (
   return { tenantId, passedOver, gapAccepted };
 };
 
-/** A tenant that waits behind an event. */
+/** A tenant parked at an event. */
 export type Blocked = Pick<ParkedTenant, 'tenant_id' | 'event_id' | 'reason'>;
 
-/** Who is parked in a projection, ordered by tenant. `isCut`: there may be more after the last one. */
+/** The tenants parked in a projection, ordered by id. `isCut`: there may be more. */
 export interface ParkedReport {
   readonly projection: string;
   readonly parked: readonly Blocked[];
@@ -234,15 +234,15 @@ const reportOn = async ({ projector, generation }: LiveGeneration): Promise<Park
 };
 
 /**
- * Reports who is parked in the live read models: at first, after a switch, when a run says that it has changed, and when
- * another process may have changed it.
+ * Reports the tenants parked in the live read models: at first, after a switch, and when this or another process may have
+ * changed them.
  */
 export const parkedReports = (report: (one: ParkedReport) => void) => {
   const changed = new Set<string>();
   const reported = new Map<string, string>();
   return {
     changed: (generation: string): void => void changed.add(generation),
-    /** Another process may have projected until now. */
+    /** Forces new reports: another process may have projected until now. */
     begin: (): void => reported.clear(),
     look: async (live: readonly LiveGeneration[]): Promise<void> => {
       for (const one of live) {

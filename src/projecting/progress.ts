@@ -4,23 +4,22 @@ import { codeOf } from '../fault';
 import { generationName, type Generation } from '../read-models/read-models';
 import { signal, type Signal } from '../signal';
 
-/** Knows how far generations are, whoever projects them. */
+/** Tracks how far generations have got, whichever process projects them. */
 export interface Progress {
-  /** This process has just moved the generation of this name, and some tenant is parked there or none is. */
+  /** Called when this process has advanced a generation. */
   moved(generation: string, position: Position, hasParked: boolean): void;
   /**
-   * Waits until everything that anybody may read shows all up to a position. False: not within the time. The pointers are
-   * looked at after the wait: what was switched to in the meantime is waited for too. Without any time, the store is asked once.
+   * Waits until every generation that any process may read has reached a position. False: not in time. Reads the pointers
+   * after the wait, so that it also waits for generations switched to in the meantime. With no time, checks once.
    */
   reached(position: Position, withinMs: number): Promise<boolean>;
-  /** False: nobody was parked in a generation when it had reached this position, or a later one. */
+  /** False: no tenant was parked in the generation when it had reached this position or a later one. */
   mayPark(generation: Generation, position: Position): boolean;
 }
 
 export interface ProgressParts {
-  /** What anybody may read, as the pointers were last seen. */
+  /** The generations that any process may read, as of the last look at the pointers. */
   readonly shown: () => readonly Generation[];
-  /** Looks at the pointers. */
   readonly refresh: () => Promise<void>;
 }
 
@@ -30,14 +29,14 @@ interface Waiter {
   readonly failed: (error: unknown) => void;
 }
 
-/** Another process reports nothing: the store is asked. */
+/** Other processes do not report their progress, so the store is polled. */
 const POLL_MS = 15;
-/** The pointers, which seldom move, are looked at before anybody is answered, and besides that only this often. */
+/** Pointers seldom move, so they are read before a waiter is answered, and otherwise only this often. */
 const LOOK_MS = 150;
 
 interface State extends ProgressParts {
   readonly known: Map<string, Position>;
-  /** What this process projects: when it last said so, and the last position at which nobody was parked there. */
+  /** The generations that this process projects: when they last moved, and the last position with no tenant parked. */
   readonly own: Map<string, { readonly heardAt: number; readonly noneParkedAt: Position | undefined }>;
   readonly movement: Signal;
   readonly waiting: Set<Waiter>;
@@ -46,7 +45,7 @@ interface State extends ProgressParts {
 
 const namesOf = ({ shown }: State): readonly string[] => shown().map(({ id }) => generationName(id));
 
-/** What this process does not project, or has not heard of for so long: another one may have taken it over. */
+/** Generations without a report from this process for this long: another process may project them. */
 const silent = ({ own, shown }: State, forMs: number): readonly Generation[] =>
   shown().filter(({ id }) => monotonicMs() - (own.get(generationName(id))?.heardAt ?? -Infinity) >= forMs);
 
@@ -57,7 +56,7 @@ const learn = ({ known }: State, name: string, position: Position): void => {
 const isKnown = ({ known }: State, generations: readonly string[], position: Position): boolean =>
   generations.every((name) => (known.get(name) ?? '') >= position);
 
-/** One that has been removed shows nothing, and the pointers are to be looked at: nobody waits for it any more. */
+/** A removed generation has no progress; after the next look at the pointers no one waits for it. */
 const ask = async (state: State, generations: readonly Generation[]): Promise<'all' | 'some_removed'> => {
   let asked: 'all' | 'some_removed' = 'all';
   const shown = await Promise.all(
@@ -85,7 +84,7 @@ const isShownNow = async (state: State, position: Position): Promise<boolean> =>
   }
 };
 
-/** False: nobody's position is known to be shown. */
+/** False: no waiter's position has been reached yet. */
 const answerReady = async (state: State): Promise<boolean> => {
   const before = namesOf(state);
   const ready = [...state.waiting].filter(({ position }) => isKnown(state, before, position));
@@ -95,7 +94,7 @@ const answerReady = async (state: State): Promise<boolean> => {
   return true;
 };
 
-/** Until all are answered. It must not end later than that by even a microtask: the next one to wait would not be seen. */
+/** Runs until all waiters are answered. Must not yield after its last check, or it would miss a new waiter. */
 const watch = async (state: State): Promise<void> => {
   state.isWatching = true;
   try {
@@ -140,8 +139,8 @@ const wait = (state: State, position: Position, withinMs: number): Promise<boole
   });
 
 /**
- * All who wait share one loop: this process's own workers report, the store is asked once for all of them, and so
- * are the pointers. So a write costs the same however many wait beside it.
+ * All waiters share one loop: this process's own workers report, and the store and the pointers are polled once for all
+ * of them. So a write costs the same however many are waiting.
  */
 export const progress = (parts: ProgressParts): Progress => {
   const state: State = {

@@ -11,32 +11,31 @@ import { projectingLeases, type ProjectingLeases } from './lease';
 import type { LiveGeneration } from './live-generations';
 import { progress, type Progress } from './progress';
 import { project, runInto, type ProjectionRun } from './projection-run';
-import { projectionRuns, type AskedFor } from './projection-runs';
+import { projectionRuns, type RetryFilter } from './projection-runs';
 import { openActiveGenerations, type ActiveGenerations } from './active-generations';
 
 export interface Projecting {
-  /** The generations that answer questions now. */
+  /** The generations that answer queries now. */
   readonly live: readonly LiveGeneration[];
-  /** Answers questions about this projection. */
   reader(projection: string): Reader;
-  /** Projects until it is stopped whatever no other process projects, and takes over from those that end. */
+  /** Projects, until stopped, whatever no other process projects, and takes over from processes that end. */
   start(): Promise<void>;
-  /** Does `reader` give what may be read now? If not, `refresh` comes first. */
+  /** Whether `reader` may be used now. If not, call `refresh` first. */
   isUpToDate(): boolean;
-  /** False: the store could not be asked. */
+  /** False: the store could not be reached. */
   refresh(): Promise<boolean>;
-  /** Does everything that anybody may read show all events up to this position? Waits for it. */
+  /** Waits until every read model that any process may read has reached this position. */
   reached(position: Position, withinMs: number): Promise<boolean>;
-  /** For a process that does not stay: waits for whoever projects, and projects by itself if nobody does. */
+  /** For short-lived processes: waits for the process that projects, or projects itself if there is none. */
   catchUp(position: Position, withinMs: number, onMoved?: (done: Position) => void): Promise<boolean>;
   /**
-   * Is this tenant parked in any read model that anybody may read? With a position that was `reached`: was it parked when
-   * they showed that?
+   * Whether this tenant is parked in any read model that any process may read. With a position that was `reached`:
+   * whether it was parked at that point.
    */
   isParked(tenantId: string, reached?: Position): Promise<boolean>;
-  /** Who projects now, as far as is known. */
+  /** The process that projects now, as far as known. */
   holder(): Promise<string | undefined>;
-  /** Tries one parked tenant or all of them again: by itself if nobody projects, else by asking whoever does. */
+  /** Retries one parked tenant or all: itself if no process is projecting, otherwise by a request to the one that is. */
   retryParked(tenantId?: string): Promise<'done' | 'asked'>;
   stop(): Promise<void>;
 }
@@ -45,30 +44,29 @@ export interface ProjectingParts extends LedgerLog {
   readonly readModels: ReadModels;
   readonly projectors: readonly Projector[];
   readonly program: string;
-  /** What went wrong and is tried again. */
+  /** Called with failures that are retried. */
   readonly onError: (what: string, error: unknown) => void;
-  /** Called after every commit of this process with what is visible now. */
+  /** Called after every commit of this process, when it is visible. */
   readonly onMoved?: Progress['moved'];
-  /** Called with who is parked in what this process projects, at first and whenever that has changed. */
+  /** Called with the tenants parked in what this process projects, at first and whenever they change. */
   readonly onParked?: (report: ParkedReport) => void;
-  /** The name under which it holds its leases. */
+  /** The holder name for its leases. */
   readonly holder?: string;
-  /** They project instead of this thread. */
+  /** If given, they project instead of this thread. */
   readonly workers?: ProjectingWorkers | undefined;
 }
 
-/** Starts to project in threads of their own and reports what has moved; what it gives back stops them. */
+/** Starts projecting in worker threads that report their progress. Returns a function that stops them. */
 export type ProjectingWorkers = (moved: Progress['moved']) => () => Promise<void>;
 
 const RENEW_MS = 250;
 
-/** While a generation that was switched to has not caught up with the one before, it is looked at more often. */
+/** The polling interval while a new live generation has not caught up with the one before. */
 const SWITCHING_LOOK_MS = 50;
 
-/** What the steps below share. */
 interface Engine extends ProjectingParts {
   readonly active: ActiveGenerations;
-  readonly steps: Progress;
+  readonly progress: Progress;
   readonly leases: ProjectingLeases;
   readonly reports: ReturnType<typeof parkedReports>;
   readonly ending: AbortSignal;
@@ -77,28 +75,28 @@ interface Engine extends ProjectingParts {
 const among = (all: readonly LiveGeneration[], names: ReadonlySet<string>): readonly LiveGeneration[] =>
   all.filter(({ projector }) => names.has(projector.name));
 
-/** Without a tenant all of them are asked for. */
-const isAskedFor =
-  (wanted: string | undefined): AskedFor =>
+/** Undefined: all tenants. */
+const retryFilter =
+  (wanted: string | undefined): RetryFilter =>
   (tenantId) =>
     wanted === undefined || wanted === tenantId;
 
-/** Of several requests since then only the last one's tenant is known: all are tried. */
-const requestedSince = (known: RetryRequests, now: RetryRequests): AskedFor | undefined =>
+/** Of several requests only the tenant of the last is known, so then all tenants are retried. */
+const requestedSince = (known: RetryRequests, now: RetryRequests): RetryFilter | undefined =>
   now.count === known.count
     ? undefined
-    : isAskedFor(now.count === known.count + 1 ? now.tenantId : undefined);
+    : retryFilter(now.count === known.count + 1 ? now.tenantId : undefined);
 
 const runOf = async (engine: Engine, { projector, generation }: LiveGeneration): Promise<ProjectionRun> => {
   const name = generationName(generation.id);
   const run = await runInto(engine, projector, generation, (position, hasParked) => {
-    engine.steps.moved(name, position, hasParked);
+    engine.progress.moved(name, position, hasParked);
     engine.onMoved?.(name, position, hasParked);
   });
   return { ...run, parkedChanged: () => engine.reports.changed(name) };
 };
 
-/** Follows the pointers for a while, or until there is something else to project. */
+/** Follows the pointers for a while, or until the set of projected generations changes. */
 const followPointers = async (
   { active, readModels, ending, onError }: Engine,
   forMs: number,
@@ -113,8 +111,8 @@ const followPointers = async (
   const end = monotonicMs() + forMs;
   let hasFailed = false;
   while (monotonicMs() < end && names() === before && !ending.aborted) {
-    const soon = active.isUpToDate() || hasFailed ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
-    await pause(Math.min(soon, Math.max(1, end - monotonicMs())), ending);
+    const intervalMs = active.isUpToDate() || hasFailed ? lookMs : Math.min(lookMs, SWITCHING_LOOK_MS);
+    await pause(Math.min(intervalMs, Math.max(1, end - monotonicMs())), ending);
     hasFailed = await active.refresh().then(
       () => false,
       (error: unknown) => {
@@ -125,11 +123,11 @@ const followPointers = async (
   }
 };
 
-/** As long as this process may project anything: every generation of that has its run. */
+/** Keeps one run per generation for as long as this process holds any lease to project. */
 const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const { log, streams, readModels, leases, active, reports, ending, onError } = engine;
   const events = consumer(log, streams, {
-    onError: (error) => onError('The event log cannot be followed and is tried again.', error),
+    onError: (error) => onError('Following the event log failed; retrying.', error),
   });
   const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onError });
   reports.begin();
@@ -155,16 +153,16 @@ const projectInThisThread = async (engine: Engine): Promise<void> => {
     try {
       if ((await leases.hold()).size > 0) await projectWhileHeld(engine);
     } catch (error) {
-      onError('Projecting stopped and is tried again.', error);
+      onError('Projecting failed; retrying.', error);
     }
     await followPointers(engine, engine.readModels.lookMs);
   }
   await leases.release();
 };
 
-/** This thread only follows the pointers. */
+/** This thread itself only follows the pointers. */
 const projectInWorkers = async (engine: Engine, workers: ProjectingWorkers): Promise<void> => {
-  const stop = workers(engine.steps.moved);
+  const stop = workers(engine.progress.moved);
   while (!engine.ending.aborted) await followPointers(engine, engine.readModels.lookMs);
   await stop();
 };
@@ -206,13 +204,13 @@ const catchUp = async (
 ): Promise<boolean> => {
   const end = monotonicMs() + withinMs;
   for (;;) {
-    if (await engine.steps.reached(position, 0)) return true;
+    if (await engine.progress.reached(position, 0)) return true;
     const held = await engine.leases.hold();
     if (held.size > 0) await projectUpTo(engine, position, held, onMoved);
-    if (held.size > 0 && (await engine.steps.reached(position, 0))) return true;
+    if (held.size > 0 && (await engine.progress.reached(position, 0))) return true;
     const left = end - monotonicMs();
     if (left <= 0) return false;
-    if (await engine.steps.reached(position, Math.min(RENEW_MS, left))) return true;
+    if (await engine.progress.reached(position, Math.min(RENEW_MS, left))) return true;
   }
 };
 
@@ -221,7 +219,7 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
   const held = await leases.hold();
   try {
     for (const one of among(active.projected(), held))
-      await retryDue(await runOf(engine, one), isAskedFor(tenantId));
+      await retryDue(await runOf(engine, one), retryFilter(tenantId));
   } finally {
     await leases.release();
   }
@@ -237,7 +235,7 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
   const engine: Engine = {
     ...parts,
     active,
-    steps: progress(active),
+    progress: progress(active),
     leases: projectingLeases(readModels, projectors, onError, parts.holder),
     reports: parkedReports(parts.onParked ?? (() => undefined)),
     ending: ending.signal,
@@ -257,20 +255,20 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
       running = workers === undefined ? projectInThisThread(engine) : projectInWorkers(engine, workers);
       running.catch((error: unknown) => onError('Projecting ended.', error));
     },
-    // Whoever follows the pointers all the time reports that they cannot be.
+    // The loop that follows the pointers reports failures.
     refresh: () =>
       active.refresh().then(
         () => true,
         () => false,
       ),
     isUpToDate: active.isUpToDate,
-    reached: engine.steps.reached,
+    reached: engine.progress.reached,
     catchUp: (position, withinMs, onMoved = () => undefined) => catchUp(engine, position, withinMs, onMoved),
     isParked: async (tenantId, reached) => {
-      const asked = active
+      const candidates = active
         .shown()
-        .filter((one) => reached === undefined || engine.steps.mayPark(one, reached));
-      const found = await Promise.all(asked.map((one) => findParked(one.reader, tenantId)));
+        .filter((one) => reached === undefined || engine.progress.mayPark(one, reached));
+      const found = await Promise.all(candidates.map((one) => findParked(one.reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => engine.leases.holder(),

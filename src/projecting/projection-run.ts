@@ -9,16 +9,16 @@ import { documentCache, type DocumentCache } from './document-cache';
 import { foldBatch, type Folding } from './fold-batch';
 import { readSetAside } from './parking';
 
-/** One projector that projects into one generation. */
+/** One projector projecting into one generation. */
 export interface ProjectionRun extends Folding, LedgerLog {
   readonly generation: Target;
-  /** Called after every commit with what is visible now, and whether any tenant is parked there. */
+  /** Called after every commit with the visible position and whether any tenant is parked. */
   readonly moved: (position: Position, hasParked: boolean) => void;
-  /** Called when another tenant is parked, or one no longer is, and that is visible. */
+  /** Called when a change of the parked tenants has become visible. */
   readonly parkedChanged?: () => void;
 }
 
-/** A run of a projector into a generation, with what the operator has set aside until now. */
+/** Reads what the operator has set aside so far. */
 export const runInto = async (
   { log, streams, program }: Pick<ProjectionRun, 'log' | 'streams' | 'program'>,
   projector: Projector,
@@ -38,18 +38,18 @@ export const runInto = async (
 const changesParked = (writes: readonly Write[]): boolean =>
   writes.some(({ collection }) => collection === PARKED);
 
-/** How far a run is: the number of its last commit, and the documents as of that. */
+/** How far a run has got: the number of its last commit, and the documents as of then. */
 interface Progress {
   n: number;
   after: Position | undefined;
   cache: DocumentCache;
-  /** No batch frees a tenant: that takes another try, after which a run begins anew. */
+  /** Never reset: only a retry unparks a tenant, and the run starts over after that. */
   hasParked: boolean;
 }
 
 /**
- * Commits what a batch changes, in halves where that is too large for one commit; a single event that is too large parks
- * its tenant. False: another projector was faster, so the cache is out of date.
+ * Commits the changes of a batch, in halves if they are too large for one commit; a single event that is too large parks
+ * its tenant. False: another process committed first, so the cache is stale.
  */
 const commitBatch = async (
   run: ProjectionRun,
@@ -89,7 +89,7 @@ const projectFrom = async (run: ProjectionRun, batches: Batches, abort?: AbortSi
   return true;
 };
 
-/** Projects batches until there are no more. Starts over by itself when another projector was faster. */
+/** Projects until there are no more batches. Starts over when another process has committed first. */
 export const project = async (run: ProjectionRun, batches: Batches, abort?: AbortSignal): Promise<void> => {
   while (!(await projectFrom(run, batches, abort)));
 };

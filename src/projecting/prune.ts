@@ -10,10 +10,10 @@ import { projectingLease, rebuildLease } from './lease';
 import { STILL_PROJECTED_MS } from './active-generations';
 
 /**
- * What keeps a generation of a projection that this program knows. Everything of an older version goes unless an older
- * program projects it. A newer version belongs to a newer program and is left alone.
+ * What would prevent removing a generation. Undefined: it is not ours to remove, since its projection is unknown or its
+ * version newer than this program's. Older versions go unless an older program projects them.
  */
-const keeping = (id: GenerationId, projectors: readonly Projector[]): RemovalRefused | undefined => {
+const removalGuard = (id: GenerationId, projectors: readonly Projector[]): RemovalRefused | undefined => {
   const projector = projectors.find(({ name }) => name === id.projection);
   if (projector === undefined || id.version > projector.version) return undefined;
   return id.version < projector.version
@@ -21,13 +21,13 @@ const keeping = (id: GenerationId, projectors: readonly Projector[]): RemovalRef
     : { held: rebuildLease(id.projection), live: true };
 };
 
-/** The generations that nobody needs now: those before the live ones, leftovers of killed rebuilds, older versions. */
+/** The generations not in use: previous ones, leftovers of killed rebuilds, older versions. */
 export const unusedGenerations = async (
   readModels: ReadModels,
   projectors: readonly Projector[],
 ): Promise<readonly GenerationId[]> => {
   const isUnused = async (id: GenerationId): Promise<boolean> => {
-    const unless = keeping(id, projectors);
+    const unless = removalGuard(id, projectors);
     if (unless === undefined || (await readModels.leaseHolder(unless.held)) !== undefined) return false;
     if (!unless.live) return true;
     const pointer = await readModels.pointer(id.projection, id.version);
@@ -40,7 +40,7 @@ export const unusedGenerations = async (
 
 const LOOK_MS = 100;
 
-/** Other processes may not have noticed yet that it is no longer live: writes wait for it until they have. */
+/** Other processes may not have noticed yet that it is no longer live, and their writes still wait for it. */
 const untilUnread = async (
   readModels: ReadModels,
   { projection, version, generation }: GenerationId,
@@ -52,8 +52,8 @@ const untilUnread = async (
 };
 
 /**
- * Removes what was found unused and still is: much may happen while an operator makes up their mind. The store decides
- * about each one in one step: then nothing can be switched or rolled back to it any more.
+ * Removes the generations that are still unused: things may have changed while the operator was deciding. The store marks
+ * each atomically, after which no switch or rollback to it is possible.
  */
 export const prune = async (
   readModels: ReadModels,
@@ -63,7 +63,7 @@ export const prune = async (
 ): Promise<readonly string[]> => {
   const removed: string[] = [];
   for (const id of found) {
-    const unless = keeping(id, projectors);
+    const unless = removalGuard(id, projectors);
     if (unless === undefined || !(await readModels.markRemoved(id, unless))) continue;
     await untilUnread(readModels, id, readForMs);
     await readModels.drop(id);

@@ -23,14 +23,14 @@ export interface ReplayParts extends LedgerLog {
   readonly readModels: ReadModels;
   readonly program: string;
   readonly onError: (what: string, error: unknown) => void;
-  /** Shared by those who replay at the same time, so that the log is read once. */
+  /** Shared by concurrent replays, so that the log is read once. */
   readonly consumer: Consumer;
 }
 
 export interface RebuildOptions {
   /** Switch only if the new generation equals the live one. */
   readonly ifEqual: boolean;
-  /** Switch although it parks a tenant that the live one does not park. */
+  /** Switch even if it parks a tenant that the live one does not park. */
   readonly acceptParked: boolean;
   readonly onStep: (step: RebuildStep) => void;
 }
@@ -43,29 +43,28 @@ export interface Rebuilt {
   readonly projection: string;
   readonly generation: string;
   readonly events: number;
-  /** Undefined where there was nothing of the same version to compare with. */
+  /** Undefined: there was nothing of the same version to compare with. */
   readonly comparison?: Comparison;
   readonly parked: number;
 }
 
-/** Indexes keep the thread that writes for long: those that are rebuilt together wait for each other around them. */
+/** Building indexes blocks the writer thread for long, so concurrent rebuilds wait for each other before and after it. */
 interface Barriers {
   readonly allBuilt: () => Promise<void>;
   readonly allIndexed: () => Promise<void>;
 }
 
-/** What the steps of one rebuild share. */
 interface Rebuild extends ReplayParts, RebuildOptions {
   readonly projector: Projector;
 }
 
 const RENEW_MS = 500;
 
-/** Nothing can be renewed while the indexes are made. Where a holder's death can be seen, nobody waits that long. */
+/** Long, because it cannot be renewed while indexes are built. Adapters that detect a dead holder free it earlier. */
 const LEASE_MS = 120_000;
 
-/** Writers may never stop: what is left then is projected after the switch, before anybody reads it. */
-const NEARLY_ALL = 1_000;
+/** Writes may never stop, so the last events may be projected after the switch, before the generation is read. */
+const MAX_BEHIND = 1_000;
 
 const idOf = ({ name, version }: Projector, generation: number): GenerationId => ({
   projection: name,
@@ -73,8 +72,8 @@ const idOf = ({ name, version }: Projector, generation: number): GenerationId =>
   generation,
 });
 
-/** The number of the generation that a killed rebuild has left, to go on with. */
-const leftByRebuild = async (readModels: ReadModels, projector: Projector): Promise<number | undefined> => {
+/** The number of a generation that a killed rebuild left behind, to resume. */
+const unfinishedBuild = async (readModels: ReadModels, projector: Projector): Promise<number | undefined> => {
   const { name, version } = projector;
   const all = (await readModels.generations()).filter(
     (id) => id.projection === name && id.version === version,
@@ -86,10 +85,10 @@ const leftByRebuild = async (readModels: ReadModels, projector: Projector): Prom
   return undefined;
 };
 
-/** What a killed rebuild has left, or a fresh one. Nobody can remove it while the lease on the rebuild is held. */
+/** Resumes the build of a killed rebuild, or starts one. The rebuild's lease protects it from removal. */
 const beginBuild = async ({ readModels, log }: ReplayParts, projector: Projector): Promise<Build> => {
   const { name, version, collections } = projector;
-  const left = await leftByRebuild(readModels, projector);
+  const left = await unfinishedBuild(readModels, projector);
   const id = idOf(projector, left ?? (await readModels.nextNumber(name, version)));
   const begin = async () => readModels.build(id, collections, await log.identity());
   const found = await begin();
@@ -98,10 +97,10 @@ const beginBuild = async ({ readModels, log }: ReplayParts, projector: Projector
   return begin();
 };
 
-/** A killed rebuild may have left parked tenants that can go on now: they come first. */
+/** Retries parked tenants first: a killed rebuild may have left some that can resume now. */
 const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void> => {
   const { log, projector, consumer, onStep } = rebuild;
-  for (let left = Infinity; left > NEARLY_ALL;) {
+  for (let left = Infinity; left > MAX_BEHIND;) {
     const head = await log.head();
     if (head === undefined) return;
     const total = await log.distance(undefined, head.position);
@@ -118,7 +117,7 @@ const projectNearlyAll = async (rebuild: Rebuild, target: Target): Promise<void>
   }
 };
 
-/** A new version is pointed at before anybody has built it: there is nothing to compare with or to go back to. */
+/** A new version's pointer exists before anything is built: then there is nothing to compare with or roll back to. */
 const openBuiltLive = async (
   { readModels, log, projector }: Rebuild,
   number: number | undefined,
@@ -140,36 +139,39 @@ const compareWith = async (rebuild: Rebuild, live: Generation, rebuilt: Generati
   return compare(projector, live, rebuilt, { follow: follow(rebuilt), onDifference: () => undefined });
 };
 
-const parkedOnlyIn = async (one: Generation, other: Generation | undefined): Promise<readonly string[]> => {
+const parkedOnlyIn = async (
+  rebuilt: Generation,
+  live: Generation | undefined,
+): Promise<readonly string[]> => {
   const parked = async (generation: Generation): Promise<string[]> => {
     const ids: string[] = [];
     for await (const tenant of parkedTenants(generation)) ids.push(tenant.tenant_id);
     return ids;
   };
-  const known = new Set(other === undefined ? [] : await parked(other));
-  return (await parked(one)).filter((tenantId) => !known.has(tenantId));
+  const known = new Set(live === undefined ? [] : await parked(live));
+  return (await parked(rebuilt)).filter((tenantId) => !known.has(tenantId));
 };
 
-/** Why it is not switched to, if it is not. */
+/** Why not to switch to the rebuild, if there is a reason. */
 const refusalOf = (
   { ifEqual, acceptParked, projector: { name } }: Rebuild,
   comparison: Comparison | undefined,
-  onlyHere: readonly string[],
+  newlyParked: readonly string[],
 ): Error | undefined => {
   if (ifEqual && comparison !== undefined && comparison.differences > 0)
     return fault(
       'rebuild_differs',
       `${name}: ${comparison.differences} documents differ from the live ones.`,
     );
-  if (onlyHere.length > 0 && !acceptParked)
-    return fault('rebuild_parks', `${name}: the rebuild parks ${onlyHere.slice(0, 5).join(', ')}.`);
+  if (newlyParked.length > 0 && !acceptParked)
+    return fault('rebuild_parks', `${name}: the rebuild parks ${newlyParked.slice(0, 5).join(', ')}.`);
   return undefined;
 };
 
-const switchedMeanwhile = (name: string) =>
+const switchedByOther = (name: string) =>
   fault('rebuild_running', `${name} was switched by another process during the rebuild.`);
 
-/** Everything between taking the lease and giving it back. `discard` gives it back earlier. */
+/** Runs while the lease is held. `discard` releases it early. */
 const rebuildWithLease = async (
   rebuild: Rebuild,
   { allBuilt, allIndexed }: Barriers,
@@ -185,11 +187,11 @@ const rebuildWithLease = async (
   await allIndexed();
   await projectNearlyAll(rebuild, rebuilt);
   const pointer = await readModels.pointer(name, version);
-  if (pointer?.live === rebuilt.id.generation) throw switchedMeanwhile(name);
+  if (pointer?.live === rebuilt.id.generation) throw switchedByOther(name);
   const live = await openBuiltLive(rebuild, pointer?.live);
   const comparison = live === undefined ? undefined : await compareWith(rebuild, live, rebuilt);
-  const onlyHere = await parkedOnlyIn(rebuilt, live);
-  const refused = refusalOf(rebuild, comparison, onlyHere);
+  const newlyParked = await parkedOnlyIn(rebuilt, live);
+  const refused = refusalOf(rebuild, comparison, newlyParked);
   if (refused !== undefined) {
     await discard(rebuilt.id);
     throw refused;
@@ -198,20 +200,20 @@ const rebuildWithLease = async (
   await projectNearlyAll(rebuild, rebuilt);
   const previous = live === undefined ? {} : { previous: live.id.generation };
   const next: Pointer = { live: rebuilt.id.generation, ...previous };
-  if (!(await readModels.point(name, version, next, pointer))) throw switchedMeanwhile(name);
+  if (!(await readModels.point(name, version, next, pointer))) throw switchedByOther(name);
   const { to } = await rebuilt.control();
   return {
     projection: name,
     generation: generationName(rebuilt.id),
     events: to === undefined ? 0 : await log.distance(undefined, to.position),
     ...(comparison === undefined ? {} : { comparison }),
-    parked: onlyHere.length,
+    parked: newlyParked.length,
   };
 };
 
 /**
- * Builds a fresh generation beside the live one, compares them, and switches to it. Killed at any moment, the live one is
- * untouched. What it does is seen by everybody as the note of its lease.
+ * Builds a new generation next to the live one, compares them, and switches to it. If killed at any moment, the live one
+ * is untouched. The note on the lease shows its progress to everyone.
  */
 const rebuild = async (
   parts: ReplayParts,
@@ -233,7 +235,7 @@ const rebuild = async (
     clearInterval(renewing);
     await lease.release();
   };
-  /** Without the lease, so that it stays if another rebuild goes on with it, or has switched to it. */
+  /** Releases the lease first, so that the generation stays if another rebuild resumes it or has switched to it. */
   const discard = async (id: GenerationId): Promise<void> => {
     await release();
     if (await readModels.markRemoved(id, { held: rebuildLease(name), live: true })) await readModels.drop(id);
@@ -249,14 +251,14 @@ const rebuild = async (
   }
 };
 
-/** Rebuilds several at the same time: the log is read once for all of them. One that fails does not stop the others. */
+/** Rebuilds several at the same time, reading the log once for all. A failure of one does not stop the others. */
 export const rebuildTogether = (
   parts: ReplayParts,
   projectors: readonly Projector[],
   optionsFor: (projector: Projector) => RebuildOptions,
 ): Promise<PromiseSettledResult<Rebuilt>[]> => {
   const [built, indexed] = [barrier(projectors.length), barrier(projectors.length)];
-  const one = async (projector: Projector): Promise<Rebuilt> => {
+  const rebuildOne = async (projector: Projector): Promise<Rebuilt> => {
     const [allBuilt, allIndexed] = [built(), indexed()];
     try {
       return await rebuild(parts, projector, optionsFor(projector), {
@@ -268,20 +270,20 @@ export const rebuildTogether = (
       allIndexed.leave();
     }
   };
-  return Promise.allSettled(projectors.map(one));
+  return Promise.allSettled(projectors.map(rebuildOne));
 };
 
-/** What a rebuild would do, as far as it can be known before. */
+/** What a rebuild would do, as far as can be told in advance. */
 export interface RebuildPlan {
   readonly projection: string;
   readonly version: number;
   /** Events to read. */
   readonly events: number;
-  /** A killed rebuild that it goes on with. */
+  /** The generation of a killed rebuild that it would resume. */
   readonly goes_on_with: string | null;
-  /** What it is compared with, and what stays to roll back to. */
+  /** The generation that it would compare with, and keep for a rollback. */
   readonly live: string | null;
-  /** Who would have to finish first. */
+  /** The process whose rebuild would have to finish first. */
   readonly rebuilt_by: string | null;
 }
 
@@ -290,7 +292,7 @@ export const planRebuild = async (
   projector: Projector,
 ): Promise<RebuildPlan> => {
   const { name, version } = projector;
-  const left = await leftByRebuild(readModels, projector);
+  const left = await unfinishedBuild(readModels, projector);
   const pointer = await readModels.pointer(name, version);
   const begun = left === undefined ? undefined : await readModels.peek(idOf(projector, left));
   const after = (await begun?.control())?.to?.position;
@@ -305,7 +307,7 @@ export const planRebuild = async (
   };
 };
 
-/** Back to the generation before the last switch. */
+/** Switches back to the generation from before the last switch. */
 export const rollback = async (readModels: ReadModels, projector: Projector): Promise<string> => {
   const { name, version } = projector;
   const pointer = await readModels.pointer(name, version);
@@ -314,6 +316,6 @@ export const rollback = async (readModels: ReadModels, projector: Projector): Pr
   const back = { live: pointer.previous, previous: pointer.live };
   if (await readModels.isRemoved(idOf(projector, back.live)))
     throw fault('nothing_to_roll_back_to', `The previous generation of ${name} is being removed.`);
-  if (!(await readModels.point(name, version, back, pointer))) throw switchedMeanwhile(name);
+  if (!(await readModels.point(name, version, back, pointer))) throw switchedByOther(name);
   return generationName(idOf(projector, back.live));
 };

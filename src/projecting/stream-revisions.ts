@@ -2,12 +2,12 @@ import type { Reader } from '../../projections/projector';
 import type { StreamKind } from '../domain/events';
 import { STREAMS } from '../read-models/read-models';
 
-/** How much of one of a tenant's streams is in a generation: its key is the kind of the stream. */
+/** How much of a tenant's stream a generation has applied. Its key is the stream kind. */
 export interface StreamDocument {
   readonly revision: number;
 }
 
-/** The last revision of a tenant's stream that is in this read model, -1 if there is none. */
+/** The last revision of a tenant's stream that this read model has applied, or -1. */
 export const lastRevision = async (
   reader: Pick<Reader, 'get'>,
   tenantId: string,

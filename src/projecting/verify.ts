@@ -17,11 +17,11 @@ export interface VerifyOptions {
 export interface Verified extends Comparison {
   readonly projection: string;
   readonly parked: readonly string[];
-  /** Before which events others are missing from the log, and nobody has accepted that. */
+  /** Events before which others are missing from the log, unless the operator has accepted the gap. */
   readonly gaps: readonly Blocked[];
 }
 
-/** Up to a position: the whole log, or one tenant's events only. */
+/** The events of the whole log or of one tenant, up to a position. */
 const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string): Batches => {
   const { log, streams, consumer } = parts;
   if (tenantId === undefined) return consumer.upTo(last);
@@ -30,7 +30,7 @@ const eventsOf = (parts: ReplayParts, tenantId: string | undefined, last: string
   };
 };
 
-/** Replays into a scratch store and compares, without touching the live read model and while that moves on. */
+/** Replays into a scratch store and compares. The live read model is not touched, and may keep advancing. */
 export const verify = async (
   parts: ReplayParts,
   scratch: ReadModels,

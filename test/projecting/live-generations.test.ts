@@ -109,7 +109,7 @@ describe('the live generations', () => {
     tamper(folders.log, sql);
     await expect(open(folders)).rejects.toMatchObject({
       code: 'log_set_back',
-      message: expect.stringMatching(/tenants_v2_1 does not fit the event log. .* set back/),
+      message: expect.stringMatching(/tenants_v2_1 does not match the event log. .* set back/),
     });
     await expect(open(folders)).rejects.toThrow(REBUILD);
   });

@@ -131,7 +131,7 @@ describe('a projecting process', () => {
       expect(await one.reached(position, LONG)).toBe(true);
     }
     expect(one.warnings).toHaveLength(2);
-    expect(one.warnings[0]).toMatch(/Projecting lines_v1_1 stopped and is tried again.*the disk is full/);
+    expect(one.warnings[0]).toMatch(/Projecting lines_v1_1 failed; retrying.*the disk is full/);
     expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
   });
 
@@ -261,7 +261,7 @@ describe('catching up', () => {
     await server.start();
     const { position } = await log.record(STREAM, created('first'));
     expect(await server.reached(position, LONG)).toBe(true);
-    expect(server.warnings).toContain('Projecting stopped and is tried again. away');
+    expect(server.warnings).toContain('Projecting failed; retrying. away');
   });
 
   it('does no harm beside a process that projects', async () => {
