@@ -1,11 +1,11 @@
 export interface BoundedCache<V> {
   get(key: string): V | undefined;
-  /** Puts it last. The first ones are dropped until the rest costs no more than allowed; the last one always stays. */
+  /** Puts the entry last, then evicts from the front until the total cost fits. The entry itself always stays. */
   put(key: string, value: V): void;
   delete(key: string): void;
 }
 
-/** `costOf` gives the same for the same value; left out, values are counted. */
+/** `costOf` must always return the same cost for the same value. By default each value costs 1. */
 export const boundedCache = <V>(max: number, costOf: (value: V) => number = () => 1): BoundedCache<V> => {
   const values = new Map<string, V>();
   let cost = 0;
@@ -21,9 +21,9 @@ export const boundedCache = <V>(max: number, costOf: (value: V) => number = () =
       values.set(key, value);
       cost += costOf(value);
       if (cost <= max) return;
-      for (const first of values.keys()) {
-        if (cost <= max || first === key) return;
-        drop(first);
+      for (const oldest of values.keys()) {
+        if (cost <= max || oldest === key) return;
+        drop(oldest);
       }
     },
     delete: drop,

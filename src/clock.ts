@@ -1,15 +1,15 @@
 import { signal } from './signal';
 
-/** When the clock of this thread began, on the one that all threads of the process share. */
-const THREAD_BEGAN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+/** The zero of this thread's `performance.now()`, on the clock that all threads of the process share. */
+const THREAD_ORIGIN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** Milliseconds on a clock that never jumps and that all threads of the process share. Only for deadlines. */
-export const monotonicMs = (): number => Math.floor(THREAD_BEGAN + performance.now());
+/** Milliseconds on a monotonic clock that all threads of the process share. For deadlines only. */
+export const monotonicMs = (): number => Math.floor(THREAD_ORIGIN + performance.now());
 
-/** The same with fractions, on a clock of this thread alone: for distinctions within a millisecond. */
+/** Milliseconds with fractions, on this thread's own clock: for telling moments within a millisecond apart. */
 export const threadMs = (): number => performance.now();
 
-/** Now, as ISO 8601. Much happens in one millisecond: its text is made once. */
+/** Now, as ISO 8601. Formatted once per millisecond, because many calls share one. */
 export const isoNow = (() => {
   let [last, text] = [NaN, ''];
   return (): string => {
@@ -32,7 +32,7 @@ export const beforeDeadline = <T>(promise: Promise<T>, deadline: number, late: (
 export const orUndefined = <T>(promise: Promise<T>, withinMs: number): Promise<T | undefined> =>
   beforeDeadline(promise, monotonicMs() + withinMs, () => new Error('No answer.')).catch(() => undefined);
 
-/** Yields to the event loop: everything else that waits in this thread goes first. */
+/** Lets everything else that is queued in this thread run first. */
 export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export const pause = (ms: number, abort?: AbortSignal): Promise<void> =>

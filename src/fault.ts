@@ -1,6 +1,6 @@
 import type { ProblemCode } from './problems';
 
-/** What never leaves the process: each is caught and turned into a problem that a caller can meet. */
+/** Codes that never leave the process: each is caught and turned into a problem that a caller may see. */
 type InternalCode =
   | 'commit_failed'
   | 'event_invalid'
@@ -24,17 +24,17 @@ export interface Fault extends Error {
   readonly more: Readonly<Record<string, unknown>>;
 }
 
-export const fault = (code: FaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
-  Object.assign(new Error(sentence), { name: 'Fault', code, more });
+export const fault = (code: FaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
+  Object.assign(new Error(message), { name: 'Fault', code, more });
 
-/** A fault that another thread has reported; its code may be that of a library. */
-export const reportedFault = (code: string, sentence: string, more: Record<string, unknown> = {}): Fault =>
-  fault(code as FaultCode, sentence, more);
+/** A fault reported by another thread; its code may come from a library. */
+export const reportedFault = (code: string, message: string, more: Record<string, unknown> = {}): Fault =>
+  fault(code as FaultCode, message, more);
 
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
-/** What an error says besides its sentence. */
+/** The details of an error besides its message. */
 export const moreOf = (error: unknown): Readonly<Record<string, unknown>> =>
   (error as Partial<Fault> | undefined)?.more ?? {};
 

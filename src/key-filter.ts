@@ -1,33 +1,32 @@
-/** What is remembered: it belongs to a tenant and to a collection. */
 interface Key {
   readonly tenantId: string;
   readonly collection: string;
   readonly key: string;
 }
 
-/** Remembers keys in little memory (a Bloom filter): it never denies one that was added, and seldom claims another. */
+/** A Bloom filter of keys: no false negatives, few false positives. */
 export interface KeyFilter {
   mayHave(key: Key): boolean;
-  /** True: the key was certainly not there before. */
+  /** True: the key was definitely not there before. */
   add(key: Key): boolean;
 }
 
-/** 16 MB: at two million keys it is wrong about one in half a million; with more it is wrong more often, which only costs. */
+/** 16 MB: one false positive in half a million at two million keys. False positives cost time, nothing else. */
 const WORDS = 1 << 22;
 
-/** All bits of a key are in one block, a line of the processor's cache: it is fetched once. */
+/** All bits of a key lie in one block of one CPU cache line, so a lookup misses the cache at most once. */
 const BLOCK_WORDS = 16;
 const BLOCK_BITS = 9;
-/** From each hash; nine bits each. */
+/** Per hash, of BLOCK_BITS bits each. */
 const PROBES = 3;
 
-/** Two hashes of a text on top of what was hashed before (FNV-1a and a multiplicative one). */
+/** Two running hashes of a text: FNV-1a and a multiplicative one. */
 interface Hashes {
   readonly one: number;
   readonly other: number;
 }
 
-const hashOn = ({ one, other }: Hashes, text: string): Hashes => {
+const extendHashes = ({ one, other }: Hashes, text: string): Hashes => {
   let [a, b] = [one, other];
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
@@ -37,32 +36,32 @@ const hashOn = ({ one, other }: Hashes, text: string): Hashes => {
   return { one: a, other: b };
 };
 
-const NOTHING: Hashes = { one: 0x811c9dc5 | 0, other: 0 };
+const EMPTY: Hashes = { one: 0x811c9dc5 | 0, other: 0 };
 
-/** Spreads what all bits of a number say over all bits (the end of MurmurHash3). */
-const spread = (number: number): number => {
+/** The finalizer of MurmurHash3: every input bit affects every output bit. */
+const finalize = (number: number): number => {
   const half = Math.imul(number ^ (number >>> 16), 0x85ebca6b);
   const whole = Math.imul(half ^ (half >>> 13), 0xc2b2ae35);
   return whole ^ (whole >>> 16);
 };
 
-/** Many keys in a row belong to the same tenant. */
+/** Keeps the hash of the last tenant, because many keys in a row belong to the same one. */
 const hasher = () => {
-  let ofTenant = NOTHING;
+  let prefix = EMPTY;
   let lastTenant = '';
   return ({ tenantId, collection, key }: Key): Hashes => {
-    if (tenantId !== lastTenant) [ofTenant, lastTenant] = [hashOn(NOTHING, tenantId), tenantId];
-    const { one, other } = hashOn(hashOn(ofTenant, collection), key);
-    return { one: spread(one), other: spread(other ^ Math.imul(one, 0x9e3779b1)) };
+    if (tenantId !== lastTenant) [prefix, lastTenant] = [extendHashes(EMPTY, tenantId), tenantId];
+    const { one, other } = extendHashes(extendHashes(prefix, collection), key);
+    return { one: finalize(one), other: finalize(other ^ Math.imul(one, 0x9e3779b1)) };
   };
 };
 
-/** A power of two words. */
+/** `words` must be a power of two. */
 export const keyFilter = (words = WORDS): KeyFilter => {
   const bits = new Int32Array(words);
   const hashesOf = hasher();
 
-  /** Are all bits of a key set already? */
+  /** Whether all bits of the key were set already. */
   const visit = (key: Key, sets: boolean): boolean => {
     const { one, other } = hashesOf(key);
     const block = (Math.imul(one ^ other, 0x9e3779b1) >>> 6) & (words - BLOCK_WORDS);

@@ -1,11 +1,11 @@
 import type { RefusalCode } from './domain/refusal';
 
 /**
- * Every error that a caller can meet, by its stable code: over HTTP (those with a status) and at the command line.
- * docs/errors.md, the pages at `/problems/<code>` and `tenant-ledger explain CODE` are made from this table.
+ * Every error that a caller may see, by its stable code: over HTTP (those with a status) and on the command line.
+ * docs/errors.md, the pages at `/problems/<code>` and `tenant-ledger explain CODE` are generated from this table.
  */
 export interface Problem {
-  /** Undefined: it is never sent over HTTP. */
+  /** Undefined: never sent over HTTP. */
   readonly status?: number;
   readonly title: string;
   /** What it means and what to do. */
@@ -17,19 +17,19 @@ export const httpProblems = {
     status: 400,
     title: 'One or more validation errors occurred.',
     meaning:
-      'The body, a header or a query parameter is not valid. `errors` names each field with what is wrong. Correct it and send it again.',
+      'The body, a header or a query parameter is not valid. `errors` says what is wrong with each field. Correct the request and send it again.',
   },
   malformed_request: {
     status: 400,
     title: 'The request is not valid HTTP.',
     meaning:
-      'The server could not read the request line or the headers. Check the client or the proxy in between.',
+      'The server could not parse the request line or the headers. Check the client and any proxy in between.',
   },
   key_refused: {
     status: 401,
     title: 'The API key is not accepted.',
     meaning:
-      'The key is missing, malformed, unknown, expired or revoked, or its tenant is deleted. Send a valid key in the API key header; the operator can make one with `tenant-ledger key create`.',
+      'The key is missing, malformed, unknown, expired or revoked, or its tenant is deleted. Send a valid key in the API key header; the operator can create one with `tenant-ledger key create`.',
   },
   permission_missing: {
     status: 403,
@@ -52,19 +52,19 @@ export const httpProblems = {
     status: 404,
     title: 'There is no such event.',
     meaning:
-      'No event has this id, or it is not one of this Tenant. `GET /events` and `tenant-ledger audit` show events with their ids.',
+      'No event has this id, or the event belongs to another Tenant. `GET /events` and `tenant-ledger audit` show events with their ids.',
   },
   application_not_found: {
     status: 404,
     title: 'The tenant has no such Application.',
     meaning:
-      'It was never there, is deleted, or belongs to another tenant. `GET /applications` and `tenant-ledger application list --tenant ID` list them.',
+      'It never existed, is deleted, or belongs to another tenant. `GET /applications` and `tenant-ledger application list --tenant ID` list the Applications there are.',
   },
   key_not_found: {
     status: 404,
     title: 'There is no such key.',
     meaning:
-      'The Application has no key with this id that is neither revoked nor expired. `GET /applications/{id}/keys` and `tenant-ledger key list --tenant ID` list them.',
+      'The Application has no key with this id, or the key is revoked or expired. `GET /applications/{id}/keys` and `tenant-ledger key list --tenant ID` list the keys there are.',
   },
   method_not_allowed: {
     status: 405,
@@ -74,39 +74,40 @@ export const httpProblems = {
   request_too_slow: {
     status: 408,
     title: 'The request took too long to arrive.',
-    meaning: 'The headers or the body were not complete in time. Send it again over a better connection.',
+    meaning:
+      'The headers or the body did not arrive in time. Send the request again over a better connection.',
   },
   idempotency_in_progress: {
     status: 409,
     title: 'A request with this idempotency key is in progress.',
-    meaning: 'Wait a moment and repeat it: then it gets the answer of the first one.',
+    meaning: 'Wait a moment and repeat the request: it then gets the answer to the first one.',
   },
   own_access_would_end: {
     status: 409,
     title: 'The caller would lose access.',
     meaning:
-      'The key that asks would delete or weaken itself. Nothing was changed. If that is meant, repeat the request with `?force=true`.',
+      'The request would revoke its own key, delete its Application or take permissions from it. Nothing was changed. If this is intended, repeat the request with `?force=true`.',
   },
   last_managing_key: {
     status: 409,
-    title: 'No key could manage Applications any more.',
+    title: 'No key could manage Applications anymore.',
     meaning:
-      'After this no key of the tenant would hold `application:update`. Nothing was changed. Give it to another Application first or, if it is meant, repeat the request with `?force=true`: then only the operator can manage Applications.',
+      'After this, no key of the tenant would hold `application:update`. Nothing was changed. Grant it to another Application first or, if this is intended, repeat the request with `?force=true`: then only the operator can manage Applications.',
   },
   application_type_fixed: {
     status: 409,
     title: 'The type of an Application cannot be changed.',
-    meaning: 'Leave `type` out, or create another Application of the type that you need.',
+    meaning: 'Leave out `type`, or create another Application of the type you need.',
   },
   too_many_applications: {
     status: 409,
-    title: 'The tenant has as many Applications as it may have.',
-    meaning: 'Delete one that is not needed, or ask the operator to raise `MAX_APPLICATIONS`.',
+    title: 'The tenant has reached its maximum number of Applications.',
+    meaning: 'Delete one that is no longer needed, or ask the operator to raise `MAX_APPLICATIONS`.',
   },
   too_many_keys: {
     status: 409,
-    title: 'The Application has as many keys as it may have.',
-    meaning: 'Revoke one that is not needed, or ask the operator to raise `MAX_KEYS`.',
+    title: 'The Application has reached its maximum number of keys.',
+    meaning: 'Revoke one that is no longer needed, or ask the operator to raise `MAX_KEYS`.',
   },
   upgrade_unfinished: {
     status: 409,
@@ -118,7 +119,7 @@ export const httpProblems = {
     status: 412,
     title: 'The Tenant or the Application has changed.',
     meaning:
-      '`If-Match` does not match the current `ETag`, which this answer carries. Read it again, look at what changed, and repeat with the new `ETag`.',
+      '`If-Match` does not match the current `ETag`, which this response carries. Read the resource again, look at what changed, and repeat the request with the new `ETag`.',
   },
   body_too_large: {
     status: 413,
@@ -140,11 +141,11 @@ export const httpProblems = {
     status: 429,
     title: 'Too many requests came from this address.',
     meaning:
-      '`violated_policies` names the limit that was exceeded. Its block ends after `Retry-After` seconds; until then requests are refused, which does not prolong it. `GET /limits` shows all limits.',
+      '`violated_policies` names the limit that was exceeded. The block ends after `Retry-After` seconds; requests refused until then do not prolong it. `GET /limits` shows all limits.',
   },
   too_many_streams: {
     status: 429,
-    title: 'Too many streams of events are open.',
+    title: 'Too many event streams are open.',
     meaning: 'Close one, or try again after `Retry-After` seconds. The detail says whose streams they are.',
   },
   headers_too_large: {
@@ -167,7 +168,7 @@ export const httpProblems = {
     status: 503,
     title: 'The event log was set back.',
     meaning:
-      'The event log has lost events that this service had read or written, so nothing is read or written any more: it was restored from an older backup, or its file was replaced. Waiting does not help. The operator puts the right log back and restarts every instance; to keep the older log, run `tenant-ledger projections rebuild --all` before restarting.',
+      'The event log has lost events that this service had read or written, so the service has stopped reading and writing: the log was restored from an older backup, or its file was replaced. Waiting does not help. The operator must put the right log back and restart every instance; to keep the older log, run `tenant-ledger projections rebuild --all` before restarting.',
   },
   outcome_unknown: {
     status: 503,
@@ -177,20 +178,20 @@ export const httpProblems = {
   },
   read_models_unavailable: {
     status: 503,
-    title: 'The read models cannot be read now.',
+    title: 'The read models are out of reach.',
     meaning: 'Repeat the request after `Retry-After` seconds. Writes are not affected.',
   },
   starting: {
     status: 503,
     title: 'The service is starting.',
     meaning:
-      'The read models are not yet up to date with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
+      'The read models have not yet caught up with the event log; `progress` says how far they are. Repeat the request after `Retry-After` seconds.',
   },
   tenant_unreadable: {
     status: 503,
     title: 'The history of this tenant cannot be read.',
     meaning:
-      'The event log holds something about this tenant that this program does not understand, or has lost events of it, so nothing can be decided. Waiting does not help. The operator finds the reason with `tenant-ledger status`; a newer program may be needed, or a backup of the log.',
+      "The event log holds an event of this tenant that this program cannot read, or some of the tenant's events are missing, so nothing can be decided. Waiting does not help. The operator finds the reason with `tenant-ledger status`; it may take a newer program or a backup of the log.",
   },
 } satisfies Record<string, Problem & { status: number }>;
 
@@ -200,16 +201,16 @@ const tenants = {
     meaning: 'List them with `tenant-ledger tenant list`.',
   },
   tenant_exists: {
-    title: 'A tenant with this id exists already.',
-    meaning: 'Choose another `--id`, or leave it out. The id of a deleted tenant is not used again.',
+    title: 'A tenant with this id already exists.',
+    meaning: 'Choose another `--id`, or leave it out. The id of a deleted tenant cannot be reused.',
   },
   tenant_deleted: {
     title: 'The tenant is deleted.',
     meaning: 'A deleted tenant cannot be changed. Its history stays.',
   },
   application_exists: {
-    title: 'An Application with this id exists already.',
-    meaning: 'Choose another `--id`, or leave it out. The id of a deleted Application is not used again.',
+    title: 'An Application with this id already exists.',
+    meaning: 'Choose another `--id`, or leave it out. The id of a deleted Application cannot be reused.',
   },
   permission_unknown: {
     title: 'There is no such permission.',
@@ -222,10 +223,10 @@ const tenants = {
   key_malformed: {
     title: 'This is not a key.',
     meaning:
-      'Give a whole key on stdin and nothing else. docs/keys.md shows its form; a typing error or a missing character makes the checksum at its end invalid.',
+      'Pass one whole key on stdin and nothing else. docs/keys.md describes the format; a typo or a missing character makes the checksum at the end invalid.',
   },
-  key_exists: { title: 'This key exists already.', meaning: 'Make another one.' },
-  key_already_revoked: { title: 'The key is revoked already.', meaning: 'There is nothing to do.' },
+  key_exists: { title: 'This key already exists.', meaning: 'Create another one.' },
+  key_already_revoked: { title: 'The key is already revoked.', meaning: 'There is nothing to do.' },
   name_invalid: {
     title: 'The name is not valid.',
     meaning: 'A name has 1 to 200 characters (UTF-16 units), is not blank and is well-formed Unicode.',
@@ -240,62 +241,62 @@ const readModels = {
   not_parked: {
     title: 'No tenant is parked at this event.',
     meaning:
-      'Only an event that holds a tenant up can be set aside. List them with `tenant-ledger projections parked`.',
+      'Only an event that parks a tenant can be set aside. List these events with `tenant-ledger projections parked`.',
   },
   projection_unknown: {
     title: 'There is no such projection.',
     meaning: 'List them with `tenant-ledger projections status`.',
   },
   rebuild_running: {
-    title: 'This projection is being rebuilt already.',
+    title: 'This projection is already being rebuilt.',
     meaning:
       'Wait for it, or end the process that the message names. `tenant-ledger projections status` shows how far it is.',
   },
   rebuild_differs: {
     title: 'The rebuilt read model differs from the live one.',
     meaning:
-      'It was not switched to, because `--if-equal` was given. `tenant-ledger projections verify` names every difference; without `--if-equal` the rebuild is switched to.',
+      'The live read model stays in use because of `--if-equal`. `tenant-ledger projections verify` lists every difference; without `--if-equal` the rebuild goes live.',
   },
   rebuild_parks: {
     title: 'The rebuild parks a tenant that the live read model does not park.',
-    meaning: 'It was not switched to. Look at the named tenants; use `--accept-parked` to switch anyway.',
+    meaning: 'The live read model stays in use. Check the named tenants; `--accept-parked` switches anyway.',
   },
   nothing_to_roll_back_to: {
     title: 'There is no previous generation.',
-    meaning: 'A rollback needs the generation before the last switch; it is there until it is pruned.',
+    meaning: 'A rollback needs the generation from before the last switch, which is kept until it is pruned.',
   },
   read_models_of_another_log: {
     title: 'The read models belong to another event log.',
     meaning:
-      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were made: correct it. Only if this log is meant, move the folder `read-models` out of `DATA_DIR`, or name another database in `MONGODB_URL`, and start again: they are rebuilt from the log.',
+      '`EVENTSTORE_URL`, `MONGODB_URL`, `STREAM_PREFIX` or `DATA_DIR` is not what it was when they were built: correct it. Only if this is the right log, move the folder `read-models` out of `DATA_DIR`, or name another database in `MONGODB_URL`, and start again: the read models are then rebuilt from the log.',
   },
   database_of_another_program: {
     title: 'The database belongs to another program.',
     meaning:
-      'The database that `MONGODB_URL` names has collections, and none of this service. Name a database of its own: it is made by the first start.',
+      'The database in `MONGODB_URL` has collections, but none of this service. Name a database for this service alone; the first start creates it.',
   },
 } satisfies Record<string, Problem>;
 
 const eventLog = {
   event_too_large: {
     title: 'The change is too large for one append.',
-    meaning: 'An append holds at most 1 MiB of data.',
+    meaning: 'One append can hold at most 1 MiB of data.',
   },
   log_of_another_prefix: {
     title: 'The event log has another stream prefix.',
     meaning:
-      'A log in a data folder belongs to the `STREAM_PREFIX` that it was made with: with another one, its events would be treated as belonging to another program. The message names both. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands the option that names the prefix). Nothing was changed.',
+      'A log in a data folder belongs to the `STREAM_PREFIX` that it was created with: under another prefix its events would be taken for those of another program. The message names both prefixes. Correct `STREAM_PREFIX` or `DATA_DIR` (for `log` commands, the option that sets the prefix). Nothing was changed.',
   },
   log_incomplete: {
     title: 'The event log is not complete.',
     meaning:
-      'The folder holds traces of an event log, but not the whole of it: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To begin with an empty log instead, move what is left of it and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
+      'The folder holds only parts of an event log: `events.db` is missing, empty or without its tables. Restore `events.db` from a backup, together with its `-wal` file if the backup has one. To start with an empty log instead, move the remains of the old one and the folder `read-models` out of `DATA_DIR`. Nothing was changed.',
   },
   log_of_newer_program: {
     title: 'The event log may hold events that this program cannot read.',
     meaning: 'Start the program that upgraded it (`tenant-ledger log upgrade`), or a newer one.',
   },
-  older_program_runs: { title: 'An older program is running.', meaning: 'Stop it; the message names it.' },
+  older_program_runs: { title: 'An older version is running.', meaning: 'Stop it; the message names it.' },
   log_not_found: {
     title: 'There is no event log at this address.',
     meaning:
@@ -304,22 +305,22 @@ const eventLog = {
   copy_refused: {
     title: 'This cannot be copied.',
     meaning:
-      'The message says why: an empty source, the same log twice, or an event that the target could not keep as it is. What was copied before is safe.',
+      'The message says why: the source is empty, source and target are the same log, or the target cannot store an event unchanged. What was copied before is safe.',
   },
   copy_differs: {
     title: 'The target is not a copy of this source.',
     meaning:
-      'It holds other events, or something else writes there. The message names the first difference. A log cannot be changed: begin with an empty target.',
+      'It holds other events, or something else is writing to it. The message names the first difference. A log is append-only, so start over with an empty target.',
   },
   copy_source_grows: {
-    title: 'The source is still being written.',
+    title: 'The source is still being written to.',
     meaning:
-      'Stop what writes there and run the same command again: it continues where it stopped. `--follow-until-quiet` keeps copying until the source is quiet.',
+      'Stop whatever writes to it and run the same command again: it resumes where it stopped. `--follow-until-quiet` keeps copying until the source is quiet.',
   },
   history_missing: {
     title: 'Events of a stream were removed from the event store.',
     meaning:
-      "Somebody has deleted or truncated the stream that the message names. Waiting does not help: only a backup of the event store has the events. For a tenant's own stream the service says `tenant_unreadable`.",
+      "Someone deleted or truncated the stream that the message names. Waiting does not help: the events are only in backups of the event store. For a tenant's own stream the service answers `tenant_unreadable`.",
   },
 } satisfies Record<string, Problem>;
 
@@ -329,13 +330,13 @@ const startAndCommands = {
     meaning: 'The message names the variable and an example. `tenant-ledger config` shows all of them.',
   },
   port_taken: {
-    title: 'A port is taken.',
+    title: 'A port is already in use.',
     meaning:
-      'Something else listens there, possibly another instance of this service. Stop it, or choose another `PORT` or `OPS_PORT`.',
+      'Something else is listening on it, possibly another instance of this service. Stop it, or choose another `PORT` or `OPS_PORT`.',
   },
   port_refused: {
     title: 'This user may not listen on that port.',
-    meaning: 'Ports below 1024 are often for root only. Choose another `PORT` or `OPS_PORT`.',
+    meaning: 'Ports below 1024 are often reserved for root. Choose another `PORT` or `OPS_PORT`.',
   },
   host_unknown: {
     title: 'The listen address does not belong to this machine.',
@@ -344,20 +345,20 @@ const startAndCommands = {
   data_dir_unusable: {
     title: 'The data folder cannot be used.',
     meaning:
-      '`DATA_DIR` must be a folder, or a path where one can be made, on a disk that can be written and has room.',
+      '`DATA_DIR` must be a folder, or a path where one can be created, on a writable disk with free space.',
   },
   data_not_found: {
     title: 'There is no data in this folder.',
     meaning:
-      'Commands do not create a data folder, so that a wrong one is noticed. Set `DATA_DIR` to the folder of the service, or run the command where the service was started.',
+      'Commands never create a data folder, so that a wrong path is noticed. Set `DATA_DIR` to the folder of the service, or run the command in the directory where the service was started.',
   },
   not_confirmed: {
     title: 'This must be confirmed.',
-    meaning: 'It cannot be undone. Confirm it on a terminal, or give `--yes`.',
+    meaning: 'It cannot be undone. Confirm it on a terminal, or pass `--yes`.',
   },
   position_unknown: {
     title: 'This is not a position of this log.',
-    meaning: 'Positions are those that `tenant-ledger audit` prints, of the same log.',
+    meaning: 'Use a position that `tenant-ledger audit` prints for the same log.',
   },
   file_unreadable: {
     title: 'A file cannot be read.',
@@ -366,11 +367,11 @@ const startAndCommands = {
   backup_unusable: {
     title: 'The backup cannot be used.',
     meaning:
-      'The message says what is wrong with it. A backup that was changed or is damaged is never continued or restored: use another one, or begin a new one in an empty folder.',
+      'The message says what is wrong with it. A modified or damaged backup is never continued or restored: use another one, or start a new one in an empty folder.',
   },
   restore_refused: {
     title: 'The folder is not empty.',
-    meaning: 'A backup is restored only into an empty `DATA_DIR`, so that nothing is ever overwritten.',
+    meaning: 'A backup is only restored into an empty `DATA_DIR`, so that nothing is ever overwritten.',
   },
   code_unknown: {
     title: 'There is no such error code.',
@@ -392,7 +393,7 @@ const all = { ...httpProblems, ...tenants, ...readModels, ...eventLog, ...startA
 export type HttpProblemCode = keyof typeof httpProblems;
 export type ProblemCode = keyof typeof all;
 
-/** Every refusal of the domain has its row, or this does not compile. */
+/** Does not compile unless every refusal of the domain has an entry. */
 export const problems: Readonly<Record<ProblemCode | RefusalCode, Problem>> = all;
 
 export const isProblemCode = (code: string): code is ProblemCode => Object.hasOwn(problems, code);

@@ -4,28 +4,28 @@ import { fault, type Fault } from './fault';
 export interface WaitingForStore {
   /** How long a start waits for the server to become reachable. */
   readonly waitMs: number;
-  /** What went wrong and is tried again. */
+  /** Called with failures that are retried. */
   readonly onError: (what: string, error: unknown) => void;
 }
 
-export interface WaitedFor {
-  /** The store, as people may see it. */
+export interface AwaitedStore {
+  /** What to call the store in messages, without credentials. */
   readonly name: string;
-  /** What is thrown at once: retrying does not help. Undefined: it may. */
+  /** The error to throw at once where retrying cannot help. Undefined: retry. */
   readonly final: (error: unknown) => Error | undefined;
-  /** What is thrown when the time is up. */
+  /** The error to throw when the time is up. */
   readonly late: (seconds: number, error: unknown) => Fault;
 }
 
 const RETRY_MS = 250;
-/** First at the first failure, or after this long without an answer. */
+/** The first report comes with the first failure, or after this long without an answer. */
 const REPORT_AFTER_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;
 
-/** Retries until it works or the time is up, and regularly reports what it is waiting for. */
+/** Retries until the store answers or the time is up, and reports now and then what it is waiting for. */
 export const whenReachable = async <T>(
   work: () => Promise<T>,
-  store: WaitedFor,
+  store: AwaitedStore,
   { waitMs, onError }: WaitingForStore,
 ): Promise<T> => {
   const seconds = Math.round(waitMs / 1_000);

@@ -1,19 +1,19 @@
 import { threadMs } from './clock';
 
-/** One run of a piece of work that many may wait for. */
+/** One run of the work, for any number of waiters. */
 export interface Run<T> {
-  /** When it began, on the clock of this thread. */
+  /** When it started, on this thread's clock. */
   readonly at: number;
   readonly done: Promise<T>;
 }
 
-/** Work that runs at most once at a time, for everybody who asks while it runs. */
+/** Work that never runs twice at the same time: callers that come while it runs share the run. */
 export interface SharedRuns<T> {
-  /** The run that is under way; if there is none, another one is begun. */
+  /** The run in progress, or else a new one. */
   current(): Run<T>;
-  /** The outcome of a run that began at this time or later. It waits for at most two runs. */
+  /** The outcome of a run that started at this time or later. Waits for two runs at most. */
   since(time: number): Promise<T>;
-  /** The outcome of a run that begins after this call: it sees everything that happened before. */
+  /** The outcome of a run that starts after this call, so it sees everything that happened before the call. */
   fresh(): Promise<T>;
   isRunning(): boolean;
 }
@@ -24,10 +24,10 @@ export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> =
   const current = (): Run<T> => {
     if (run !== undefined) return run;
     const at = threadMs();
-    const begun = { at, done: work(at).finally(() => (run = undefined)) };
-    begun.done.catch(() => undefined);
-    run = begun;
-    return begun;
+    const started = { at, done: work(at).finally(() => (run = undefined)) };
+    started.done.catch(() => undefined);
+    run = started;
+    return started;
   };
 
   const since = async (time: number): Promise<T> => {
@@ -44,7 +44,7 @@ export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> =
     since,
     fresh: async () => {
       const asked = threadMs();
-      // All who ask at once share one run.
+      // Callers of the same turn share one run.
       await Promise.resolve();
       return since(asked);
     },

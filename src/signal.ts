@@ -1,6 +1,6 @@
 /**
- * For waiting until something may have changed. A waiter checks its condition, then waits, then checks again. `wait`
- * registers at once, so nothing is missed as long as no `await` comes between the check and the call.
+ * Wakes waiters when something may have changed. A waiter checks its condition, waits, and checks again. `wait`
+ * registers synchronously, so no wake-up is missed as long as there is no `await` between the check and the call.
  */
 export interface Signal {
   /** Wakes everyone who is waiting now. */

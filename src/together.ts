@@ -1,4 +1,4 @@
-/** Waits for all of them, also when one fails, so that none goes on unseen; then fails with the first failure. */
+/** `Promise.all` that settles only when all of them have, so that none keeps running unnoticed after a failure. */
 export const together = async <T>(work: readonly Promise<T>[]): Promise<readonly T[]> => {
   await Promise.allSettled(work);
   return Promise.all(work);

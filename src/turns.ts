@@ -1,46 +1,45 @@
 import { threadMs } from './clock';
 
-/** When this much of a turn of the event loop is used, what still waits is begun in the next one. */
+/** Once a turn of the event loop has taken this long, queued work is left for a later turn. */
 const TURN_MS = 3;
 
-/** How many of those that a turn had no time for are tried in the next one. */
-const TRIED_AGAIN = 100;
+/** How many of the deferred pieces of work each turn tries again. */
+const MAX_RETRIED = 100;
 
 const waiting: (() => void)[] = [];
 let number = 0;
-let began = 0;
+let startedAt = 0;
 let isOpen = false;
-let late = 0;
+let deferred = 0;
 
 const endTurn = (): void => {
   isOpen = false;
-  const again = Math.min(late, TRIED_AGAIN);
-  late -= again;
-  for (let i = 0; i < again; i += 1) setImmediate(beginNext);
+  const retried = Math.min(deferred, MAX_RETRIED);
+  deferred -= retried;
+  for (let i = 0; i < retried; i += 1) setImmediate(runNext);
 };
 
-/** The number of this turn of the event loop. It ends before the next work that waits is begun. */
+/** The number of this turn of the event loop. A turn ends before the next queued work runs. */
 export const currentTurn = (): number => {
   if (isOpen) return number;
   isOpen = true;
   number += 1;
-  began = threadMs();
+  startedAt = threadMs();
   setImmediate(endTurn);
   return number;
 };
 
-const beginNext = (): void => {
+const runNext = (): void => {
   currentTurn();
-  if (threadMs() - began < TURN_MS) waiting.shift()?.();
-  else late += 1;
+  if (threadMs() - startedAt < TURN_MS) waiting.shift()?.();
+  else deferred += 1;
 };
 
 /**
- * Begins the work in a later turn, in the order of the calls. Each has an immediate of its own, with everything that it
- * does without waiting: so many that come at once do not hold the thread for the sum of their times. Whatever is begun in
- * the same turn was handed in before that turn.
+ * Runs the work in a later turn, in call order. Each piece runs in an immediate of its own, so a burst of work does not
+ * block the thread for the sum of its run times. Everything that runs in a turn was queued before that turn.
  */
 export const inLaterTurn = (work: () => void): void => {
   waiting.push(work);
-  setImmediate(beginNext);
+  setImmediate(runNext);
 };

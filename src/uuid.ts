@@ -1,4 +1,4 @@
-/** In lower case, as ids are stored and compared. */
+/** Lower case, as ids are stored and compared. */
 export const UUID_PATTERN = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 
 const UUID = new RegExp(`^${UUID_PATTERN}$`);

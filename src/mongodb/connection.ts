@@ -1,7 +1,7 @@
 import type { Db, MongoClient, MongoClientOptions } from 'mongodb';
 import { beforeDeadline, monotonicMs } from '../clock';
 import { fault, messageOf, type Fault } from '../fault';
-import { whenReachable, type WaitedFor, type WaitingForStore } from '../reachable-store';
+import { whenReachable, type AwaitedStore, type WaitingForStore } from '../reachable-store';
 import { programVersion } from '../version';
 import { addressOf, wrongAddress } from './address';
 
@@ -109,7 +109,7 @@ const reach = async (client: MongoClient, database: string): Promise<void> => {
   await beforeDeadline(connecting, monotonicMs() + CONNECT_MS, late);
 };
 
-const mongoAt = (place: string): WaitedFor => ({
+const mongoAt = (place: string): AwaitedStore => ({
   name: `MongoDB at ${place}`,
   final: (error) => finalFault(error, place),
   late: (seconds, error) =>

@@ -1,6 +1,6 @@
 import { NEWEST_FORMAT } from '../../domain/formats';
 import { messageOf, type Fault } from '../../fault';
-import { whenReachable, type WaitedFor, type WaitingForStore } from '../../reachable-store';
+import { whenReachable, type AwaitedStore, type WaitingForStore } from '../../reachable-store';
 import {
   APPEND_MS,
   logFault,
@@ -32,7 +32,7 @@ interface EventStoreOptions extends WaitingForStore {
   readonly format?: number;
 }
 
-const eventStoreAt = (servers: string): WaitedFor => ({
+const eventStoreAt = (servers: string): AwaitedStore => ({
   name: `the event store at ${servers}`,
   final: (error) => (isFinal(error) ? (error as Fault) : undefined),
   late: (seconds, error) =>
