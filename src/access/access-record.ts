@@ -43,10 +43,10 @@ const EVERY_MS = 60_000;
 /** How long a process that ends waits for a log that does not answer. */
 const CLOSE_MS = 3_000;
 
-/** Of more keys than this nothing is kept until the next writing: a flood must not cost memory. */
+/** Refusals of more keys than this are only counted until the next write: a flood must not cost memory. */
 const MAX_KEYS = 1_000;
 
-/** The most of one tenant: it must not crowd out the others. */
+/** The most keys of one tenant: it must not crowd out the others. */
 const MAX_OF_ONE = 100;
 
 interface Tally {
@@ -110,7 +110,7 @@ const eventOf = (tally: Tally): NewEvent => {
 /** What was refused since the last writing. */
 interface Refusals {
   tallies: Map<string, Tally>;
-  /** Of keys that there was no room for. */
+  /** The number of refusals of keys that there was no room for. */
   overlooked: number;
 }
 

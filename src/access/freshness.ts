@@ -31,7 +31,7 @@ const ANSWER_MS = 300;
 /** A proof is renewed at this age, while the one before it still counts. */
 const RENEW_AFTER_MS = 150;
 
-/** Also without requests: from when on the log was away must be known. */
+/** Even without requests it must be known since when the log has been away. */
 const LOOK_EVERY_MS = 5_000;
 
 interface Goal {

@@ -45,7 +45,7 @@ interface Running {
   app?: App;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
-  /** What stops before it was ready answers no read either. */
+  /** Unlike `phase`, it still tells while the server stops whether reads may be answered. */
   wasReady: boolean;
   progress: StartProgress;
 }

@@ -7,7 +7,7 @@ export const MAX_STREAMS_PER_TENANT = 20;
 const RETRY_AFTER_SECONDS = 10;
 
 export interface OpenStreams {
-  /** Counts one more, or throws `too_many_streams`. What it gives is to be called once when the stream has ended. */
+  /** Counts one more, or throws `too_many_streams`. Call the returned function once when the stream has ended. */
   open(tenantId: string): () => void;
 }
 

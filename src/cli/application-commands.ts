@@ -165,7 +165,7 @@ const regenerate = (): Command =>
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption())
     .addOption(
-      new Option('--grace <seconds>', 'how long the other keys go on')
+      new Option('--grace <seconds>', 'how long the other keys keep working')
         .argParser(wholeNumber)
         .default(0, 'they end at once'),
     )

@@ -19,8 +19,8 @@ const reading = <T>(title: string, work: (onProgress: OnProgress) => Promise<T>)
 
 const create = (): Command =>
   new Command('create')
-    .description('back up the event log of DATA_DIR, also while it is written')
-    .argument('<folder>', 'an empty folder, or that of an earlier backup, which then gets what is new')
+    .description('back up the event log of DATA_DIR, even while it is being written')
+    .argument('<folder>', 'an empty folder, or that of an earlier backup, to which new events are added')
     .addOption(jsonOption())
     .addHelpText(
       'after',

@@ -63,7 +63,7 @@ const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey
   const tenant = await session.stateOf(tenantId);
   const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
   if (tenant.status === 'absent' || key === undefined)
-    throw fault('key_not_found', 'It has the form of a key of this service, but is not one of this log.');
+    throw fault('key_not_found', 'It has the form of a key, but this event log has no such key.');
   return { tenant, key };
 };
 

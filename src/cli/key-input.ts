@@ -28,7 +28,7 @@ export const readKey = async (): Promise<GivenKey> => {
       'key_malformed',
       key === ''
         ? 'stdin is empty. Pass the key on stdin, for example: tenant-ledger key find < FILE.'
-        : 'What came on stdin is not a whole key: it begins with key_, has 59 characters and ends with their checksum.',
+        : 'What came on stdin is not a complete key: a key begins with key_, has 59 characters and ends with a checksum.',
     );
   return { tenantId, digest: digestOf(key) };
 };

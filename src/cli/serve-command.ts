@@ -13,7 +13,7 @@ const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
   const onSignal = (signal: string): void => {
     if (isStopping) process.exit(FORCED_EXIT);
     isStopping = true;
-    logger.info({ signal }, 'stopping: finishing what is under way; a second signal ends at once');
+    logger.info({ signal }, 'stopping: finishing requests in progress; a second signal exits at once');
     stop().then(
       () => {
         logger.info('stopped');

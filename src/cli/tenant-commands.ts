@@ -69,7 +69,7 @@ const create = (): Command =>
     .addOption(actorOption());
 
 const list = (): Command =>
-  sessionCommand('list', 'list all tenants, deleted ones too', async (session, options: JsonOption) => {
+  sessionCommand('list', 'list all tenants, including deleted ones', async (session, options: JsonOption) => {
     await session.upToDate();
     const rows = [];
     for await (const tenant of allTenants(session)) rows.push(viewOf(tenant));
@@ -102,7 +102,7 @@ const setPlan = (): Command =>
 const remove = (): Command =>
   sessionCommand(
     'delete',
-    'delete a tenant and every key of it; its history stays',
+    'delete a tenant and all its keys; its history is kept',
     async (session, tenantId: string, options: ActorOptions & YesOption) => {
       const { name, applications } = mustBeActive(await session.stateOf(tenantId));
       const what = `delete the tenant ${tenantId} ${JSON.stringify(name)} with ${counted(applications.size, 'Application')} and every key`;

@@ -110,7 +110,7 @@ const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Read
 };
 
 const noCopy = (why: string, here: string): Fault =>
-  fault('copy_differs', `The target is no copy of this source: ${why} ${here}`);
+  fault('copy_differs', `The target is not a copy of this source: ${why} ${here}`);
 
 /** Reads both on from where they were found equal: is the target complete? Throws at the first difference. */
 const compare = async (

@@ -179,7 +179,7 @@ export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
     if (recordedAt !== undefined && !isMoment(recordedAt))
-      throw new TypeError(`${recordedAt} is no moment as a log gives it.`);
+      throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
   if (size > MAX_APPEND_BYTES)
     throw logFault(

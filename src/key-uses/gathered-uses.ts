@@ -18,7 +18,7 @@ const PERIOD_MS = 60_000;
 /** Uses that come together are written together. */
 const GATHER_MS = 500;
 
-/** Of more keys than this it is forgotten, oldest first, when they were written: then they are written more often. */
+/** With more keys than this, the oldest write times are forgotten, and those keys are written more often. */
 const MAX_KEYS = 10_000;
 
 /** What is written of all uses, and when. A write that fails is lost: the next use of the key is a minute away. */

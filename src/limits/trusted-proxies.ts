@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { parseAddress, parseForwarded, type Address } from './address';
 
-/** Whose word about the client's address counts: nobody's, that of a number of hops before us, or of proxies with these addresses. */
+/** Who is trusted to name the client's address: nobody, a number of hops before us, or proxies with these addresses. */
 export type TrustedProxies =
   | { readonly kind: 'none' }
   | { readonly kind: 'hops'; readonly hops: number }
@@ -36,7 +36,7 @@ export const readTrustedProxies = (text: string): TrustedProxies | undefined => 
 /** Where the request came from, as far as it can be believed. */
 export interface Origin {
   readonly address: Address;
-  /** False: the peer is nobody whose word counts; what it forwards is not looked at. */
+  /** False: the peer is not trusted, and what it forwards is ignored. */
   readonly trusted: boolean;
 }
 

@@ -79,7 +79,7 @@ describe('shutdown', () => {
     const ended = once(service.process, 'exit');
     await slowPut(service);
     service.process.kill('SIGTERM');
-    await until(() => service.stderr().includes('a second signal ends at once'));
+    await until(() => service.stderr().includes('a second signal exits at once'));
     service.process.kill('SIGTERM');
     expect(await ended).toEqual([130, null]);
   });

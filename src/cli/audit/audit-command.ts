@@ -86,7 +86,7 @@ const requestOf = async ({ log }: LedgerLog, options: Options): Promise<ExportRe
 const noticeUnreadable = (count: number): void => {
   if (count > 0)
     notice(
-      `${counted(count, 'event')} cannot be read and therefore have no entity and no operation to compare: look at them without --entity and --operation.`,
+      `${counted(count, 'event')} could not be read, so there was no entity or operation to compare. To see everything, leave out --entity and --operation.`,
     );
 };
 
@@ -149,7 +149,7 @@ const audit = (options: Options): Promise<void> =>
   withConfiguredLog(async (ledgerLog) => {
     if (options.after !== undefined) await mustBeReached(ledgerLog, options.after);
     for (const type of options.type ?? [])
-      if (!isEventType(type)) notice(`No event type of the ledger is called ${type}: see docs/events.md.`);
+      if (!isEventType(type)) notice(`There is no event type ${type}: see docs/events.md.`);
     const interrupted = untilInterrupted();
     const watched = options.follow === true ? watching(ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
@@ -178,7 +178,7 @@ const audit = (options: Options): Promise<void> =>
 const HELP = `
 Events come from the event log itself, in its order, one a line: on a terminal readable, with what each update changed
 (old → new), elsewhere NDJSON. Conditions combine with AND; --tenant and --type may be given several times.
---key: asked for with this key, or about it. --since and --until compare the time of recording.
+--key: events caused with this key, or about it. --since and --until compare the time of recording.
 The output ends with a trailer (the number of events, the first and last position, the SHA-256 of the lines): on stderr, or
 as the last line of the file. A file can be checked with: head -n -1 FILE | sha256sum, and against the log with
 tenant-ledger audit check FILE.`;

@@ -13,7 +13,7 @@ configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR
 
 const prefix = (text: string): string => {
   if (settings.STREAM_PREFIX.read(text) === undefined)
-    throw new InvalidArgumentError('It has at most 64 letters, digits, dots, underscores and hyphens.');
+    throw new InvalidArgumentError('It may have at most 64 letters, digits, dots, underscores and hyphens.');
   return text;
 };
 

@@ -73,7 +73,7 @@ const parked = (): Command =>
 const retry = (): Command =>
   sessionCommand(
     'retry',
-    'try the parked tenants again',
+    'retry the parked tenants',
     async ({ app }, options: JsonOption & { readonly tenant?: string }) =>
       printOne({ retry: await app.projecting.retryParked(options.tenant) }, options),
   ).option('--tenant <uuid>', 'only this tenant', uuid);

@@ -95,7 +95,7 @@ export const answer = async (ctx: ApiContext, route: Route, parts: ApiParts): Pr
   if (route.from !== undefined && ctx.state.mayBeStale === true)
     throw fault(
       'read_models_unavailable',
-      'Whether the read models were switched could not be found out in time.',
+      'It could not be determined in time whether the read models had been switched.',
     );
   // First: a tenant that is released in between shows more than the header says, not less.
   if (route.from !== undefined) await showGap(ctx, route.from, parts);

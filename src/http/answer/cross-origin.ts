@@ -1,6 +1,6 @@
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 
-/** Browsers show a page of another origin only these headers of an answer, and a few that concern nobody. */
+/** The headers of an answer that a page of another origin may read, besides the few that it always may. */
 const exposed = ({ traceId, readPending, completeUntil, totalItems }: ApiParts['headers']): string =>
   [traceId, readPending, completeUntil, totalItems]
     .concat('ETag', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'WWW-Authenticate', 'Allow')

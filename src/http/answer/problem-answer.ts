@@ -45,7 +45,7 @@ const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts):
   return isForCaller(code) ? messageOf(error) : undefined;
 };
 
-/** What it would have granted, or got with a key, and does not hold. */
+/** The permissions that the caller would have granted, or obtained with a key, without holding them. */
 const missingOf = (more: Readonly<Record<string, unknown>>): readonly unknown[] =>
   (more['missing_permissions'] as readonly unknown[] | undefined) ?? [];
 

@@ -11,7 +11,7 @@ interface Occurrence {
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Seconds after which it makes sense to try again. */
+/** Seconds after which it is worth trying again. */
 const RETRY_AFTER = '1';
 
 /** The one place that makes error bodies: RFC 9457, the same from every layer. */
@@ -29,7 +29,7 @@ export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }
   };
 };
 
-/** What only an operator or another request can change does not go by itself. */
+/** These do not go away by themselves: only an operator or another request can change them. */
 const FINAL: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
   'log_set_back',

@@ -1,7 +1,7 @@
 import type { HeaderNames } from '../../header-names';
 import { moment, text, type Schema } from '../routes/schema';
 
-/** Headers that an answer may have. Those of every answer are said once. */
+/** The headers that answers may have. */
 const answerHeaders = ({
   traceId,
   readPending,

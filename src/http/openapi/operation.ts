@@ -52,10 +52,10 @@ const idempotencyKey: Schema = { type: 'string', pattern: '^[!-~]{1,255}$' };
 const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => [
   requestHeader(names.traceId, 'A trace id of your own: 1 to 128 of A-Z a-z 0-9 . _ : -', 'checkout-42'),
   ...(mayBeUnchanged(route)
-    ? [requestHeader('If-None-Match', 'Answer 304 if the entity tag is still this.', '"7"')]
+    ? [requestHeader('If-None-Match', 'Answer 304 if this is still the entity tag.', '"7"')]
     : []),
   ...(takesCondition(route)
-    ? [requestHeader('If-Match', 'Do it only if the entity tag is still this.', '"7"')]
+    ? [requestHeader('If-Match', 'Make the change only if this is still the entity tag.', '"7"')]
     : []),
   ...(route.method === 'get'
     ? []

@@ -13,7 +13,7 @@ const writes = (route: Route): boolean => !reads(route);
 const isOfApplications = (path: string): boolean => path.startsWith('/applications');
 const takesForce = ({ query }: Route): boolean => query?.parameters['force'] !== undefined;
 
-/** Where a problem cannot occur is said here; one that is not listed may occur anywhere. */
+/** Where a problem can occur. One that is not listed can occur anywhere. */
 const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   permission_missing: ({ permission }) => permission !== undefined,
   unsupported_media_type: ({ body }) => body !== undefined,

@@ -20,7 +20,7 @@ export const clientAddress = ({ trustedProxies, logger }: ApiParts): ((ctx: ApiC
     warned = true;
     logger.warn(
       { peer },
-      'a forwarded header came from a peer that is no trusted proxy and is ignored; if it is your proxy, set TRUSTED_PROXIES (this is said once)',
+      'ignoring a forwarded header from a peer that is not a trusted proxy; if it is your proxy, set TRUSTED_PROXIES (logged once)',
     );
   };
 

@@ -21,7 +21,7 @@ const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): v
     'a client passed a rate limit and is blocked',
   );
 
-/** Counts every request that is one. Every answer says what was counted, also those that are refused further in. */
+/** Counts every request that the parser accepted. Every answer says what was counted, whatever refuses it later. */
 export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
   const { path, clientAddress } = ctx.state;
   const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);

@@ -53,7 +53,7 @@ const textOf = (error: ErrorObject, root: unknown): string => {
     case 'required':
       return 'is required';
     case 'additionalProperties':
-      return 'is not known here';
+      return 'is not a known member';
     case 'enum':
       return `must be ${(error.params['allowedValues'] as string[]).map((value) => `"${value}"`).join(' or ')}`;
     case 'aName':
@@ -63,7 +63,7 @@ const textOf = (error: ErrorObject, root: unknown): string => {
     case 'type':
       return `must be ${[error.params['type']].flat().map(withArticle).join(' or ')}`;
     default:
-      return error.message ?? 'is wrong';
+      return error.message ?? 'is not valid';
   }
 };
 
@@ -263,7 +263,7 @@ export const queryCheck = <P extends Parameters>(
     if (!validate(texts)) {
       const wrong = new Set(validate.errors?.map((error) => fieldOf(error).split('.')[0] as string));
       throw invalid(
-        Object.fromEntries([...wrong].map((name) => [name, [parameters[name]?.rule ?? 'is wrong']])),
+        Object.fromEntries([...wrong].map((name) => [name, [parameters[name]?.rule ?? 'is not valid']])),
       );
     }
     return Object.fromEntries(

@@ -158,7 +158,7 @@ const regeneration = bodyCheck<WireRegeneration>(
       ...keyProperties,
       grace_seconds: meaning(
         { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
-        'How long the keys that there are go on; left out: they end at once.',
+        'How long the existing keys keep working; left out: they end at once.',
       ),
     },
   },

@@ -32,12 +32,12 @@ export const keyIdOf = ({ params }: Asked<unknown>): string => {
 };
 
 export const idParameter: Schema = {
-  description: 'Of the Application.',
+  description: 'The id of the Application.',
   schema: uuid,
   example: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
 };
 export const keyIdParameter: Schema = {
-  description: 'Of the key.',
+  description: 'The id of the key.',
   schema: uuid,
   example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
 };

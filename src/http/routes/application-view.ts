@@ -38,7 +38,7 @@ const KEY_EXAMPLE = 'key_…';
 export const keySchema = record(
   'ApplicationKey',
   {
-    id: meaning(uuid, 'Of the key, which is not the key itself.'),
+    id: meaning(uuid, 'The id of the key, which is not the key itself.'),
     key: meaning(text, KEY, KEY_EXAMPLE),
     name: meaning(text, 'Its name.', 'Nightly import'),
     created_by: meaning(uuid, 'The user or the Application that created it.'),
@@ -55,7 +55,7 @@ export const keySchema = record(
 export const applicationSchema = record(
   'Application',
   {
-    id: meaning(uuid, 'Of the Application.'),
+    id: meaning(uuid, 'The id of the Application.'),
     tenant_id: meaning(uuid, 'The Tenant that it belongs to.'),
     name: meaning(text, 'Its name.', 'Shop'),
     type: meaning({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),

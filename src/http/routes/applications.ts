@@ -226,7 +226,7 @@ const creation = bodyCheck<WireApplication>(
       permissions: meaning(permissionsProperty, 'What it may do; left out: nothing.'),
       create_key: meaning(
         { type: ['boolean', 'null'] },
-        'Whether it gets its first key at once; left out: it does.',
+        'Whether a first key is created with it; left out: it is.',
       ),
       expires_at: keyProperties.expires_at,
     },
@@ -301,7 +301,7 @@ const changesOf = ({ name, permissions, type }: WireUpdate): ApplicationUpdate =
 
 export const forceQuery = queryCheck({
   force: flagParameter(
-    'Do it although the caller loses access by it, or nobody can manage Applications after it.',
+    'Make the change even if the caller loses access, or nobody can manage Applications afterwards.',
   ),
 });
 

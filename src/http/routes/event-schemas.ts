@@ -6,7 +6,7 @@ const anything: Schema = {};
 export const eventSchema: Schema = record(
   'Event',
   {
-    id: meaning(uuid, 'Of the event. `/logs` shows the same one.'),
+    id: meaning(uuid, 'The id of the event; `/logs` shows the same one.'),
     type: meaning(text, 'What happened.', 'TenantUpdated'),
     version: meaning(count, "The version of the type's schema.", 1),
     stream: meaning(text, 'Where it is stored.'),

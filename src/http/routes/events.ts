@@ -71,9 +71,11 @@ const filterOf = (tenantId: string, asked: Query): EventFilter => {
   const { entity_type, entity_id } = asked;
   mustBeInOrder(asked);
   if ((entity_type === undefined) !== (entity_id === undefined))
-    throw invalid({
-      [entity_type === undefined ? 'entity_type' : 'entity_id']: ['is needed with the other one'],
-    });
+    throw invalid(
+      entity_type === undefined
+        ? { entity_type: ['is required together with entity_id'] }
+        : { entity_id: ['is required together with entity_type'] },
+    );
   return {
     tenants: [tenantId],
     types: asked.type === undefined ? undefined : [asked.type],
@@ -211,7 +213,11 @@ export const getEvent = route({
   method: 'get',
   path: '/events/:id',
   params: {
-    id: { description: 'Of the event.', schema: uuid, example: '99999999-8888-4777-8666-555555555555' },
+    id: {
+      description: 'The id of the event.',
+      schema: uuid,
+      example: '99999999-8888-4777-8666-555555555555',
+    },
   },
   operationId: 'getEvent',
   summary: 'Get a raw event',

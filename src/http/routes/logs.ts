@@ -43,7 +43,7 @@ const filterOf = (asked: Query): LogFilter => {
     traceId: asked.trace_id,
   };
   if (asked.page > 1 && !isNumbered(filter))
-    throw invalid({ page: ['must be 1 with these filters: the next page is found with start'] });
+    throw invalid({ page: ['must be 1 with these filters; use start to get the next page'] });
   return filter;
 };
 

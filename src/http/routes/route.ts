@@ -61,8 +61,8 @@ export type SuccessResponse =
       /** For the published description. */
       readonly example: unknown;
       /**
-       * It bears an entity tag, and a GET may be answered with 304; but for `unless_read`, where a GET shows what
-       * changes without the tag.
+       * It has an entity tag, and a GET may be answered with 304. With `unless_read` it may not: a GET shows things
+       * that change without the tag.
        */
       readonly etag?: true | 'unless_read';
       /** The media types that it may come in; left out: JSON. */

@@ -45,7 +45,7 @@ export const unrouted: Step = async (ctx) => {
   if (methods.length === 0) throw fault('not_found', `There is nothing at ${path}.`);
   const allow = [...new Set(methods), 'OPTIONS'].toSorted().join(', ');
   if (ctx.method !== 'OPTIONS')
-    throw fault('method_not_allowed', `${path} has ${allow}, not ${ctx.method}.`, { allow });
+    throw fault('method_not_allowed', `${path} supports ${allow}, not ${ctx.method}.`, { allow });
   ctx.state.route = open?.path ?? String(matched[0]?.path);
   ctx.set('Allow', allow);
   ctx.status = 204;

@@ -13,7 +13,7 @@ export const tenantSettings = {
 export const tenantSchema = record(
   'Tenant',
   {
-    id: meaning(uuid, 'Of the Tenant.'),
+    id: meaning(uuid, 'The id of the Tenant.'),
     owner_id: meaning(uuid, 'The user who owns the Tenant.'),
     name: meaning(text, 'The name of the Tenant.', 'Acme'),
     settings: meaning(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),

@@ -77,7 +77,7 @@ const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts
   const late = () => fault('log_unavailable', 'The history of this tenant is still being read.');
   const reading = tenantAt(parts.events.ledgerLog, asked.tenantId, moment);
   const tenant = await beforeDeadline(reading, asked.deadline, late);
-  if (tenant.status === 'absent') throw fault('not_found', 'There was no such Tenant then.');
+  if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
   return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);
 };
 
