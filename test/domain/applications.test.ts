@@ -49,7 +49,7 @@ const keysIn = (tenant: Tenant) => (tenant.status === 'active' ? [...allKeys(ten
 const born = [created, applicationCreated(), keyAdded()] as const;
 
 describe('creating an Application', () => {
-  it('gives it its first key in the same step', () => {
+  it('adds its first key atomically', () => {
     const tenant = given(created).when(createApplication(input)).then(applicationCreated(), keyAdded());
     expect(applicationIn(tenant)).toEqual({
       ...desk,
@@ -66,13 +66,13 @@ describe('creating an Application', () => {
     expect(tenant).toMatchObject({ changedAt: 0 });
   });
 
-  it('names each permission once', () => {
+  it('lists each permission once', () => {
     given(created)
       .when(createApplication({ ...input, permissions: ['log:read', 'tenant:update', 'log:read'] }))
       .then(applicationCreated('management', ['log:read', 'tenant:update']), keyAdded());
   });
 
-  it('may give it none', () => {
+  it('may grant none', () => {
     given(created)
       .when(createApplication({ ...input, permissions: [] }))
       .then(applicationCreated('management', []), keyAdded());
@@ -84,13 +84,13 @@ describe('creating an Application', () => {
       .thenRefuses('name_invalid');
   });
 
-  it('is refused when it exists', () => {
+  it('is refused if it exists', () => {
     given(...born)
       .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
       .thenRefuses('application_exists');
   });
 
-  it('is refused when one of that id was deleted: its old keys must stay dead', () => {
+  it('is refused if one with that id was deleted: its old keys must stay invalid', () => {
     given(...born, applicationDeleted)
       .when(createApplication({ ...input, key: { ...key, digest: OTHER_DIGEST } }))
       .thenRefuses('application_exists');
@@ -102,7 +102,7 @@ describe('creating an Application', () => {
       .thenRefuses('key_exists');
   });
 
-  it('is refused with a key that is born expired', () => {
+  it('is refused with a key that has already expired', () => {
     given(created)
       .when(createApplication({ ...input, key: { ...key, expiresAt: minute(30) } }))
       .thenRefuses('expiry_invalid');
@@ -110,7 +110,7 @@ describe('creating an Application', () => {
 });
 
 describe('renaming an Application', () => {
-  it('changes its name alone', () => {
+  it('changes only its name', () => {
     const tenant = given(...born)
       .when(updateApplication(APPLICATION, { name: 'New' }))
       .then({ type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'New' } });
@@ -131,7 +131,7 @@ describe('renaming an Application', () => {
 });
 
 describe('setting permissions', () => {
-  it('replaces all of them, each once', () => {
+  it('replaces all of them, listing each once', () => {
     const tenant = given(...born)
       .when(updateApplication(APPLICATION, { permissions: ['log:read', 'log:read'] }))
       .then({
@@ -141,14 +141,14 @@ describe('setting permissions', () => {
     expect(applicationIn(tenant)).toMatchObject({ ...desk, permissions: ['log:read'], changedAt: 3 });
   });
 
-  it('may take all away', () => {
+  it('may withdraw all of them', () => {
     given(...born)
       .when(updateApplication(APPLICATION, { permissions: [] }))
       .then({ type: 'ApplicationPermissionsSet', data: { applicationId: APPLICATION, permissions: [] } });
   });
 });
 
-/** From the specification, typed again: who may hold what. */
+/** From the specification, entered again: which type may hold what. */
 const both = new Set(['token:create', 'token:update']);
 const onlyPrivate = new Set(['token:read', 'token:search', 'token:delete', 'token:use']);
 const expectedOf = (permission: string): readonly ApplicationType[] => {
@@ -163,7 +163,7 @@ describe('permissions and application types', () => {
     ),
   );
 
-  it('are 30 by 3', () => {
+  it('make 30 by 3 pairs', () => {
     expect(permissions).toHaveLength(30);
     expect(new Set(permissions.map(({ type }) => type)).size).toBe(30);
     expect(pairs).toHaveLength(90);
@@ -191,7 +191,7 @@ describe('permissions and application types', () => {
   });
 
   it.each(['', 'token', 'token:*', 'TOKEN:READ', 'tenant:read ', 'constructor'])(
-    'know no "%s"',
+    'do not include "%s"',
     (permission) => {
       for (const type of applicationTypes) expect(isAssignable(permission, type)).toBe(false);
       given(created)
@@ -205,7 +205,7 @@ describe('permissions and application types', () => {
 });
 
 describe('deleting an Application', () => {
-  it('takes it away and leaves its keys dead', () => {
+  it('removes it and leaves its keys invalid', () => {
     const tenant = given(...born)
       .when(deleteApplication(APPLICATION))
       .then(applicationDeleted);
@@ -217,7 +217,7 @@ describe('deleting an Application', () => {
 describe('adding a key', () => {
   const second = { keyId: OTHER, digest: OTHER_DIGEST, at: minute(30) };
 
-  it('leaves the others alive', () => {
+  it('leaves the others valid', () => {
     const tenant = given(...born)
       .when(addKey(APPLICATION, second))
       .then({ type: 'KeyAdded', data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST } });
@@ -237,7 +237,7 @@ describe('adding a key', () => {
   });
 
   it.each([minute(29), minute(30), '2026-01-01T01:00:00+01:00'])(
-    'is refused when it expires at %s, at minute 30',
+    'is refused if it expires at %s, at minute 30',
     (expiresAt) => {
       given(...born)
         .when(addKey(APPLICATION, { ...second, expiresAt }))
@@ -259,7 +259,7 @@ describe('adding a key', () => {
       });
   });
 
-  it('is refused when the key exists, also when it is revoked', () => {
+  it('is refused if the key exists, even if it is revoked', () => {
     given(...born)
       .when(addKey(APPLICATION, { ...second, digest: DIGEST }))
       .thenRefuses('key_exists');
@@ -270,7 +270,7 @@ describe('adding a key', () => {
 });
 
 describe('revoking a key', () => {
-  it('ends that key alone', () => {
+  it('revokes only that key', () => {
     const other = {
       type: 'KeyAdded',
       data: { keyId: OTHER, applicationId: APPLICATION, digest: OTHER_DIGEST },
@@ -283,7 +283,7 @@ describe('revoking a key', () => {
     );
   });
 
-  it('is refused when there is none', () => {
+  it('is refused if there is no such key', () => {
     given(...born)
       .when(revokeKey(OTHER))
       .thenRefuses('key_not_found');
@@ -309,7 +309,7 @@ describe('an Application that cannot be changed', () => {
     ['revokeKey', revokeKey(KEY)],
   ];
 
-  it.each(decisions)('refuses %s where it is not there, or not any more', (_, decide) => {
+  it.each(decisions)('refuses %s if it does not exist, or no longer', (_, decide) => {
     given(created).when(decide).thenRefuses('application_not_found');
     given(...born, applicationDeleted)
       .when(decide)
@@ -324,6 +324,6 @@ describe('an Application that cannot be changed', () => {
   });
 });
 
-it('the histories of these tests can be', () => {
+it('the histories of these tests are possible', () => {
   expect(tenantAfter([...born, keyRevoked, applicationDeleted, deleted]).status).toBe('deleted');
 });

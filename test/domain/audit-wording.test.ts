@@ -80,7 +80,7 @@ describe('the audit line', () => {
     expect(message).toBe('Invoice sent');
   });
 
-  it('of a known entity in another case is one of that type', () => {
+  it('maps a known entity type in any letter case to that type', () => {
     expect(auditLine(activity({ entityType: 'TOKEN', operation: 'READ' }))).toMatchObject({
       entityType: 'token',
       operation: 'read',
@@ -114,7 +114,7 @@ describe('the audit line', () => {
 });
 
 describe('entity types', () => {
-  it('that every tenant knows are those of the contract', () => {
+  it('built into every tenant are those of the API', () => {
     expect(knownEntityTypes).toEqual(['application', 'bank', 'card', 'proxy', 'reactor', 'tenant', 'token']);
   });
 
@@ -126,7 +126,7 @@ describe('entity types', () => {
     ['x', 'X'],
     ['trailing_', 'Trailing'],
     ['v2', 'V2'],
-  ])('%s is shown as %s', (value, shown) => {
+  ])('%s is displayed as %s', (value, shown) => {
     expect(displayName(value)).toBe(shown);
   });
 });

@@ -23,7 +23,7 @@ const thrownBy = (work: () => unknown): unknown => {
   }
 };
 
-describe('what a key stands for', () => {
+describe('the standing of a key', () => {
   it.each<[string, readonly TenantEvent[]]>([
     ['unknown', []],
     ['unknown', [created]],
@@ -48,7 +48,7 @@ describe('what a key stands for', () => {
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
   });
 
-  it('is the same sentence whatever the reason, so that nobody learns it', () => {
+  it('is refused with the same message whatever the reason, so that nobody learns it', () => {
     const sentences = (['unknown', 'revoked', 'expired', 'application_deleted'] as const).map(
       (status) => (thrownBy(() => requireValid({ status })) as Error).message,
     );

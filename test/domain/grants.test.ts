@@ -24,7 +24,7 @@ const keyAdded = (keyId: string, applicationId: string, n: number, expiresAt?: s
   data: { keyId, applicationId, digest: digest(n), ...(expiresAt === undefined ? {} : { expiresAt }) },
 });
 
-/** Asked by the Application SELF, which holds this, with its key. */
+/** A decision requested by the Application SELF, which holds these permissions, with its key. */
 const by = (held: readonly string[], bounds: Bounds = BOUNDS): DecisionContext => ({
   asker: {
     kind: 'application',
@@ -35,7 +35,7 @@ const by = (held: readonly string[], bounds: Bounds = BOUNDS): DecisionContext =
   bounds,
 });
 
-/** SELF holds the first, OTHER the second permissions; each has one key. */
+/** SELF holds the first permissions, OTHER the second; each has one key. */
 const two = (own: readonly string[], others: readonly string[], type: ApplicationType = 'management') =>
   [
     created,
@@ -52,9 +52,9 @@ const creation = (held: readonly string[], type: ApplicationType = 'management')
 
 const SOME = ['application:read', 'application:create', 'application:update', 'log:read'];
 
-describe('an Application that grants', () => {
+describe('an Application that grants permissions', () => {
   it.each(permissions.map(({ type, applicationTypes }) => [type, applicationTypes] as const))(
-    '%s must hold it, whether it creates or updates',
+    'must hold %s to grant it, whether it creates or updates',
     (permission, types) => {
       const type = types[0] as ApplicationType;
       const holds = SOME.includes(permission);
@@ -73,7 +73,7 @@ describe('an Application that grants', () => {
     },
   );
 
-  it('may grant everything if it holds all that its type may hold', () => {
+  it('may grant every permission if it holds all that its type may hold', () => {
     for (const { type: permission, applicationTypes } of permissions) {
       const type = applicationTypes[0] as ApplicationType;
       given(...two(all, [], type))
@@ -82,7 +82,7 @@ describe('an Application that grants', () => {
     }
   });
 
-  it.each(all)('may not if it holds all but %s', (missing) => {
+  it.each(all)('may not grant every permission if it holds all but %s', (missing) => {
     const most = all.filter((permission) => permission !== missing);
     given(...two(most, []))
       .when(creation([missing]), by(most))
@@ -92,7 +92,7 @@ describe('an Application that grants', () => {
       .thenRefuses('permission_not_held');
   });
 
-  it('need not hold what the other one holds already, nor what it takes away', () => {
+  it('need not hold what the other one already holds, nor what it withdraws', () => {
     given(...two(SOME, ['tenant:delete']))
       .when(updateApplication(OTHER, { permissions: ['tenant:delete', 'log:read'] }), by(SOME))
       .then(permissionsSet(OTHER, ['tenant:delete', 'log:read']));
@@ -104,7 +104,7 @@ describe('an Application that grants', () => {
       .then(renamed(OTHER, 'Renamed'));
   });
 
-  it('cannot give itself more', () => {
+  it('cannot grant itself more', () => {
     given(...two(SOME, all))
       .when(updateApplication(SELF, { permissions: [...SOME, 'tenant:delete'] }), by(SOME))
       .thenRefuses('permission_not_held');
@@ -137,12 +137,12 @@ const revoked = (keyId: string, applicationId: string): TenantEvent => ({
 
 describe('a key of another Application', () => {
   const waysToGetOne: readonly [string, Decide][] = [
-    ['a new one', addKey(OTHER, key)],
+    ['added', addKey(OTHER, key)],
     ['regenerated at once', regenerateKey(OTHER, key, 0)],
     ['regenerated with grace', regenerateKey(OTHER, key, 60)],
   ];
 
-  it.each(waysToGetOne)('%s is not given to one that holds less', (_, decide) => {
+  it.each(waysToGetOne)('is not issued to one that holds less: %s', (_, decide) => {
     const refused = given(...two(SOME, ['log:read', 'tenant:delete']))
       .when(decide, by(SOME))
       .thenRefuses('permission_not_held');
@@ -152,7 +152,7 @@ describe('a key of another Application', () => {
       .thenRefuses('permission_not_held');
   });
 
-  it('is given to one that holds as much, or everything', () => {
+  it('is issued to one that holds as much, or everything', () => {
     given(...two(SOME, ['log:read']))
       .when(addKey(OTHER, key), by(SOME))
       .then(keyAdded(NEW_KEY, OTHER, 3));
@@ -162,17 +162,17 @@ describe('a key of another Application', () => {
   });
 });
 
-describe('what ends the access of whoever asks', () => {
+describe("a change that ends the caller's own access", () => {
   const attempts: readonly [string, (force: boolean) => Decide][] = [
     ['deleting itself', (force) => deleteApplication(SELF, { force })],
     [
       'taking a permission from itself',
       (force) => updateApplication(SELF, { permissions: SOME.slice(0, 3), force }),
     ],
-    ['revoking the very key', (force) => revokeKey(OWN_KEY, { applicationId: SELF, force })],
+    ['revoking the key in use', (force) => revokeKey(OWN_KEY, { applicationId: SELF, force })],
   ];
 
-  it.each(attempts)('%s is refused unless it is forced', (_, decide) => {
+  it.each(attempts)('by %s is refused unless it is forced', (_, decide) => {
     const history = two(SOME, SOME);
     const refused = given(...history)
       .when(decide(false), by(SOME))
@@ -183,7 +183,7 @@ describe('what ends the access of whoever asks', () => {
     expect(decide(false)(tenantOf(history), { ...rest, asker: { kind: 'operator' } })).toHaveLength(1);
   });
 
-  it('is not a new name, another key of its own, or new keys in the place of all', () => {
+  it('is not a new name, another key of its own, or replacing all keys', () => {
     const history = [...two(SOME, []), keyAdded(NEW_KEY, SELF, 3)];
     given(...history)
       .when(updateApplication(SELF, { name: 'Me', permissions: SOME.toReversed() }), by(SOME))
@@ -205,7 +205,7 @@ describe('the last key that can manage Applications', () => {
     ['the key', (force) => revokeKey(OTHER_KEY, { applicationId: OTHER, force })],
   ];
 
-  it.each(attempts)('is not lost with %s unless it is forced', (_, decide) => {
+  it.each(attempts)('cannot be removed with %s unless it is forced', (_, decide) => {
     const history = two(held, ['application:update']);
     given(...history)
       .when(decide(false), by(held))
@@ -235,10 +235,10 @@ describe('the last key that can manage Applications', () => {
   });
 });
 
-describe('bounds', () => {
+describe('limits', () => {
   const few: Bounds = { applications: 2, liveKeys: 2 };
 
-  it('hold for Applications, and one more is possible after a deletion', () => {
+  it('apply to Applications, and one more is possible after a deletion', () => {
     given(...two(all, []))
       .when(creation([]), by(all, few))
       .thenRefuses('too_many_applications');
@@ -247,7 +247,7 @@ describe('bounds', () => {
       .then(applicationCreated2([], 'management'), keyAdded(NEW_KEY, NEW, 3));
   });
 
-  it('hold for keys that are neither revoked nor expired', () => {
+  it('apply to keys that are neither revoked nor expired', () => {
     const full = [...two(all, []), keyAdded(id(14), OTHER, 4, minute(31))];
     given(...full)
       .when(addKey(OTHER, key), by(all, few))
@@ -267,8 +267,8 @@ describe('bounds', () => {
   });
 });
 
-describe('new keys with grace', () => {
-  it('let the others end then, but none later than it would have', () => {
+describe('regenerating a key with a grace period', () => {
+  it('ends the others after it, but none later than it would have ended', () => {
     const expirySet = (keyId: string, expiresAt: string): TenantEvent => ({
       type: 'KeyExpirySet',
       data: { keyId, applicationId: OTHER, expiresAt },
@@ -285,7 +285,7 @@ describe('new keys with grace', () => {
 });
 
 describe('the type of an Application', () => {
-  it('may be named, but not changed', () => {
+  it('may be stated, but not changed', () => {
     given(...two(all, []))
       .when(updateApplication(OTHER, { name: 'A', type: 'management' }), by(all))
       .then(renamed(OTHER, 'A'));
@@ -301,7 +301,7 @@ describe('revoking a key of an Application', () => {
     ['that is revoked', id(14)],
     ['that is expired', id(15)],
     ['that nobody has', id(99)],
-  ])('is refused for one %s, like one that was never there', (_, keyId) => {
+  ])('is refused for one %s, as if it had never existed', (_, keyId) => {
     given(
       ...two(all, []),
       keyAdded(id(14), OTHER, 4),

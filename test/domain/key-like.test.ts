@@ -11,10 +11,10 @@ import { seed, seeded } from '../support/property';
 const key = fc.uuid().map(makeKey);
 const around = fc.stringMatching(/^[ /?&="{}.,:-]{0,10}$/);
 
-describe('what is refused as a key', () => {
+describe('text that is refused as a key', () => {
   const anything = fc.string({ unit: anyCharacter, maxLength: 40 });
 
-  it(seeded('is every text with a key in it, wherever it stands'), () => {
+  it(seeded('includes every text with a key in it, at any place'), () => {
     fc.assert(
       fc.property(key, anything, anything, (text, before, after) => {
         expect(looksLikeKey(`${before}${text}${after}`)).toBe(true);
@@ -23,7 +23,7 @@ describe('what is refused as a key', () => {
     );
   });
 
-  it(seeded('is a key that was cut or mistyped, at the beginning of a word'), () => {
+  it(seeded('includes a key that was truncated or mistyped, at the start of a word'), () => {
     const part = fc.stringMatching(/^key_[0-9a-zA-Z]{40,60}$/);
     fc.assert(
       fc.property(part, fc.constantFrom('', ' ', '-', '/', '(', 'My '), (text, before) => {
@@ -33,7 +33,7 @@ describe('what is refused as a key', () => {
     );
   });
 
-  it(seeded('is no name that somebody chose'), () => {
+  it(seeded('includes no name that somebody chose'), () => {
     const letter = fc.constantFrom('r', 'n', 'A', '7', '_', 'ü', 'キ');
     const inside = fc.tuple(letter, fc.stringMatching(/^key_[0-9a-zA-Z]{0,80}$/)).map((two) => two.join(''));
     const short = fc.stringMatching(/^key_[0-9a-zA-Z]{0,39}$/);
@@ -54,20 +54,20 @@ describe('what is refused as a key', () => {
     'key_0123456789abcdefghijABCDEFGHIJ012345678',
     'KEY_0123456789abcdefghijABCDEFGHIJ0123456789',
     'aB3'.repeat(20),
-  ])('is not %s', (text) => {
+  ])('does not include %s', (text) => {
     expect(looksLikeKey(text)).toBe(false);
     expect(nameFault(text)).toBeUndefined();
   });
 
-  it('has the checksum that everybody knows as CRC-32', () => {
+  it('goes by the standard CRC-32 checksum', () => {
     for (const text of ['', 'a', '123456789', 'key_', 'x'.repeat(300)])
       expect(crc32(text)).toBe(zlibCrc32(text));
     expect(crc32('123456789')).toBe(0xcbf43926);
   });
 });
 
-describe('what might be a key', () => {
-  it(seeded('is every key, wherever it stands'), () => {
+describe('text that might be a key', () => {
+  it(seeded('includes every key, at any place'), () => {
     fc.assert(
       fc.property(key, around, around, (text, before, after) => {
         expect(masked(`${before}${text}${after}`)).toBe(`${before}key_***${after}`);
@@ -76,11 +76,11 @@ describe('what might be a key', () => {
     );
   });
 
-  it(seeded('is every key with one character changed, and every part that would do harm'), () => {
+  it(seeded('includes every key with one character changed, and every part that would do harm'), () => {
     fc.assert(
       fc.property(key, fc.nat(58), fc.constantFrom('x', 'X', '7', '-', '.', '%5F'), (text, at, other) => {
         const changed = `${text.slice(0, at)}${other}${text.slice(at + 1)}`;
-        // Two halves of a key are each too short to guess the rest from, and may look like anything.
+        // Each half of a key is too short to guess the rest from, and may look like anything.
         for (const part of text.match(/.{41}/g) ?? [])
           if (at < 12 || at > 46) expect(masked(`/${changed}/`)).not.toContain(part);
         expect(masked(text.slice(4))).toBe('key_***');
@@ -90,14 +90,14 @@ describe('what might be a key', () => {
     );
   });
 
-  it('is not a trace id: it was accepted before', () => {
+  it('does not include a trace id, which was accepted before', () => {
     const line = JSON.stringify({ trace_id: 'aB3'.repeat(20), path: 'aB3'.repeat(20) });
     expect(JSON.parse(masked(line))).toEqual({ trace_id: 'aB3'.repeat(20), path: 'key_***' });
     const told = JSON.stringify({ path: `/"trace_id":"${'aB3'.repeat(20)}"` });
     expect(masked(told)).not.toContain('aB3aB3');
   });
 
-  it(seeded('is the shortest part that would do harm, at any place of a longer text'), () => {
+  it(seeded('includes the shortest part that would do harm, at any place in a longer text'), () => {
     const text = fc.stringMatching(/^([a-z]{0,19}[ ."-]{1,2}){0,5}$/);
     const part = fc.stringMatching(/^key_[0-9a-zA-Z]{16}$/);
     fc.assert(
@@ -121,12 +121,12 @@ describe('what might be a key', () => {
     '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     '2026-01-31T12:00:00.000Z',
     '/tenants/self/reports/usage',
-  ])('is not %s', (text) => {
+  ])('does not include %s', (text) => {
     expect(looksLikeKey(text)).toBe(false);
     expect(masked(text)).toBe(text);
   });
 
-  it.each(['\n', '\t', '\u0001', '"', '\\'])('stays JSON when it stands behind %j', (before) => {
+  it.each(['\n', '\t', '\u0001', '"', '\\'])('leaves valid JSON when it is masked after %j', (before) => {
     const run = 'aB3'.repeat(18);
     expect(JSON.parse(masked(JSON.stringify({ [`${before}${run}`]: `${before}${run}` })))).toEqual({
       [`${before}key_***`]: `${before}key_***`,

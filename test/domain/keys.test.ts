@@ -14,7 +14,7 @@ const keyOf = (n: number, revoked: boolean): Key => ({
 const entries = (keys: Keys): ReadonlyMap<string, Key> => new Map(allKeys(keys));
 
 describe('the keys of a tenant', () => {
-  it(seeded('are what a plain map would hold, and nothing changes what was once given'), () => {
+  it(seeded('equal a plain map, and no later change affects a version once returned'), () => {
     const change = fc.record({ n: fc.nat(30), revoked: fc.boolean(), look: fc.boolean() });
     const property = fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
       const changing = changingKeys(noKeys);
@@ -39,7 +39,7 @@ describe('the keys of a tenant', () => {
     fc.assert(property, { seed, numRuns: 200 });
   });
 
-  it('that two go on from do not see what the other one adds', () => {
+  it("that two versions extend do not see each other's additions", () => {
     const first = changingKeys(noKeys);
     first.set(digestOf(1), keyOf(1, false));
     const common = first.keys();

@@ -32,7 +32,7 @@ describe('a moment', () => {
     ['2024-02-29', '2024-02-29T00:00:00.000Z'],
     ['0001-01-01', '0001-01-01T00:00:00.000Z'],
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
-  ])('%s is %s', (text, expected) => {
+  ])('%s is parsed as %s', (text, expected) => {
     expect(parseMoment(text)).toBe(expected);
   });
 
@@ -84,11 +84,11 @@ describe('a moment', () => {
     '1770091506',
     '9999-12-31T23:59:59-01:00',
     '0000-01-01T00:00:00+01:00',
-  ])('%j is none', (text) => {
+  ])('%j is refused', (text) => {
     expect(parseMoment(text)).toBeUndefined();
   });
 
-  it(seeded('of any form comes out as the same moment, in a form whose text order is its order'), () => {
+  it(seeded('in any form is parsed as the same moment, in a form that sorts as text'), () => {
     const date = fc.date({ min: new Date('0001-01-02'), max: new Date('9999-12-30'), noInvalidDate: true });
     fc.assert(
       fc.property(date, fc.integer({ min: -14 * 60, max: 14 * 60 }), (moment, offset) => {
@@ -116,11 +116,11 @@ describe('a border', () => {
     ['20260203T040506,1230001+01', '2026-02-03T03:05:06.124Z'],
     ['2026-02-03T04:05:59.999999999+02:00', '2026-02-03T02:06:00.000Z'],
     ['9999-12-31T23:59:59.9999Z', '9999-12-31T23:59:59.999Z'],
-  ])('%s is %s', (text, expected) => {
+  ])('%s is parsed as %s', (text, expected) => {
     expect(parseBorder(text)).toBe(expected);
   });
 
-  it('that is no moment is none', () => {
+  it('that is not a moment is refused', () => {
     expect(parseBorder('2026-02-30T04:05:06.1234Z')).toBeUndefined();
   });
 });

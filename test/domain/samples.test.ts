@@ -16,7 +16,7 @@ const types = Object.keys(eventSchemas) as EventType[];
 const versions = types.flatMap((type) => eventSchemas[type].map((_, i) => [type, i + 1] as const));
 const streams = streamNames();
 
-/** A life in which every event happens once. */
+/** A history in which every event occurs once. */
 const order: Readonly<Record<TenantEvent['type'], number>> = {
   TenantCreated: 0,
   ApplicationCreated: 1,
@@ -32,7 +32,7 @@ const order: Readonly<Record<TenantEvent['type'], number>> = {
 };
 const life = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
 
-/** The state after each event of the life, all of them in the given versions. */
+/** The state after each event of that history, all of them in the given versions. */
 const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] => {
   const folding = foldingStream(emptyFold, TENANT);
   return life.map((type, revision) => {
@@ -50,7 +50,7 @@ describe('the frozen samples', () => {
     expect(sampleFiles()).toEqual(expected.map(([type, version]) => `${type}.v${version}.json`).toSorted());
   });
 
-  it.each(operatorTypes)('of the operator, %s.v1.json, says what it is, and is understood', (type) => {
+  it.each(operatorTypes)('of the operator, %s.v1.json, match their schema and are decoded', (type) => {
     const sample = readSample(`${type}.v1.json`);
     const read = operatorEventOf({ ...loggedSample(sample), stream: streams.operator() });
     expect(read).toEqual({ type, data: sample.data });
@@ -60,7 +60,7 @@ describe('the frozen samples', () => {
   });
 
   it.each(sampleFiles().filter((file) => !operatorTypes.some((type) => file === `${type}.v1.json`)))(
-    '%s says what it is, and is understood',
+    '%s matches its schema and is decoded',
     (file) => {
       const sample = readSample(file);
       expect(file).toBe(`${sample.type}.v${sample.version}.json`);
@@ -73,14 +73,14 @@ describe('the frozen samples', () => {
     },
   );
 
-  it.each(types)('%s has schemas that are schemas', (type) => {
+  it.each(types)('%s has valid schemas', (type) => {
     const ajv = new Ajv({ strict: true });
     for (const { schema } of eventSchemas[type])
       expect([ajv.validateSchema(schema), ajv.errors]).toEqual([true, null]);
   });
 
-  /** What was released once keeps its format: add to this list, and never change it. */
-  it('of other formats than the first are these', () => {
+  /** A released event keeps its format: add to this list, and never change it. */
+  it('of formats after the first are these', () => {
     const later = versions
       .map(([type, version]) => [type, version, eventSchemas[type][version - 1]!.since] as const)
       .filter(([, , since]) => since !== 1);
@@ -94,7 +94,7 @@ describe('the frozen samples', () => {
     for (const [, , since] of later) expect(since).toBeLessThanOrEqual(NEWEST_FORMAT);
   });
 
-  it.each(types)('%s holds every field that it may hold', (type) => {
+  it.each(types)('%s has every field that it may have', (type) => {
     const version = currentVersion(type);
     const { schema } = eventSchemas[type][version - 1]!;
     const fields = Object.keys(schema['properties'] as object).filter((field) => field !== 'tenantId');
@@ -102,8 +102,8 @@ describe('the frozen samples', () => {
   });
 
   /**
-   * When this fails, the same events fold to something else than before: raise FOLD_VERSION, so that older snapshots are
-   * left aside, and freeze the new states beside the old ones.
+   * If this fails, the same events fold to another state than before: raise FOLD_VERSION, so that older snapshots are
+   * ignored, and freeze the new states beside the old ones.
    */
   it('fold to the frozen states of this FOLD_VERSION', () => {
     const file = join(__dirname, '..', '..', '..', 'test', 'domain', `frozen-folds.v${FOLD_VERSION}.json`);
@@ -113,13 +113,14 @@ describe('the frozen samples', () => {
     );
   });
 
-  it('of the oldest versions fold too', () => expect(statesOf(() => 1)).toHaveLength(life.length));
+  it('of the oldest versions can be folded as well', () =>
+    expect(statesOf(() => 1)).toHaveLength(life.length));
 });
 
-describe('old shapes', () => {
-  it('are lifted without a gap', () => expect(missingUpcasters(types)).toEqual([]));
+describe('old event versions', () => {
+  it('can all be upcast', () => expect(missingUpcasters(types)).toEqual([]));
 
-  it('are lifted step by step to the newest', () => {
+  it('are upcast step by step to the newest', () => {
     const table = {
       TenantPlanChanged: [
         (data: Readonly<Record<string, unknown>>) => ({ ...data, second: 2, seen: ['1 to 2'] }),

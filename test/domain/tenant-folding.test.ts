@@ -31,7 +31,7 @@ const revoked = (n: number): TenantEvent => ({
   data: { keyId: keyId(n), applicationId: APPLICATION },
 });
 
-/** Folds all of it, and looks at the tenant after these numbers of events. */
+/** Folds all events, and takes the tenant after these numbers of events. */
 const folded = (events: readonly TenantEvent[], looks: readonly number[] = []): readonly Tenant[] => {
   const folding = foldingFrom(absent);
   const seen: Tenant[] = [];
@@ -45,11 +45,11 @@ const folded = (events: readonly TenantEvent[], looks: readonly number[] = []): 
 describe('folding the events of a tenant', () => {
   const history = [...beginning, added(1), added(2), revoked(1), added(3), added(4), revoked(3), revoked(3)];
 
-  it('gives the same at once as one by one', () => {
+  it('gives the same result at once as one by one', () => {
     expect(folded(history).at(-1)).toEqual(tenantAfter(history));
   });
 
-  it('leaves a state that somebody has looked at as it was', () => {
+  it('leaves a state that was returned unchanged', () => {
     const looks = history.map((_, i) => i + 1);
     const seen = folded(history, looks);
     looks.forEach((count, i) => expect(seen[i]).toEqual(tenantAfter(history.slice(0, count))));

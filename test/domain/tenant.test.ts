@@ -24,7 +24,7 @@ const updated = (
 });
 
 describe('creating a tenant', () => {
-  it('begins with both settings off', () => {
+  it('starts with both settings off', () => {
     expect(given().when(createTenant(input)).then(created)).toEqual({
       status: 'active',
       id: TENANT,
@@ -37,11 +37,11 @@ describe('creating a tenant', () => {
     });
   });
 
-  it('is refused when it exists', () => {
+  it('is refused if it exists', () => {
     given(created).when(createTenant(input)).thenRefuses('tenant_exists');
   });
 
-  it('is refused when it is deleted: its id is not used again', () => {
+  it('is refused if it was deleted: ids are not reused', () => {
     given(created, deleted).when(createTenant(input)).thenRefuses('tenant_exists');
   });
 
@@ -53,7 +53,7 @@ describe('creating a tenant', () => {
 });
 
 describe('updating a tenant', () => {
-  it('records the whole name and settings, and moves the ETag', () => {
+  it('records the whole name and settings, and changes the ETag', () => {
     const tenant = given(created)
       .when(updateTenant({ name: 'Other', settings: on }))
       .then(updated('Other', on));
@@ -70,13 +70,13 @@ describe('updating a tenant', () => {
     [{}, { fingerprintTokens: true, deduplicateTokens: false }],
     [{ deduplicateTokens: true }, { fingerprintTokens: true, deduplicateTokens: true }],
     [{ fingerprintTokens: false }, { fingerprintTokens: false, deduplicateTokens: false }],
-  ])('merges the settings %j over the present ones', (settings, expected) => {
+  ])('merges the settings %j into the current ones', (settings, expected) => {
     given(created, updated('Acme', { fingerprintTokens: true, deduplicateTokens: false }))
       .when(updateTenant({ name: 'Acme', settings }))
       .then(updated('Acme', expected));
   });
 
-  it('is an event also when nothing changes', () => {
+  it('is an event even if nothing changes', () => {
     const tenant = given(created, updated('Acme'))
       .when(updateTenant({ name: 'Acme', settings: {} }))
       .then(updated('Acme'));
@@ -91,7 +91,7 @@ describe('updating a tenant', () => {
 });
 
 describe('changing the plan', () => {
-  it('leaves the ETag alone', () => {
+  it('does not change the ETag', () => {
     const tenant = given(created, updated('New'))
       .when(changePlan(500))
       .then({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 500 } });
@@ -100,7 +100,7 @@ describe('changing the plan', () => {
 });
 
 describe('deleting a tenant', () => {
-  it('keeps everything but its being active', () => {
+  it('keeps everything except its active status', () => {
     const history = [created, applicationCreated(), keyAdded()];
     const tenant = given(...history)
       .when(deleteTenant())
@@ -109,7 +109,7 @@ describe('deleting a tenant', () => {
   });
 });
 
-describe('a tenant that is not there or gone', () => {
+describe('a tenant that does not exist or was deleted', () => {
   const decisions: readonly [string, Decide][] = [
     ['updateTenant', updateTenant({ name: 'New', settings: {} })],
     ['changePlan', changePlan(1)],
@@ -122,7 +122,7 @@ describe('a tenant that is not there or gone', () => {
   });
 });
 
-describe('a history that cannot be', () => {
+describe('an impossible history', () => {
   it.each<[string, readonly TenantEvent[], string]>([
     ['begins in the middle', [updated('Acme')], 'absent'],
     ['creates twice', [created, created], 'second time'],
@@ -143,12 +143,12 @@ describe('a history that cannot be', () => {
       ],
       'does not exist',
     ],
-  ])('is noticed when it %s', (_, history, reason) => {
+  ])('is detected if it %s', (_, history, reason) => {
     expect(() => tenantAfter(history)).toThrow(reason);
   });
 });
 
-it('folding changes no state that somebody else holds', () => {
+it('folding does not modify earlier states', () => {
   const before = tenantAfter([created, applicationCreated(), keyAdded()]);
   const copy = structuredClone(before);
   tenantAfter([created, applicationCreated(), keyAdded(), keyRevoked, applicationDeleted, deleted]);

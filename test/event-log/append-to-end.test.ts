@@ -2,7 +2,7 @@ import { appendToEnd } from '../../src/event-log/append-to-end';
 import { logFault, type EventLog, type Expected } from '../../src/event-log/event-log';
 import { anEvent } from '../support/events';
 
-/** A log whose stream is found at these revisions, one after the other, and then takes what is appended. */
+/** A log that reports these ends of the stream one after the other, and then accepts the append. */
 const logWithEnds = (...ends: readonly Expected[]) => {
   const tried: (readonly [Expected, number | undefined])[] = [];
   const append: EventLog['append'] = async (_, events, expected, withinMs) => {
@@ -16,13 +16,13 @@ const logWithEnds = (...ends: readonly Expected[]) => {
 };
 
 describe('appending to the end of a stream', () => {
-  it('begins a stream that is not there', async () => {
+  it('starts a stream that does not exist', async () => {
     const { append, tried } = logWithEnds();
     expect(await appendToEnd({ append }, 's', [anEvent()])).toEqual({ revision: 0, position: 'p' });
     expect(tried).toEqual([['no_stream', undefined]]);
   });
 
-  it('tries again where a conflict says that the end is, as often as it takes', async () => {
+  it('retries at the end that a conflict reports, as often as it takes', async () => {
     const { append, tried } = logWithEnds(7, 9, 'no_stream');
     expect(await appendToEnd({ append }, 's', [anEvent(), anEvent()], 3, 100)).toMatchObject({ revision: 1 });
     expect(tried).toEqual([
@@ -33,7 +33,7 @@ describe('appending to the end of a stream', () => {
     ]);
   });
 
-  it('fails with whatever else goes wrong', async () => {
+  it('fails with any other error', async () => {
     const append = () => Promise.reject(logFault('outcome_unknown', 'Perhaps.'));
     await expect(appendToEnd({ append }, 's', [anEvent()])).rejects.toMatchObject({
       code: 'outcome_unknown',

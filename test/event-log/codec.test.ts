@@ -24,7 +24,7 @@ const keyAdded = (more: Record<string, unknown>): Partial<LoggedEvent> => ({
 });
 
 describe('a logged event', () => {
-  it('is good with all its circumstances', () => {
+  it('is valid with all its metadata', () => {
     const actor = { type: 'user', id: randomUUID(), osUser: 'ann' };
     const idempotency = { key: 'k', scope: 'PUT /x', hash: 'h' };
     const metadata = { version: 1, at: '2026-01-02T03:04:05+02:00', traceId: 't', actor, idempotency };
@@ -48,13 +48,13 @@ describe('a logged event', () => {
     });
   });
 
-  it('needs no metadata: its time is when it was recorded, its version 1', () => {
+  it('needs no metadata: its time is when it was recorded, its version is 1', () => {
     const decoded = decode(logged(), streams);
     expect(decoded).toMatchObject({ status: 'good', event: { at: '2026-05-05T05:05:05.005Z' } });
     expect(decoded.status === 'good' && Object.keys(decoded.event)).not.toContain('actor');
   });
 
-  it('may have metadata that we do not know', () => {
+  it('may have unknown metadata', () => {
     expect(decode(logged({ metadata: { $correlationId: 'x', more: 1 } }), streams).status).toBe('good');
   });
 
@@ -102,7 +102,7 @@ describe('a logged event', () => {
     ['a digest that is none', keyAdded({ digest: 'key_secret' }), /does not fit.*digest/],
     ['an expiry that is no time', keyAdded({ expiresAt: 'never' }), /does not fit.*expiresAt/],
     [
-      'an expiry that no clock reaches',
+      'an expiry beyond the last representable time',
       keyAdded({ expiresAt: '2030-12-31T23:59:60Z' }),
       /does not fit.*expiresAt/,
     ],
@@ -111,7 +111,7 @@ describe('a logged event', () => {
       { data: { includedMonthlyActiveTokens: 1, tenantId: '11111111-1111-4111-8111-111111111111' } },
       /^The data names another tenant, 11111111-/,
     ],
-  ])('is bad with %s, and says why', (_, poison, reason) => {
+  ])('is bad with %s, with the reason', (_, poison, reason) => {
     const decoded = decode(logged({ ...poison, stream: streams.tenant(tenantId) }), streams);
     expect(decoded).toEqual({
       status: 'bad',
@@ -124,7 +124,7 @@ describe('a logged event', () => {
   it.each([
     ['TenantDeleted', 'activity'],
     ['TokenCreated', 'tenant'],
-  ] as const)('is bad when a %s lies in a stream of kind %s', (type, kind) => {
+  ] as const)('is bad when a %s is in a stream of kind %s', (type, kind) => {
     const data = type === 'TokenCreated' ? { entityId: 'x' } : {};
     const decoded = decode(logged({ type, data, stream: streams[kind](tenantId) }), streams);
     expect(decoded).toMatchObject({ status: 'bad', kind, reason: expect.stringMatching(/does not belong/) });
@@ -140,7 +140,7 @@ describe('a logged event', () => {
   );
 
   it.each(['9999-12-31T23:59:59-00:01', '0000-01-01T00:00:00+14:00', '2026-02-30T00:00:00Z', '2026-05-01'])(
-    'is bad when it happened at %s: no time that can be put in order',
+    'is bad with the time %s, which cannot be ordered',
     (occurredAt) => {
       const data = { entityId: 'x', occurredAt };
       const event = logged({ type: 'TokenCreated', data, stream: streams.activity(tenantId) });
@@ -158,7 +158,7 @@ describe('a logged event', () => {
     `ledger-tenant-${tenantId}`,
     'operator',
     '$settings',
-  ])('in the stream %s is foreign, whatever it holds', (stream) => {
+  ])('in the stream %s is foreign, whatever its content', (stream) => {
     expect(decode(logged({ stream }), streams)).toEqual({ status: 'foreign' });
     expect(decode(logged({ stream, data: Buffer.from('no') }), streams)).toEqual({ status: 'foreign' });
   });
@@ -172,12 +172,12 @@ describe('a logged event', () => {
   });
 });
 
-describe('an event that is to be written', () => {
+describe('an event to be appended', () => {
   const at = '2026-05-05T05:05:05.005Z';
   const settings = { fingerprintTokens: true, deduplicateTokens: false };
   const parked = { eventId: randomUUID(), eventTenantId: tenantId, projections: ['logs'], reason: 'x' };
 
-  it('must fit its schema', () => {
+  it('must match its schema', () => {
     expect(() =>
       encode({ type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: -1 } }, { at }),
     ).toThrow(
@@ -192,7 +192,7 @@ describe('an event that is to be written', () => {
     expect(() => encode({ type: 'Unknown', data: {} } as never, { at })).toThrow(/does not fit/);
   });
 
-  it('may have a name of 200 UTF-16 units, however they are made up', () => {
+  it('may have a name of 200 UTF-16 units, in any combination', () => {
     for (const name of ['x'.repeat(200), '👩'.repeat(100)])
       expect(encode({ type: 'TenantUpdated', data: { name, settings } }, { at }).data).toEqual({
         name,
@@ -200,7 +200,7 @@ describe('an event that is to be written', () => {
       });
   });
 
-  it('gets the oldest version that says the same, for programs that know no newer one', () => {
+  it('is encoded in the oldest version that expresses it, for programs that know no newer one', () => {
     const key = { keyId: tenantId, applicationId: tenantId, digest: 'd'.repeat(64) };
     const versionOf = (data: typeof key & { readonly name?: string }) =>
       encode({ type: 'KeyAdded', data }, { at }).metadata;
@@ -208,7 +208,7 @@ describe('an event that is to be written', () => {
     expect(versionOf({ ...key, name: 'Nightly import' })).toMatchObject({ version: 2 });
   });
 
-  it('gets an id and a version, and decodes to what it was', () => {
+  it('gets an id and a version, and decodes to the original', () => {
     const event = { type: 'TenantPlanChanged', data: { includedMonthlyActiveTokens: 7 } } as const;
     const metadata = { at, actor: { type: 'user', id: tenantId }, traceId: 't', keyId: undefined } as const;
     const encoded = encode(event, metadata);
@@ -221,7 +221,7 @@ describe('an event that is to be written', () => {
     expect(encode(event, metadata, 'my-id').id).toBe('my-id');
   });
 
-  it("may be one of the operator's", () => {
+  it('may belong to the operator', () => {
     const event = { type: 'EventSetAside', data: parked } as const;
     expect(operatorEventOf(logged(encode(event, { at })))).toEqual(event);
   });

@@ -12,7 +12,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { anEvent } from '../support/events';
 import { freshFolder } from '../support/folders';
 
-/** From one adapter to the other and back. A real server, if one is named; else the stand-in. */
+/** From one adapter to the other and back: with a real server if one is named, else with the stand-in. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
 const options = { quietMs: 5, follow: false, onProgress: () => undefined };
 
@@ -57,8 +57,8 @@ const odd = [
   JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": 3}') as Record<string, unknown>,
 ];
 
-describe('a log that is copied from SQLite to EventStoreDB and back', () => {
-  it('is the same, row for row, with recorded times', async () => {
+describe('a log copied from SQLite to EventStoreDB and back', () => {
+  it('is identical, row for row, including recorded times', async () => {
     const [first, last] = [freshFolder(), freshFolder()];
     const [from, between, to] = [await embedded(first), await eventStore(), await embedded(last)];
     await fillBusyLog(from, 150, 20);
@@ -103,7 +103,7 @@ describe('a log that is copied from SQLite to EventStoreDB and back', () => {
         });
   });
 
-  it('is taken up where it was left, and refused where the event store holds something else', async () => {
+  it('is resumed where it stopped, and refused if the event store holds something else', async () => {
     const folder = freshFolder();
     const [from, to] = [await embedded(folder), await eventStore()];
     await fillBusyLog(from, 60, 7);

@@ -15,8 +15,8 @@ import { startStandIn } from '../support/event-store/stand-in';
 
 /**
  * `npm run campaign:copy [EVENTS [KILLS]]`: from a data folder to an event store and back into another folder, with the
- * real command, which is killed with SIGKILL so many times on each way. The event store is the stand-in, or the server
- * that EVENTSTORE_URL names.
+ * real command, which is killed with SIGKILL this many times in each direction. The event store is the stand-in, or the
+ * server that EVENTSTORE_URL names.
  */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
@@ -39,7 +39,7 @@ const start = (args: readonly string[]) => {
   return { child, ended, stdout: () => stdout };
 };
 
-/** In MB, where the system says. */
+/** In MB, if the system reports it. */
 const peakOf = (pid: number | undefined): number => {
   try {
     return Number(/VmHWM:\s+([0-9]+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
@@ -50,7 +50,7 @@ const peakOf = (pid: number | undefined): number => {
 
 type Count = () => Promise<number>;
 
-/** How many events a log holds: roughly, and 0 while it is not there. */
+/** Roughly how many events a log holds; 0 while it does not exist. */
 const countOf =
   (log: () => Promise<EventLog>): Count =>
   async () => {
@@ -59,7 +59,7 @@ const countOf =
     return head === undefined ? 0 : opened.distance(undefined, head.position);
   };
 
-/** Begins, is killed when a further share is there, begins again …, and at last is left alone. */
+/** Starts, is killed when the next share is copied, starts again …, and finally runs to its end. */
 const copyWithKills = async (args: readonly string[], shares: readonly number[], count: Count) => {
   const found: number[] = [];
   for (const share of shares) {

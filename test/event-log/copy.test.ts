@@ -27,7 +27,7 @@ const openIn = async (folder: string, prefix = ''): Promise<Place> => {
   return { folder, streams, log, file: new DatabaseSync(join(folder, 'events.db')) };
 };
 
-/** An empty log. Opening one takes longer than most of these tests, so they are emptied and used again. */
+/** An empty log. Opening one takes longer than most of these tests, so they are emptied and reused. */
 const open = async (prefix = ''): Promise<Place> => {
   const streams = streamNames(prefix);
   const place = { ...(free.pop() ?? (await openIn(freshFolder()))), streams };
@@ -50,7 +50,7 @@ afterAll(async () => {
   }
 });
 
-/** Everything that a copy must keep, as it lies in the file: nothing of the code under test reads it. */
+/** Everything that a copy must keep, as stored in the file: not read through the code under test. */
 const rowsOf = ({ file }: Place): readonly Record<string, unknown>[] =>
   file
     .prepare('SELECT stream, revision, id, type, data, metadata, recorded_at FROM events ORDER BY position')
@@ -66,7 +66,7 @@ const copy = (
   }: { follow?: boolean; onProgress?: (step: CopyStep) => void } = {},
 ): Promise<Copied> => copyLog(from, to, { quietMs: QUIET_MS, follow, onProgress });
 
-/** Several streams of several tenants, written in turns, long ago. */
+/** Several streams of several tenants, interleaved, long ago. */
 const fill = async ({ log, streams }: LedgerLog, count: number): Promise<void> => {
   const tenants = [randomUUID(), randomUUID()];
   const names = [
@@ -85,14 +85,14 @@ const fill = async ({ log, streams }: LedgerLog, count: number): Promise<void> =
   }
 };
 
-/** The log with some of its answers changed. */
+/** The log with another append. */
 const withAppend = (place: Place, append: EventLog['append']): Place => ({
   ...place,
   log: { ...place.log, append },
 });
 
 describe('a copy of an event log', () => {
-  it('gets the format of the source before it gets events, also if that was raised since the last copy', async () => {
+  it('gets the format of the source before any events, even if it was raised since the last copy', async () => {
     const [from, to] = [await open(), await open()];
     const calls: string[] = [];
     const target: Place = {
@@ -146,7 +146,7 @@ describe('a copy of an event log', () => {
     );
   });
 
-  it('may have another prefix, and leaves out streams that are not ours', async () => {
+  it('may have another prefix, and omits streams that are not ours', async () => {
     const [from, to] = [await open('old-'), await open('new.')];
     await fill(from, 20);
     await from.log.append('somebody-elses', [anEvent()], 'no_stream');
@@ -161,7 +161,7 @@ describe('a copy of an event log', () => {
     expect((await copy(from, to)).digest).toEqual(done.digest);
   });
 
-  it('keeps a time that a wrong clock recorded, and goes by its own for what is derived', async () => {
+  it('keeps a time recorded by a wrong clock, and uses its own clock for derived times', async () => {
     const [from, to] = [await open(), await open()];
     const stream = from.streams.activity(randomUUID());
     const { type, data } = sampleOf('TokenCreated');
@@ -189,7 +189,7 @@ describe('a copy of an event log', () => {
     expect(first.digest.source).not.toBe(second.digest.source);
   });
 
-  it('is taken up wherever it was left', async () => {
+  it('is resumed wherever it stopped', async () => {
     const from = await open();
     await fill(from, 12);
     const whole = rowsOf(from);
@@ -212,7 +212,7 @@ describe('a copy of an event log', () => {
     expect(steps.at(-1)).toEqual({ step: 'comparing', done: 30, total: 30 });
   });
 
-  it('is appended in bounded pieces', async () => {
+  it('is appended in bounded batches', async () => {
     const [from, to] = [await open(), await open()];
     const stream = from.streams.activity(randomUUID());
     await from.log.append(
@@ -250,7 +250,7 @@ describe('a copy of an event log', () => {
       ['one event less', 'DELETE FROM events WHERE position = 4', 'They differ in: '],
     ];
 
-    it.each(tampered)('when the target was changed: %s', async (_, change, says) => {
+    it.each(tampered)('if the target was changed: %s', async (_, change, says) => {
       const [from, to] = [await open(), await open()];
       await fill(from, 8);
       await copy(from, to);
@@ -262,7 +262,7 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual(before);
     });
 
-    it('when the target holds the events of another log', async () => {
+    it('if the target holds the events of another log', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       await fill(to, 1);
@@ -270,7 +270,7 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toHaveLength(1);
     });
 
-    it('when the target goes on where the source ends', async () => {
+    it('if the target continues after the end of the source', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       await copy(from, to);
@@ -281,7 +281,7 @@ describe('a copy of an event log', () => {
       });
     });
 
-    it('when both are the same log, or the source is empty', async () => {
+    it('if both are the same log, or the source is empty', async () => {
       const from = await open();
       await expect(copy(from, await open())).rejects.toMatchObject({ code: 'copy_refused' });
       await fill(from, 2);
@@ -305,7 +305,7 @@ describe('a copy of an event log', () => {
       ['such a number in the metadata', `metadata = '{"b":-1e999}'`, 'a number that is too large'],
     ];
 
-    it.each(odd)('at an event with %s, by its name', async (_, change, says) => {
+    it.each(odd)('at an event with %s, naming it', async (_, change, says) => {
       const [from, to] = [await open(), await open()];
       await fill(from, 6);
       from.file.exec(`UPDATE events SET ${change} WHERE position = 5`);
@@ -316,7 +316,7 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual(rowsOf(from).slice(0, rowsOf(to).length));
     });
 
-    it('when the beginning of a stream is missing in the source', async () => {
+    it('if the start of a stream is missing in the source', async () => {
       const [from, to] = [await open(), await open()];
       const stream = from.streams.tenant(randomUUID());
       await from.log.append(stream, [anEvent(), anEvent()], 'no_stream');
@@ -327,7 +327,7 @@ describe('a copy of an event log', () => {
       });
     });
 
-    it('where events are missing in the source, wherever the copy was left', async () => {
+    it('if events are missing in the source, wherever the copy stopped', async () => {
       const from = await open();
       const stream = from.streams.activity(randomUUID());
       await fill(from, 10);
@@ -347,8 +347,8 @@ describe('a copy of an event log', () => {
     });
   });
 
-  describe('of a source that grows', () => {
-    /** Its head moves on whenever somebody looks, so many times. */
+  describe('from a growing source', () => {
+    /** Its head moves on at each of the first reads, this many times. */
     const growing = (place: Place, times: number): Place => {
       let left = times;
       const stream = place.streams.tenant(randomUUID());
@@ -368,7 +368,7 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual([]);
     });
 
-    it('is refused when that is seen at the end, and goes on later', async () => {
+    it('is refused if growth is detected at the end, and can be continued later', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       const late = withAppend(to, async (...append) => {
@@ -384,7 +384,7 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual(rowsOf(from));
     });
 
-    it('is complete when it follows until the source is quiet', async () => {
+    it('is complete if it follows until the source is quiet', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 3);
       const done = await copy(growing(from, 5), to, { follow: true });
@@ -394,7 +394,7 @@ describe('a copy of an event log', () => {
     });
   });
 
-  describe('to a target in trouble', () => {
+  describe('to a failing target', () => {
     it.each(['log_unavailable', 'outcome_unknown'] as const)(
       'holds every event once after %s',
       async (code) => {
@@ -412,7 +412,7 @@ describe('a copy of an event log', () => {
       },
     );
 
-    it('holds every event once after a log could not be read, here or there', async () => {
+    it('holds every event once after either log could not be read', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 20);
       let reads = 0;
@@ -432,12 +432,12 @@ describe('a copy of an event log', () => {
       expect(rowsOf(to)).toEqual(rowsOf(from));
     });
 
-    it('waits for a source that cannot say how far it goes, whenever it is asked', async () => {
+    it('waits for a source that cannot report its head, whenever it is asked', async () => {
       const once = async (follow: boolean): Promise<void> => {
         const [from, to] = [await open(), await open()];
         await fill(from, 5);
         const asked = { identity: 0, head: 0 };
-        /** At the very first, in the look whether it grows, and at the end. */
+        /** At the start, when checking for growth, and at the end. */
         const failing = (name: keyof typeof asked, ...times: readonly number[]): void => {
           asked[name] += 1;
           if (times.includes(asked[name])) throw logFault('log_unavailable', 'The connection was cut.');
@@ -458,7 +458,7 @@ describe('a copy of an event log', () => {
       await Promise.all([once(false), once(true)]);
     });
 
-    it('is found out when the target did not keep what it acknowledged', async () => {
+    it('detects that the target did not keep what it acknowledged', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 10);
       const first = await copy(from, to);
@@ -470,7 +470,7 @@ describe('a copy of an event log', () => {
       });
     });
 
-    it('is found out when the target kept something else', async () => {
+    it('detects that the target stored something else', async () => {
       const [from, to] = [await open(), await open()];
       await fill(from, 10);
       const other = withAppend(to, (stream, events, ...more) =>

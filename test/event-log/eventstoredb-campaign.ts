@@ -10,9 +10,9 @@ import { anEvent } from '../support/events';
 
 /**
  * `npm run campaign:eventstore [ROUNDS]`: writers and a follower while the server is frozen and killed, round by round.
- * Every acknowledged event must be there exactly once, what was of unknown outcome is settled by the same append again,
- * and the follower must see everything exactly once, in order. On the stand-in, or on EVENTSTORE_URL with shell commands
- * for what is done to it: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START.
+ * Every acknowledged event must be there exactly once, an unknown outcome is settled by repeating the same append, and
+ * the follower must see everything exactly once, in order. Runs against the stand-in, or EVENTSTORE_URL with shell
+ * commands that act on the server: STORE_FREEZE, STORE_THAW, STORE_KILL, STORE_START.
  */
 const WRITERS = 16;
 const FROZEN_MS = 4_000;
@@ -30,7 +30,7 @@ interface Victim {
 const shell = (name: string) => (): void => {
   const command = process.env[`STORE_${name}`] ?? '';
   if (command === '') throw new Error(`STORE_${name} is not set.`);
-  // The server takes every variable that begins with EVENTSTORE_ for one of its own, and does not start with ours.
+  // The server reads every variable that starts with EVENTSTORE_ as its own, and does not start with ours.
   const { EVENTSTORE_URL: _, ...env } = process.env;
   execSync(command, { stdio: 'ignore', shell: '/bin/sh', env });
 };
@@ -54,7 +54,7 @@ const victim = async (): Promise<Victim> => {
 const counts = new Map<string, number>();
 const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
 
-/** Appends on and on. What is of unknown outcome is sent again, the same at the same place, until that is known. */
+/** Keeps appending. After an unknown outcome it repeats the same append at the same revision until it is settled. */
 const writer = async (log: EventLog, stream: string, over: () => boolean): Promise<readonly NewEvent[]> => {
   const acknowledged: NewEvent[] = [];
   let pending: NewEvent | undefined;

@@ -27,7 +27,7 @@ describe('a connection string', () => {
     ['esdb://admin:changeit@es:2113', 'es:2113'],
     ['esdb+discover://admin:p%40ss@cluster.example.com/?nodePreference=leader', 'cluster.example.com'],
     ['esdb://a:1,b:2,c:3?tlsCAFile=/etc/ca.crt&keepAliveInterval=10000', 'a:1,b:2,c:3'],
-  ])('%s may be shown as %s', (url, shown) => {
+  ])('%s is displayed as %s', (url, shown) => {
     expect(serversOf(url)).toBe(shown);
   });
 
@@ -40,7 +40,7 @@ describe('a connection string', () => {
     ['esdb://admin:topsecret@es:port', 'cannot read it'],
     ['esdb://admin:topsecret@es:2113?tls=perhaps', 'cannot read it'],
     ['esdb://admin:topsecret@es:2113?tlsCAFile=/not/there', 'a file that it names is not there'],
-  ])('%s is refused in words that do not repeat it', async (url, words) => {
+  ])('%s is refused with a message that does not repeat it', async (url, words) => {
     const warned = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     const error = await failure(openOn(url));
     expect(codeOf(error)).toBe('configuration_invalid');
@@ -53,7 +53,7 @@ describe('a connection string', () => {
 });
 
 describe('a start', () => {
-  it('waits for a server that is not there yet, and says so', async () => {
+  it('waits for a server that is not up yet, and says so', async () => {
     const server = await standIn();
     await server.kill();
     const warnings: string[] = [];
@@ -65,7 +65,7 @@ describe('a start', () => {
     expect((await log.append(aStream(), someEvents(1), 'no_stream')).revision).toBe(0);
   });
 
-  it.each(['gone', 'frozen'])('gives up in time, in words, on a server that is %s', async (how) => {
+  it.each(['gone', 'frozen'])('gives up in time, with a message, on a server that is %s', async (how) => {
     const server = await standIn();
     if (how === 'gone') await server.kill();
     else server.gate.freeze();
@@ -80,7 +80,7 @@ describe('a start', () => {
     expect(monotonicMs() - begun).toBeLessThan(5_000);
   });
 
-  it('finds the leader of a cluster by gossip, although a seed is dead', async () => {
+  it('finds the leader of a cluster by gossip, even if a seed is dead', async () => {
     const shared = storedLog();
     const members = () => [
       { port: follower.port, isLeader: false },
@@ -100,11 +100,11 @@ describe('a start', () => {
     expect(await found.head()).toBeUndefined();
   });
 
-  it('outlives that no server of a cluster is found, and goes on when one is', async () => {
+  it('survives that no server of a cluster is found, and continues when one is', async () => {
     const server = await standIn();
     const options = 'tls=false&discoveryInterval=10&maxDiscoverAttempts=2';
     const url = `esdb://127.0.0.1:${server.port},127.0.0.1:${server.port}?${options}`;
-    // In a process of its own: what nobody catches ends it.
+    // In its own process, which an uncaught error would end.
     const child = spawn(process.execPath, ['-e', script(WRITING_ON), url]);
     let said = '';
     for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (said += String(chunk)));
@@ -121,7 +121,7 @@ describe('a start', () => {
   });
 });
 
-/** The log on the server that the first argument names, in a process that has nothing else to keep it. */
+/** Opens the log on the server named by the first argument, in a process with nothing else to keep it alive. */
 const script = (work: string): string =>
   `const { eventStoreDbEventLog } = require(${JSON.stringify(require.resolve('../../src/event-log/eventstoredb/eventstoredb-event-log'))});
    const { streamNames } = require(${JSON.stringify(require.resolve('../../src/event-log/streams'))});
@@ -131,7 +131,7 @@ const script = (work: string): string =>
    const event = () => ({ id: randomUUID(), type: 'X', data: {}, metadata: {} });
    eventStoreDbEventLog(process.argv[1], streams, { waitMs: 5000, onError: () => {} }).then(async (log) => { ${work}; console.log('closed'); });`;
 
-/** Follows and writes until a write worked, was refused, and worked again. */
+/** Follows and writes until a write has succeeded, been refused, and succeeded again. */
 const WRITING_ON = `
   let seen = 0;
   const following = (async () => { for await (const batch of log.readAll({ follow: true })) seen += batch.length; })();
@@ -148,7 +148,7 @@ const WRITING_ON = `
   await following`;
 
 describe('a connection to a cluster', () => {
-  it('leaves no rejection to nobody when the next server is not found', async () => {
+  it('leaves no unhandled rejection when the next server is not found', async () => {
     const connection = connectTo(
       'esdb://127.0.0.1:1,127.0.0.1:2?tls=false&discoveryInterval=5&maxDiscoverAttempts=2',
     );
@@ -165,9 +165,9 @@ describe('a connection to a cluster', () => {
   });
 });
 
-describe('a connection whose keep-alive is turned off', () => {
+describe('a connection with keep-alive turned off', () => {
   it.each(['keepAliveInterval=-1', 'keepAliveInterval=50&keepAliveTimeout=-1'])(
-    'by %s stays, without timers that are up at once',
+    'by %s stays open, without timers that fire immediately',
     async (off) => {
       const server = await standIn();
       const append = `await log.append(streams.tenant(randomUUID()), [event()], 'no_stream')`;
@@ -187,7 +187,7 @@ describe('a connection whose keep-alive is turned off', () => {
     },
   );
 
-  it('is still replaced by another one when it does not answer', async () => {
+  it('is still replaced when it does not respond', async () => {
     const server = await standIn();
     const off = 'keepAliveInterval=-1&keepAliveTimeout=-1';
     const { log, aStream } = await openOn(`${server.url}&${off}`);
@@ -200,7 +200,7 @@ describe('a connection whose keep-alive is turned off', () => {
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
-/** A certificate authority that is thrown away, and what it signs for 127.0.0.1. */
+/** A throwaway certificate authority, and the certificates it signs for 127.0.0.1. */
 const madeUp = () => {
   const folder = freshFolder();
   const at = (name: string): string => join(folder, name);
@@ -244,7 +244,7 @@ const madeUp = () => {
   };
 };
 
-(hasOpenssl ? describe : describe.skip)('over TLS (skipped without openssl)', () => {
+(hasOpenssl ? describe : describe.skip)('a connection over TLS (skipped without openssl)', () => {
   const user = { name: 'admin', password: 'top:secret@1' };
   let made: ReturnType<typeof madeUp>;
   beforeAll(() => {
@@ -254,7 +254,7 @@ const madeUp = () => {
   const urlOf = (port: number, who: string): string =>
     `esdb://${who}127.0.0.1:${port}?tlsCAFile=${encodeURIComponent(made.authority)}`;
 
-  it('works with an authority of our own and a user', async () => {
+  it('works with a private authority and a user', async () => {
     const server = await standIn({ tls: made.tls, user });
     const { log, aStream } = await openOn(urlOf(server.port, `admin:${encodeURIComponent(user.password)}@`));
     const tail = followed(log);
@@ -267,7 +267,7 @@ const madeUp = () => {
   it.each([
     ['a wrong password', 'admin:wrong@'],
     ['no user', ''],
-  ])('refuses %s at once, in words that do not repeat it', async (_, who) => {
+  ])('refuses %s at once, with a message that does not repeat it', async (_, who) => {
     const server = await standIn({ tls: made.tls, user });
     const begun = monotonicMs();
     const error = await failure(openOn(urlOf(server.port, who)));
@@ -286,13 +286,13 @@ const madeUp = () => {
   });
 });
 
-describe('a log that is closed', () => {
+describe('a closed log', () => {
   it.each([
     ['after following', `for await (const _ of log.readAll({ follow: true })) { await log.close(); }`],
     ['after leaving a short read', `for await (const _ of log.readAll()) break; await log.close();`],
     ['after leaving a stream', `for await (const _ of log.readStream(stream)) break; await log.close();`],
     ['twice', `await log.close(); await log.close();`],
-  ])('lets the process end, %s', async (_, work) => {
+  ])('lets the process exit, %s', async (_, work) => {
     const server = await standIn();
     const append = `await log.append(stream, [event(), event(), event()], 'no_stream')`;
     const child = spawn(process.execPath, ['-e', script(`${append}; ${work}`), server.url]);
@@ -309,7 +309,7 @@ describe('a log that is closed', () => {
     expect(lingered).toBeLessThan(400);
   });
 
-  it('does not wait for a read that was left although the server had sent it all', async () => {
+  it('does not wait for an abandoned read that the server had sent completely', async () => {
     const closing = async (): Promise<number> => {
       const { log, aStream } = await onStandIn();
       const stream = aStream();
@@ -328,7 +328,7 @@ describe('a log that is closed', () => {
     expect(fastest).toBeLessThan(400);
   });
 
-  it.each(['killed', 'frozen'])('closes in time although its server is %s', async (how) => {
+  it.each(['killed', 'frozen'])('closes in time even if its server is %s', async (how) => {
     const { log, server, aStream } = await onStandIn();
     const tail = followed(log);
     await log.append(aStream(), someEvents(1), 'no_stream');

@@ -10,7 +10,7 @@ afterEach(closeLogs);
 
 const knownOf = ({ id, position }: LoggedEvent) => ({ eventId: id, position });
 
-/** As an operator does it: the node is stopped, an older copy is put in its place, and it is started again. */
+/** As an operator does it: stops the node, replaces its data with an older copy, and starts it again. */
 const restore = async (server: StandIn, records: number): Promise<void> => {
   await server.kill();
   server.log.restore(records);
@@ -38,7 +38,7 @@ describe('the continuity of a log in the event store', () => {
     return { ...one, stream, all, last: knownOf(all.at(-1)!) };
   };
 
-  it('is broken by a node that was restored from an older copy', async () => {
+  it('is broken by a node restored from an older copy', async () => {
     const { log, server, all, last } = await written();
     await restore(server, server.log.records.length - 12);
     await until(async () => (await refusedWith(log.head())) === 'no refusal');
@@ -46,7 +46,7 @@ describe('the continuity of a log in the event store', () => {
     expect(await log.continuity(knownOf(all[7]!))).toBe('whole');
   });
 
-  it('stays broken when that node has grown past the event: something else is there, or nothing', async () => {
+  it('stays broken when that node has grown past the event: another event is there, or none', async () => {
     const { log, server, stream, last } = await written();
     await restore(server, server.log.records.length - 12);
     await until(
@@ -58,7 +58,7 @@ describe('the continuity of a log in the event store', () => {
     expect(await log.continuity(other)).toBe('set_back');
   });
 
-  it('distinguishes a scavenged event from a log that was set back, also if it was the last of ours', async () => {
+  it('distinguishes a scavenged event from a log that was rolled back, even if it was the last of ours', async () => {
     const { log, server, all, last } = await written();
     others(server, 3);
     server.log.scavenge(all[9]!.id);
@@ -79,13 +79,13 @@ describe('the continuity of a log in the event store', () => {
     expect(await log.continuity()).toBe('replaced');
   });
 
-  it('is not known while the node is away', async () => {
+  it('is unknown while the node is down', async () => {
     const { log, server, last } = await written();
     await server.kill();
     expect(await refusedWith(log.continuity(last))).toBe('log_unavailable');
   });
 
-  it('is asked for before a follower is given anything of a node that came back', async () => {
+  it('is checked before a follower gets anything from a node that came back', async () => {
     const { log, server, stream, all, warnings } = await written();
     const tail = followed(log);
     await until(() => tail.seen.length === 20);
@@ -113,7 +113,7 @@ describe('a stream whose events were removed from the event store', () => {
   it.each([
     ['was permanently deleted', 'tombstone', /permanently deleted \(tombstoned\) in the event store/],
     ['was deleted', 'softDelete', /was deleted in the event store/],
-  ] as const)('and %s is no empty stream, and not away either', async (_, how, words) => {
+  ] as const)('and %s is neither an empty stream nor unavailable', async (_, how, words) => {
     const { log, server, stream } = await withStream();
     server.log[how](stream);
     for (const after of [-1, 4])
@@ -123,33 +123,33 @@ describe('a stream whose events were removed from the event store', () => {
       });
   });
 
-  it('for ever takes no append, and says so at once', async () => {
+  it('permanently accepts no append, and says so at once', async () => {
     const { log, server, stream } = await withStream();
     server.log.tombstone(stream);
     expect(await refusedWith(log.append(stream, someEvents(1), 4))).toBe('history_missing');
   });
 
-  it('all of them, by their age or number, is no empty stream', async () => {
+  it('completely, by age or count, is not an empty stream', async () => {
     const { log, server, stream } = await withStream();
     server.log.truncate(stream, 5);
     expect(await refusedWith(eventsOf(log.readStream(stream)))).toBe('history_missing');
     expect(await eventsOf(log.readStream(stream, 4))).toEqual([]);
   });
 
-  it('at its front goes on with what is left', async () => {
+  it('at its start continues with what is left', async () => {
     const { log, server, stream } = await withStream();
     server.log.truncate(stream, 2);
     expect((await eventsOf(log.readStream(stream))).map(({ revision }) => revision)).toEqual([2, 3, 4]);
   });
 
-  it('is not confused with one that never was', async () => {
+  it('is not confused with one that never existed', async () => {
     const { log, aStream } = await onStandIn();
     expect(await eventsOf(log.readStream(aStream()))).toEqual([]);
     expect(await eventsOf(log.readStream(aStream(), 7))).toEqual([]);
   });
 });
 
-describe('the stream that says which log it is', () => {
+describe('the stream with the identity of the log', () => {
   const put = (server: StandIn, type: string, data: unknown): void => {
     const bytes = Buffer.from(JSON.stringify(data));
     const event = { id: randomUUID(), type, contentType: 'application/json', data: bytes, metadata: bytes };
@@ -167,7 +167,7 @@ describe('the stream that says which log it is', () => {
 
   it.each<[string, (server: StandIn) => void]>([
     ['of another type', (server) => put(server, 'LogStarted', { identity })],
-    ['with an identity that is no UUID', (server) => put(server, 'LogMade', { identity: 'mine' })],
+    ['with an identity that is not a UUID', (server) => put(server, 'LogMade', { identity: 'mine' })],
     ['with no identity', (server) => put(server, 'LogMade', null)],
     [
       'that is not its first',
@@ -177,11 +177,11 @@ describe('the stream that says which log it is', () => {
         server.log.truncate('log', 1);
       },
     ],
-  ])('is not taken for ours by an event %s', async (_, prepare) => {
+  ])('is not taken for ours with an event %s', async (_, prepare) => {
     expect(await opened(prepare)).toMatch(/belongs to another program. Choose a STREAM_PREFIX/);
   });
 
-  it('is not begun again when it was deleted', async () => {
+  it('is not started again after it was deleted', async () => {
     const deleted = (server: StandIn): void => {
       put(server, 'LogMade', { identity });
       server.log.softDelete('log');
@@ -189,7 +189,7 @@ describe('the stream that says which log it is', () => {
     expect(await opened(deleted)).toMatch(/^Stream log was deleted in the event store/);
   });
 
-  it('is ours with all of that', async () => {
+  it('is ours if it starts with a LogMade event with a UUID', async () => {
     expect(await opened((server) => put(server, 'LogMade', { identity }))).toBe('opened');
   });
 });

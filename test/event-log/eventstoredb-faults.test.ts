@@ -42,7 +42,7 @@ const timed = async <T>(work: Promise<T>): Promise<{ readonly value: T; readonly
   return { value, ms: monotonicMs() - begun };
 };
 
-/** How long until an append works again. */
+/** How long until an append succeeds again. */
 const untilWorking = async (log: EventLog, stream: string): Promise<number> => {
   const begun = monotonicMs();
   await until(
@@ -62,7 +62,7 @@ describe('an append to the event store', () => {
     ['cut', 'not written, the connection is cut'],
     ['timeout', 'the server says that it timed out'],
     ['strange', 'the server answers an error without saying which'],
-  ])('that meets %s is settled by the same append again, and stored once', async (fault, meaning) => {
+  ])('that meets %s is settled by repeating it, and stored once', async (fault, meaning) => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     await log.append(stream, someEvents(2), 'no_stream');
@@ -75,7 +75,7 @@ describe('an append to the event store', () => {
     note(meaning, 'success', ms, 0);
   });
 
-  it('that is never answered is of unknown outcome, in time, and can be settled later', async () => {
+  it('that is never answered has an unknown outcome, in time, and can be settled later', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     server.nextAppends('commit_and_hang');
@@ -89,7 +89,7 @@ describe('an append to the event store', () => {
     expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
   });
 
-  it('whose second attempt finds another event says that the stream has changed', async () => {
+  it('whose second attempt finds another event reports that the stream has changed', async () => {
     const { log, server, aStream } = await onStandIn();
     server.nextAppends('timeout');
     server.nextAppends('wrong_revision');
@@ -99,7 +99,7 @@ describe('an append to the event store', () => {
     });
   });
 
-  it('is certainly not written while the server is away, and works when it is back, on the same log', async () => {
+  it('is reported as not written while the server is down, and succeeds on the same log when it is back', async () => {
     const { log, server, aStream } = await onStandIn();
     const tail = followed(log);
     const first = someEvents(1);
@@ -119,7 +119,7 @@ describe('an append to the event store', () => {
     expect(idsOf(tail.seen)).toEqual(idsOf(await eventsOf(log.readAll())));
   });
 
-  it('goes to the leader when another server names it', async () => {
+  it('goes to the leader named by another server', async () => {
     const shared = storedLog();
     const leader = await standIn({ log: shared });
     const { log, server, aStream } = await onStandIn({ log: shared });
@@ -135,7 +135,7 @@ describe('an append to the event store', () => {
     await untilWorking(log, aStream());
   });
 
-  it('is refused as certainly not written by a server that is not ready', async () => {
+  it('is reported as not written by a server that is not ready', async () => {
     const { log, server, aStream } = await onStandIn();
     server.refuseAll({ code: status.UNAVAILABLE, details: 'Server Is Not Ready' });
     const { value, ms } = await timed(refusedWith(log.append(aStream(), someEvents(1), 'no_stream')));
@@ -144,7 +144,7 @@ describe('an append to the event store', () => {
     note('the server is not ready', value ?? '', ms, await untilWorking(log, aStream()));
   });
 
-  it('that is too large for this server is refused in words', async () => {
+  it('that is too large for this server is refused with a message', async () => {
     const { log, aStream } = await onStandIn({ maxAppendSize: 5_000 });
     const stream = aStream();
     const large = log.append(stream, [anEvent({ text: 'x'.repeat(6_000) })], 'no_stream');
@@ -158,20 +158,20 @@ describe('an append to the event store', () => {
   it.each([
     ['data', anEvent({ deep: { number: 1n } })],
     ['metadata', anEvent({}, { metadata: { number: 1n } })],
-  ])('of %s that is no JSON is refused at once, and never hangs', async (_, event) => {
+  ])('of %s that is not JSON is refused at once, and never hangs', async (_, event) => {
     const { log, server, aStream } = await onStandIn();
     const { ms } = await timed(expect(log.append(aStream(), [event], 'no_stream')).rejects.toThrow('BigInt'));
     expect(ms).toBeLessThan(SLACK_MS);
     expect(server.asked.append).toBe(1);
   });
 
-  it('does not ask for the features of the server: one failure of that would stay for ever', async () => {
+  it('does not request the features of the server, since one failure of that would be permanent', async () => {
     const { log, server, aStream } = await onStandIn();
     await log.append(aStream(), someEvents(1), 'no_stream');
     expect(server.asked).toMatchObject({ append: 2, single: 0, features: 0 });
   });
 
-  it('is not confused by the answers of another server, nor by one that comes too late', async () => {
+  it('is not confused by responses of another server, nor by a late one', async () => {
     const [one, other] = [await onStandIn(), await onStandIn()];
     one.server.nextAppends('late');
     const stream = one.aStream();
@@ -206,7 +206,7 @@ describe('a subscription to the event store', () => {
     expect(tail.seen).toHaveLength(count);
   };
 
-  it('that ends in order is resumed', async () => {
+  it('that ends normally is resumed', async () => {
     const { log, tail, stream, subscription, warnings } = await following();
     subscription.end();
     const begun = monotonicMs();
@@ -227,7 +227,7 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 5);
   });
 
-  it('whose connection is cut, again and again, neither skips nor repeats', async () => {
+  it('whose connection is cut again and again neither skips nor repeats', async () => {
     const { log, server, tail, stream } = await following();
     let revision = 2;
     for (let round = 0; round < 20; round += 1) {
@@ -237,7 +237,7 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 103);
   });
 
-  it('leaves nothing behind when its connection is cut many times (npm run campaign:reconnects for more)', async () => {
+  it('leaks nothing when its connection is cut many times (npm run campaign:reconnects for more)', async () => {
     const { log, server, tail, stream } = await following();
     let revision = 2;
     const round = async (): Promise<void> => {
@@ -255,7 +255,7 @@ describe('a subscription to the event store', () => {
     expect(server.gate.connections().ever).toBeGreaterThan(60);
   });
 
-  it('misses nothing that others wrote while its server was away, or before it was back', async () => {
+  it('misses no event written by others while its server was down, or before it was back', async () => {
     const { log, server, tail, stream, streams } = await following();
     const { log: other } = await openOn(server.url, { prefix: streams.withRole('') });
     await server.kill();
@@ -270,7 +270,7 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 10);
   });
 
-  it('that is dropped because it lags goes on where it was, without a word', async () => {
+  it('that is dropped because it lags resumes where it was, silently', async () => {
     const { log, server, tail, stream, warnings } = await following();
     const before = server.asked.read;
     const begun = monotonicMs();
@@ -282,7 +282,7 @@ describe('a subscription to the event store', () => {
     note('the consumer lags and is dropped', 'nothing', monotonicMs() - begun, 0);
   });
 
-  it('does not believe a checkpoint that is ahead of what it was given', async () => {
+  it('does not trust a checkpoint ahead of the events it received', async () => {
     const { log, tail, stream, subscription } = await following();
     subscription.mute();
     const { position } = await log.append(stream, someEvents(4), 2);
@@ -293,7 +293,7 @@ describe('a subscription to the event store', () => {
     await expectAll(log, tail, 7);
   });
 
-  it('of a tenant that is quiet while others write is not taken for one that fell silent', async () => {
+  it('of a tenant that is quiet while others write is not taken for a stalled one', async () => {
     const { log, server, streams, aStream } = await onStandIn();
     const tenantId = randomUUID();
     const events = someEvents(2);
@@ -319,7 +319,7 @@ describe('a subscription to the event store', () => {
     expect(seen).toEqual(idsOf(events));
   });
 
-  it('that falls silent, or whose server freezes, is noticed within 15 s', async () => {
+  it('that stalls, or whose server freezes, is noticed within 15 s', async () => {
     const mute = await following();
     const frozen = await following();
     const begun = monotonicMs();
@@ -353,12 +353,12 @@ describe('a subscription to the event store', () => {
 });
 
 describe('a read of the event store', () => {
-  it('that fails when everything has come is complete, backwards and forwards', async () => {
+  it('that fails after everything was received is complete, backwards and forwards', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     const events = someEvents(20);
     const { position } = await log.append(stream, events, 'no_stream');
-    // As many of others as the first look for the newest of ours takes.
+    // As many foreign events as the first look for our newest event covers.
     await log.append('others', someEvents(8), 'no_stream');
     server.failReads(1);
     const { value, ms } = await timed(log.head());
@@ -371,7 +371,7 @@ describe('a read of the event store', () => {
 });
 
 describe('a shared event store', () => {
-  it('may hold streams of others and of its own: only whole names of ours count', async () => {
+  it('may hold foreign streams and system streams: only whole names of ours count', async () => {
     const server = await standIn();
     const prefix = 'ours.';
     const { log, streams } = await openOn(server.url, { prefix });
@@ -410,12 +410,12 @@ describe('a shared event store', () => {
     expect(await log.continuity(known(others!.position + 1n))).toBe('missing');
   });
 
-  it('lets a start find the newest of ours in three reads, however much others have written since', async () => {
+  it('lets a start find our newest event in three reads, however much others have written since', async () => {
     const server = await standIn();
     const [ours, others] = [await openOn(server.url, { prefix: 'ours.' }), await openOn(server.url)];
     const empty = await openOn(server.url);
     const { position } = await ours.log.append(ours.aStream(), someEvents(1), 'no_stream');
-    // Their names begin like ours, and they are none.
+    // Their names start like ours, but they are not ours.
     for (let i = 0; i < 10; i += 1) await others.log.append(`ours.tenant-${i}`, someEvents(1), 'no_stream');
     for (let i = 0; i < 5; i += 1) await others.log.append(others.aStream(), someEvents(1_000), 'no_stream');
     const { log } = await openOn(server.url, { prefix: 'ours.' });
@@ -429,7 +429,7 @@ describe('a shared event store', () => {
     expect(server.asked.read - before).toBeLessThanOrEqual(6);
   });
 
-  it('that cannot pass over what others wrote is read, and the newest of ours is found', async () => {
+  it('that cannot skip foreign events is read through, and our newest event is found', async () => {
     const { server, aStream, log, streams } = await onStandIn({ readsWithoutFilters: true });
     const { position } = await log.append(aStream(), someEvents(1), 'no_stream');
     await log.append('others', someEvents(100), 'no_stream');
@@ -437,7 +437,7 @@ describe('a shared event store', () => {
     expect((await fresh.head())?.position).toBe(position);
   });
 
-  it("whose stream for our identity is another program's is refused in words, at once", async () => {
+  it('whose stream for our identity belongs to another program is refused at once, with a message', async () => {
     const server = await standIn();
     const data = Buffer.from('{"hello":"world"}');
     const event = { id: randomUUID(), type: 'Other', contentType: 'application/json', data, metadata: data };
@@ -450,7 +450,7 @@ describe('a shared event store', () => {
     expect(ms).toBeLessThan(1_000);
   });
 
-  it('keeps positions that no JavaScript number can hold', async () => {
+  it('keeps positions that exceed a JavaScript number', async () => {
     const begin = 2n ** 63n + 12_345n;
     const { log, aStream } = await onStandIn({ log: storedLog(begin) });
     const stream = aStream();
@@ -479,7 +479,7 @@ describe('a shared event store', () => {
     expect(await log.distance(near?.position, position)).toBe(99);
   });
 
-  it('that was restored from an older copy is believed', async () => {
+  it('restored from an older copy is read as it is', async () => {
     const { log, server, aStream } = await onStandIn();
     const stream = aStream();
     await log.append(stream, someEvents(20), 'no_stream');
@@ -492,7 +492,7 @@ describe('a shared event store', () => {
     expect((await log.append(stream, someEvents(1), 7)).revision).toBe(8);
   });
 
-  it('may hold what is nested without end, and what is not an object', async () => {
+  it('may hold endlessly nested data, and data that is not an object', async () => {
     const { log, server, streams } = await onStandIn();
     const deep = Buffer.from(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const raw = (stream: string, data: Buffer) =>
@@ -509,7 +509,7 @@ describe('a shared event store', () => {
     expect(Array.isArray(second?.data)).toBe(true);
   });
 
-  it('gives what is not JSON as its bytes', async () => {
+  it('returns data that is not JSON as bytes', async () => {
     const { log, server, streams } = await onStandIn();
     const stream = streams.activity(randomUUID());
     const bytes = Buffer.from([0xff, 0, 0xfe]);

@@ -7,8 +7,8 @@ import { settled } from '../../src/event-log/settle';
 
 const eventAt = (revision: number) => ({ revision }) as LoggedEvent;
 
-describe('a read that our own side has cut', () => {
-  /** A client that is given up ends whatever it reads as if that were all. */
+describe('a read cut off by our own side', () => {
+  /** A client that is abandoned ends its reads as if they were complete. */
   const cut = (isClosed: boolean) => {
     const clients = [{}, {}] as EventStoreDBClient[];
     let now = 0;
@@ -26,13 +26,13 @@ describe('a read that our own side has cut', () => {
     return persistently(connection, open);
   };
 
-  it('goes on with the next client, and gives each event once', async () => {
+  it('continues with the next client, and yields each event once', async () => {
     const revisions: number[] = [];
     for await (const batch of cut(false)) revisions.push(...batch.map(({ revision }) => revision));
     expect(revisions).toEqual([0, 1, 2, 3]);
   });
 
-  it('fails when the log was closed: what it gave was not all', async () => {
+  it('fails if the log was closed, since it is incomplete', async () => {
     const read = async () => {
       for await (const batch of cut(true)) expect(batch).toHaveLength(2);
     };
@@ -40,8 +40,8 @@ describe('a read that our own side has cut', () => {
   });
 });
 
-describe('an append that was under way when a leader stepped down', () => {
-  it('is never said to be certainly not written', async () => {
+describe('an append in progress when a leader steps down', () => {
+  it('is never reported as not written', async () => {
     let sent = 0;
     const send = async (): Promise<never> => {
       sent += 1;

@@ -6,7 +6,7 @@ import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { eventLogContract } from './contract/contract';
 import type { OpenedLog } from './contract/given-log';
 
-/** A real server, if one is named; else the stand-in. The same suite either way, each log with a prefix of its own. */
+/** A real server if one is named, else the stand-in. The same suite either way, each log with its own prefix. */
 const REAL = process.env['TEST_EVENTSTORE_URL'];
 const around = { waitMs: 10_000, onError: () => undefined };
 

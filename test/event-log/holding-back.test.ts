@@ -44,7 +44,7 @@ describe('a log that holds events back', () => {
     };
   };
 
-  it('refuses what its format does not allow, wholly, and says which event and which command', async () => {
+  it('refuses the whole append if its format does not allow an event, naming the event and the command', async () => {
     const { log, held, stream } = await given(1);
     const appending = held.append(stream, [older(), newer()], 'no_stream');
     await expect(appending).rejects.toMatchObject({
@@ -55,14 +55,14 @@ describe('a log that holds events back', () => {
     expect(await eventsOf(log.readStream(stream))).toEqual([]);
   });
 
-  it('takes what the first format has without asking for its format', async () => {
+  it('accepts events of the first format without reading its format', async () => {
     const { held, stream, asked } = await given(1);
     for (let revision = -1; revision < 3; revision += 1)
       await held.append(stream, [older()], revision < 0 ? 'no_stream' : revision);
     expect(asked()).toBe(0);
   });
 
-  it('takes it as soon as the format is raised, and then does not ask for every event', async () => {
+  it('accepts the event as soon as the format is raised, and then does not read the format for every event', async () => {
     const { log, held, stream, asked } = await given(1);
     for (let tries = 0; tries < 2; tries += 1)
       expect(await refusedWith(held.append(stream, [newer()], 'no_stream'))).toBe('upgrade_unfinished');
@@ -73,14 +73,14 @@ describe('a log that holds events back', () => {
     expect(asked()).toBe(3);
   });
 
-  it('asks again after a while: another log may have been put in its place', async () => {
+  it('reads the format again after a while, since another log may have taken its place', async () => {
     const { held, stream, answers } = await given(2, 0);
     await held.append(stream, [newer()], 'no_stream');
     answers(async () => 1);
     expect(await refusedWith(held.append(stream, [newer()], 0))).toBe('upgrade_unfinished');
   });
 
-  it('is unavailable when its format cannot be had in time', async () => {
+  it('is unavailable if its format cannot be read in time', async () => {
     const { held, stream, answers } = await given(2);
     answers(() => new Promise(() => undefined));
     expect(await refusedWith(held.append(stream, [newer()], 'no_stream', 20))).toBe('log_unavailable');

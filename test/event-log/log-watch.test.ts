@@ -46,7 +46,7 @@ const aLog = async () => {
 };
 
 describe('a watched log', () => {
-  it('acknowledges nothing after it was set back, also to a tenant who lost nothing', async () => {
+  it('acknowledges nothing after it was rolled back, not even to a tenant that lost nothing', async () => {
     const { log, restoreTo, aStream } = await aLog();
     const { watch, reports } = watched(log);
     const [untouched, other] = [aStream(), aStream()];
@@ -59,7 +59,7 @@ describe('a watched log', () => {
     expect(() => watch.mustBeWhole()).toThrow(/The event log was set back/);
   });
 
-  it('does not take a stream that is shorter than it was for one that others have changed', async () => {
+  it('does not mistake a stream that became shorter for one that others have changed', async () => {
     const { log, restoreTo, aStream } = await aLog();
     const { watch } = watched({ ...log, continuity: async () => 'whole' });
     const stream = aStream();
@@ -73,7 +73,7 @@ describe('a watched log', () => {
     expect(await eventsOf(log.readStream(stream))).toHaveLength(3);
   });
 
-  it('takes the same append again for what it is', async () => {
+  it('recognises a repeated append as such', async () => {
     const { log, aStream } = await aLog();
     const { watch, reports } = watched(log);
     const stream = aStream();
@@ -94,7 +94,7 @@ describe('a watched log', () => {
     );
   };
 
-  it('says once that it is out of reach, and once for how long it was', async () => {
+  it('reports once that it is unreachable, and once for how long it was', async () => {
     let isAway = true;
     const { watch, reports } = await scripted(() => {
       if (isAway) throw Object.assign(new Error('gone'), { code: 'log_unavailable' });
@@ -113,7 +113,7 @@ describe('a watched log', () => {
     expect(watch.setBack()).toBeUndefined();
   });
 
-  it('stops at once when it looks set back, goes on if that was for a moment, and not by growing past it', async () => {
+  it('stops at once when it looks rolled back, resumes if that was momentary, but not by growing past it', async () => {
     let now: Continuity = 'set_back';
     const { watch, reports, lost } = await scripted(() => now);
     await watch.look();
@@ -128,7 +128,7 @@ describe('a watched log', () => {
     expect(lost()).toBe(0);
   });
 
-  it('is lost for good when it stays set back, whatever comes then', async () => {
+  it('is lost for good if it stays rolled back, whatever follows', async () => {
     let now: Continuity = 'replaced';
     const { watch, reports, lost } = await scripted(() => now);
     watch.start();
@@ -139,7 +139,7 @@ describe('a watched log', () => {
     expect(reports).toHaveLength(1);
   });
 
-  it('reports a missing event once, and goes on', async () => {
+  it('reports a missing event once, and continues', async () => {
     const { watch, reports } = await scripted(() => 'missing');
     await watch.look();
     await watch.look();
@@ -150,9 +150,9 @@ describe('a watched log', () => {
 });
 
 describe.each(['SQLite', 'the event store'])(
-  'a log in %s that is written, projected and looked at all the time',
+  'a log in %s that is constantly written, projected and checked',
   (kind) => {
-    it('is never thought to be set back', async () => {
+    it('is never considered rolled back', async () => {
       const folder = freshFolder();
       const store = kind === 'SQLite' ? undefined : await startStandIn();
       if (store !== undefined) closing.push(() => store.stop());

@@ -4,11 +4,11 @@ import { settled } from '../../src/event-log/settle';
 import { fault } from '../../src/fault';
 import { refusedWith } from '../support/waiting';
 
-describe('an append that got no answer', () => {
+describe('an append without a response', () => {
   const appended: Appended = { revision: 4, position: '05' };
   const noAnswer = (): Error => fault('no_answer', 'It did not answer.');
 
-  /** Attempts that end one after another as listed; remembers the time each was given. */
+  /** Attempts that end as listed, one after another; records the time that each was given. */
   const attempts = (...ends: readonly (Appended | Error)[]) => {
     const given: number[] = [];
     const attempt = async (withinMs: number): Promise<Appended> => {
@@ -20,14 +20,14 @@ describe('an append that got no answer', () => {
     return { attempt, given };
   };
 
-  it('is not made again when there was an answer', async () => {
+  it('is not repeated if there was a response', async () => {
     const { attempt, given } = attempts(appended);
     expect(await settled(attempt, 1_000)).toEqual(appended);
     expect(given).toHaveLength(1);
   });
 
   it.each(['stream_changed', 'log_unavailable', 'event_too_large'] as const)(
-    'is not made again when the answer was %s',
+    'is not repeated if the response was %s',
     async (code) => {
       const { attempt, given } = attempts(logFault(code, 'No.'));
       expect(await refusedWith(settled(attempt, 1_000))).toBe(code);
@@ -41,7 +41,7 @@ describe('an append that got no answer', () => {
     expect(given).toHaveLength(2);
   });
 
-  it('is settled by the same attempt again: another was faster', async () => {
+  it('is settled by the same attempt again: another writer was faster', async () => {
     const { attempt } = attempts(noAnswer(), logFault('stream_changed', 'It has.', { actual: 7 }));
     await expect(settled(attempt, 1_000)).rejects.toMatchObject({
       code: 'stream_changed',
@@ -50,7 +50,7 @@ describe('an append that got no answer', () => {
   });
 
   it.each(['history_missing', 'log_set_back'] as const)(
-    'is settled by the same attempt again: %s, and whatever was written is gone with it',
+    'is settled by the same attempt again: %s, and anything written is gone with it',
     async (code) => {
       const { attempt } = attempts(noAnswer(), logFault(code, 'Gone.'));
       expect(await refusedWith(settled(attempt, 1_000))).toBe(code);
@@ -58,19 +58,16 @@ describe('an append that got no answer', () => {
   );
 
   it.each([
-    ['no answer either', noAnswer()],
+    ['no response either', noAnswer()],
     ['log_unavailable', logFault('log_unavailable', 'No.')],
     ['any failure', new Error('Oh.')],
-  ])(
-    'stays unknown when the second attempt gives %s: it is never claimed that nothing was written',
-    async (_, end) => {
-      const { attempt, given } = attempts(noAnswer(), end);
-      expect(await refusedWith(settled(attempt, 1_000))).toBe('outcome_unknown');
-      expect(given).toHaveLength(2);
-    },
-  );
+  ])('stays unknown if the second attempt gives %s, and is never reported as not written', async (_, end) => {
+    const { attempt, given } = attempts(noAnswer(), end);
+    expect(await refusedWith(settled(attempt, 1_000))).toBe('outcome_unknown');
+    expect(given).toHaveLength(2);
+  });
 
-  it('shares the time between both attempts', async () => {
+  it('splits its time between both attempts', async () => {
     const given: number[] = [];
     const attempt = async (withinMs: number): Promise<Appended> => {
       given.push(withinMs);

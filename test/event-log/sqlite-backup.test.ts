@@ -13,7 +13,7 @@ import { freshFolder } from '../support/folders';
 /** `npm run campaign:backup` makes twenty. */
 const BACKUPS = Number(process.env['BACKUPS'] ?? 3);
 const WRITERS = 64;
-/** So often each of them has appended when a backup begins. */
+/** How often each writer has appended when a backup starts. */
 const APPENDS = BACKUPS;
 
 const streams = streamNames();
@@ -28,7 +28,7 @@ const withLog = async (count: number): Promise<string> => {
   return folder;
 };
 
-/** What `tenant-ledger log verify` says of a folder. */
+/** The result of `tenant-ledger log verify` for a folder. */
 const verified = async (folder: string, earlier?: { events: number; digest: string }) => {
   const log = await open(folder);
   try {
@@ -44,7 +44,7 @@ const edit = (folder: string, sql: string): void => {
   db.close();
 };
 
-/** Appends to a stream of its own as fast as it can, whenever it is started. */
+/** Appends to its own stream as fast as it can, whenever it is started. */
 const writerTo = (log: EventLog) => {
   const stream = streams.activity(randomUUID());
   let revision = -1;
@@ -81,14 +81,14 @@ const refusal = (code: string) => expect.objectContaining({ code });
 
 describe('a backup of a log in a folder', () => {
   it(
-    `is whole and exact while ${WRITERS} writers go on, ${BACKUPS} times into one folder (npm run campaign:backup)`,
+    `is complete and exact while ${WRITERS} writers append, ${BACKUPS} times into one folder (npm run campaign:backup)`,
     async () => {
       const [source, backup] = [freshFolder(), freshFolder()];
       const log = await open(source);
       const writers = Array.from({ length: WRITERS }, () => writerTo(log));
       const reached: number[] = [];
       for (let run = 0; run < BACKUPS; run += 1) {
-        // They write until the backup is made: while it is restored and compared, the log would grow beyond all bounds.
+        // They stop once the backup is made: while it is restored and compared, the log would grow without bound.
         const writing = writers.map((writer) => writer.start());
         await Promise.all(writing.map(({ begun }) => begun));
         const before = (await log.head())?.position ?? '';
@@ -96,7 +96,7 @@ describe('a backup of a log in a folder', () => {
         const after = (await log.head())?.position ?? '';
         await Promise.all(writing.map(({ stop }) => stop()));
         expect((made.lastPosition ?? '') >= before).toBe(true);
-        expect(after > (made.lastPosition ?? '')).toBe(true); // they went on while it was made
+        expect(after > (made.lastPosition ?? '')).toBe(true); // they kept writing while it was made
         const target = freshFolder();
         expect(await restoreBackup(backup, target, silent)).toEqual({ ...made, added: undefined });
         const { found, events, digest, identity } = await verified(target);
@@ -118,7 +118,7 @@ describe('a backup of a log in a folder', () => {
     BACKUPS * 30_000,
   );
 
-  it('goes on where it was killed, and until then is what it was', async () => {
+  it('resumes where it was killed, and is unchanged until then', async () => {
     const [source, backup] = [await withLog(300), freshFolder()];
     await createBackup(source, backup, silent);
     const log = await open(source);
@@ -146,7 +146,7 @@ describe('a backup of a log in a folder', () => {
     await expect(createBackup(source, backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
-  it('and another one into the same folder at the same time: one of them is refused in words, or both are whole', async () => {
+  it('made twice into the same folder at the same time is refused once with a message, or complete both times', async () => {
     const [source, backup] = [await withLog(5_000), freshFolder()];
     let second: Promise<unknown> | undefined;
     const first = createBackup(source, backup, (done) => {
@@ -178,7 +178,7 @@ describe('a backup of a log in a folder', () => {
     expect(readdirSync(target)).toEqual([]);
   });
 
-  it('with an altered manifest, or a file that is no database, is refused', async () => {
+  it('with an altered manifest, or a file that is not a database, is refused', async () => {
     const [source, backup] = [await withLog(20), freshFolder()];
     await createBackup(source, backup, silent);
     const manifest = join(backup, 'manifest.json');
@@ -197,7 +197,7 @@ describe('a backup of a log in a folder', () => {
     await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
-  it('is never continued with another log, with one that was set back, or in a folder of something else', async () => {
+  it('is never continued with another log, with one that was rolled back, or in a folder of something else', async () => {
     const [source, backup] = [await withLog(30), freshFolder()];
     await createBackup(source, backup, silent);
     await expect(createBackup(await withLog(40), backup, silent)).rejects.toThrow(
@@ -214,7 +214,7 @@ describe('a backup of a log in a folder', () => {
     expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
   });
 
-  it('is restored only into an empty folder', async () => {
+  it('can be restored only into an empty folder', async () => {
     const [source, backup] = [await withLog(10), freshFolder()];
     await createBackup(source, backup, silent);
     await expect(restoreBackup(backup, source, silent)).rejects.toEqual(refusal('restore_refused'));

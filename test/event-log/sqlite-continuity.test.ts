@@ -25,7 +25,7 @@ const opened = async () => {
   return { folder, path: join(folder, 'events.db'), log, stream, known, last: known.at(-1)! };
 };
 
-/** As a tool changes the file that others have open. */
+/** As a tool edits the file that others have open. */
 const change = (path: string, sql: string): void => {
   const db = openForWriting(path, 'FULL');
   db.exec(sql);
@@ -61,14 +61,14 @@ describe('the continuity of a log in a file', () => {
     expect(await log.continuity(last)).toBe('set_back');
   });
 
-  it('distinguishes a removed row from a log that was set back', async () => {
+  it('distinguishes a deleted row from a log that was rolled back', async () => {
     const { path, log, known, last } = await opened();
     change(path, 'DELETE FROM events WHERE position = 4');
     expect(await log.continuity(known[3])).toBe('missing');
     expect(await log.continuity(last)).toBe('whole');
   });
 
-  it('is broken when the file says that it is another log', async () => {
+  it('is broken when the file has the identity of another log', async () => {
     const { path, log } = await opened();
     change(path, `UPDATE meta SET value = '${randomUUID()}' WHERE name = 'identity'`);
     expect(await log.continuity()).toBe('replaced');

@@ -25,7 +25,7 @@ const openFailing = async (how: FailingAppenderData['how']) => {
   return { log, fail: (times: number): void => void Atomics.store(left, 0, times) };
 };
 
-describe.each(['before', 'rolled back', 'after'] as const)('a commit that fails (its effect: %s)', (how) => {
+describe.each(['before', 'rolled back', 'after'] as const)('a failing commit (its effect: %s)', (how) => {
   it('is settled by another attempt', async () => {
     const { log, fail } = await openFailing(how);
     const stream = `tenant-${randomUUID()}`;
@@ -37,7 +37,7 @@ describe.each(['before', 'rolled back', 'after'] as const)('a commit that fails 
     expect(await log.append(stream, someEvents(1), 2)).toMatchObject({ revision: 3 });
   });
 
-  it('is never said to have changed nothing', async () => {
+  it('is never reported as not written', async () => {
     const { log, fail } = await openFailing(how);
     const streams = [1, 2, 3].map(() => `tenant-${randomUUID()}`);
     const events = someEvents(1);

@@ -1,7 +1,7 @@
 import { tail } from '../../src/event-log/sqlite/tail';
 
 describe('a tail', () => {
-  it('listens to this process from its first use until it is closed', async () => {
+  it('watches this process from its first use until it is closed', async () => {
     const listeners = new Set<() => void>();
     const one = tail(
       () => 1,
@@ -22,7 +22,7 @@ describe('a tail', () => {
     expect(listeners.size).toBe(0);
   });
 
-  it('wakes its sleepers when the file cannot be looked at: they find out what is wrong', async () => {
+  it('wakes its waiters when the file cannot be read, so that they find the error', async () => {
     let broken = false;
     const one = tail(
       () => {

@@ -48,7 +48,7 @@ const keptPrefix = (folder: string): unknown =>
         ?.value,
   );
 
-/** A folder as an earlier program left it: its log does not say which prefix it has. */
+/** A folder as left by an earlier program, whose log does not state its prefix. */
 const earlierLog = async (streams: readonly string[]): Promise<string> => {
   const folder = freshFolder();
   const log = await open(folder);
@@ -61,7 +61,7 @@ const earlierLog = async (streams: readonly string[]): Promise<string> => {
 describe('the prefix of a SQLite log', () => {
   const opening = ['makes', 'writes', 'reads'] as const;
 
-  it.each(opening)('is kept with it, and another one is refused by whoever opens it: %s', async (how) => {
+  it.each(opening)('is stored with it, and another one is refused however it is opened: %s', async (how) => {
     const folder = freshFolder();
     await (await open(folder, 'one-')).close();
     const error = await open(folder, 'two-', how).catch((reason: unknown) => reason);
@@ -93,7 +93,7 @@ describe('the prefix of a SQLite log', () => {
     expect(await refusedWith(open(folder, `${fits}x`))).toBe('log_of_another_prefix');
   });
 
-  it('is one, when an earlier log is opened with two at once', async () => {
+  it('is only one, even if an earlier log is opened with two at once', async () => {
     for (let round = 0; round < 5; round += 1) {
       const folder = await earlierLog([]);
       const codes = await Promise.all(
@@ -106,7 +106,7 @@ describe('the prefix of a SQLite log', () => {
 });
 
 describe('a SQLite log of an earlier program', () => {
-  it('is read as it is, and gets the column for its own time when it is written', async () => {
+  it('is read unchanged, and gets the column for its own time at the first write', async () => {
     const stream = `tenant-${randomUUID()}`;
     const folder = await earlierLog([stream]);
     withFile(folder, (db) => db.exec('ALTER TABLE events DROP COLUMN stored_at'));
@@ -121,7 +121,7 @@ describe('a SQLite log of an earlier program', () => {
     expect(columns()).toBe(9);
   });
 
-  it('is written by it beside this one', async () => {
+  it('can be written by that program beside this one', async () => {
     const folder = freshFolder();
     const log = await open(folder);
     withFile(folder, (db) =>
@@ -134,7 +134,7 @@ describe('a SQLite log of an earlier program', () => {
   });
 });
 
-describe('a place where a SQLite log should be', () => {
+describe('the place of a SQLite log', () => {
   /** An appender that was killed: everything is in the `-wal` file. */
   const killed = (): string => {
     const [folder, from] = [freshFolder(), freshFolder()];
@@ -152,7 +152,7 @@ describe('a place where a SQLite log should be', () => {
       .filter(({ name, bytes }) => !name.endsWith('-shm') && (bytes.length > 0 || name === 'events.db'))
       .map(({ name, bytes }) => [name, createHash('sha256').update(bytes).digest('hex')]);
 
-  it('is taken as it is after a kill', async () => {
+  it('is accepted unchanged after a kill', async () => {
     const folder = killed();
     expect(statSync(fileIn(folder)).size).toBe(4096);
     const log = await open(folder);
@@ -172,7 +172,7 @@ describe('a place where a SQLite log should be', () => {
       },
       'has no tables',
     ],
-  ])('is refused, unchanged, when there is %s', async (_, spoil, says) => {
+  ])('is refused, unchanged, if there is %s', async (_, spoil, says) => {
     const folder = killed();
     spoil(folder);
     const before = contents(folder);
@@ -185,7 +185,7 @@ describe('a place where a SQLite log should be', () => {
     expect(contents(folder)).toEqual(before);
   });
 
-  it('is left empty by those who only read or want one that is there', async () => {
+  it('stays empty for programs that only read or expect an existing log', async () => {
     for (const how of ['writes', 'reads'] as const) {
       const folder = freshFolder();
       expect(await refusedWith(open(folder, '', how))).toBe('log_incomplete');
@@ -193,7 +193,7 @@ describe('a place where a SQLite log should be', () => {
     }
   });
 
-  it('holds nothing but a whole log once one is made', async () => {
+  it('holds nothing but a complete log once one is created', async () => {
     const folder = freshFolder();
     await open(folder);
     expect(readdirSync(folder).toSorted()).toEqual(['events.db', 'events.db-shm', 'events.db-wal']);
@@ -201,7 +201,7 @@ describe('a place where a SQLite log should be', () => {
 });
 
 describe('the file of a SQLite log', () => {
-  it('is complete by itself when the log is closed', async () => {
+  it('is complete on its own when the log is closed', async () => {
     const folder = freshFolder();
     const log = await open(folder);
     const stream = `tenant-${randomUUID()}`;
@@ -214,7 +214,7 @@ describe('the file of a SQLite log', () => {
     expect(await eventsOf((await open(alone)).readStream(stream))).toHaveLength(20);
   });
 
-  it('does not keep the log from closing while another reads', async () => {
+  it('does not keep the log from closing while another process reads', async () => {
     const folder = freshFolder();
     const log = await open(folder);
     const stream = `tenant-${randomUUID()}`;

@@ -67,14 +67,14 @@ describe('the SQLite event log', () => {
     return ids;
   };
 
-  it('has every commit on the disk before it answers: synchronous is FULL, the journal is WAL', () => {
+  it('has every commit on disk before it responds: synchronous is FULL, the journal is WAL', () => {
     const appender = openAppender(join(freshFolder(), 'events.db'));
     closing.push(() => appender.close());
     expect(appender.db.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
     expect(appender.db.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
   });
 
-  it('answers each request of a group for itself', () => {
+  it('answers each request of a group separately', () => {
     const appender = openAppender(join(freshFolder(), 'events.db'));
     closing.push(() => appender.close());
     const rows = (count: number) =>
@@ -97,12 +97,12 @@ describe('the SQLite event log', () => {
     expect(outcomes[3]).toEqual(outcomes[2]);
   });
 
-  it('reads a page the same as one text and row by row, whatever somebody has put into the file', async () => {
+  it('reads a page as one text exactly as row by row, whatever was put into the file', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
     const stream = `tenant-${randomUUID()}`;
     await log.append(stream, someEvents(3), 'no_stream');
-    // As SQL: the driver cuts a text at a NUL when it is bound, too.
+    // As SQL, because the driver cuts a bound text at a NUL as well.
     const odd = [
       `'{"a":"é 😀"}'`,
       `'no JSON'`,
@@ -123,7 +123,7 @@ describe('the SQLite event log', () => {
       { recorded_at: `'[]'` },
       { recorded_at: 1.5 },
       { recorded_at: `x'31'` },
-      // From here on as a stream is ordered: numbers, texts, bytes.
+      // From here on in the order of a stream: numbers, texts, bytes.
       { revision: `'7,7'` },
       { revision: `'[]'` },
       { revision: `x'37'` },
@@ -156,7 +156,7 @@ describe('the SQLite event log', () => {
     await isReadAlike(3 + odd.length);
   });
 
-  it('keeps no page in memory for those who keep a name of it', async () => {
+  it('keeps no page in memory for a caller that keeps a stream name from it', async () => {
     const folder = freshFolder();
     await openLog(folder);
     const file = openFile(folder);
@@ -168,14 +168,14 @@ describe('the SQLite event log', () => {
       workerData: folder,
       resourceLimits: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 8 },
     });
-    // Both may come before anything else is done.
+    // Both may arrive before anything else happens.
     const ended = once(thread, 'exit');
     const [kept] = (await once(thread, 'message')) as [number];
     expect(kept).toBeGreaterThanOrEqual(3 * 80);
     await ended;
   });
 
-  it('makes its index again if somebody has dropped it', async () => {
+  it('recreates its index if it was dropped', async () => {
     const folder = freshFolder();
     await (await openLog(folder)).close();
     const file = openFile(folder);
@@ -186,7 +186,7 @@ describe('the SQLite event log', () => {
     expect(indexes()).toEqual([{ name: 'events_by_stream' }]);
   });
 
-  it('is shared by two adapters in one process', async () => {
+  it('can be shared by two adapters in one process', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLog(folder), await openLog(folder)];
     expect(await one.identity()).toBe(await other.identity());
@@ -199,7 +199,7 @@ describe('the SQLite event log', () => {
     }
   });
 
-  it('is shared by several processes: no gap, nothing lost, nothing twice', async () => {
+  it('can be shared by several processes: no gap, nothing lost, no duplicates', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
     const stream = `tenant-${randomUUID()}`;
@@ -210,7 +210,7 @@ describe('the SQLite event log', () => {
     expect(idsOf(events).toSorted()).toEqual(ids.flat().toSorted());
   });
 
-  it('is made once when many open a fresh folder at the same time', async () => {
+  it('is created once when many open a fresh folder at the same time', async () => {
     for (let round = 0; round < 3; round += 1) {
       const folder = freshFolder();
       const logs = await Promise.all(Array.from({ length: 6 }, () => openLog(folder)));
@@ -238,7 +238,7 @@ describe('the SQLite event log', () => {
     expect(Math.max(...waits)).toBeLessThan(500);
   });
 
-  it('leaves no read open when a batch ends early: the file can be tidied up', async () => {
+  it('leaves no read open when a batch is abandoned, so that the WAL can be checkpointed', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
     const tenantId = randomUUID();
@@ -261,7 +261,7 @@ describe('the SQLite event log', () => {
       return { log, stream, release: () => db.exec('ROLLBACK') };
     };
 
-    it('says that it is unavailable, in time, and works again afterwards', async () => {
+    it('reports in time that it is unavailable, and works again afterwards', async () => {
       const { log, stream, release } = await locked();
       const begun = monotonicMs();
       expect(await refusedWith(log.append(stream, someEvents(1), 0))).toBe('log_unavailable');
@@ -271,7 +271,7 @@ describe('the SQLite event log', () => {
       expect((await log.append(stream, someEvents(1), 0)).revision).toBe(1);
     });
 
-    it('answers everybody in time, and never claims that something is not written which then is', async () => {
+    it('answers every request in time, and never reports as not written what is then written', async () => {
       const { log, stream, release } = await locked();
       const slack = 300;
       const ask = async (i: number) => {
@@ -300,7 +300,7 @@ describe('the SQLite event log', () => {
     });
   });
 
-  it('refuses the file of a newer program in a clear sentence', async () => {
+  it('refuses the file of a newer program with a clear message', async () => {
     const folder = freshFolder();
     await (await openLog(folder)).close();
     openFile(folder).exec('PRAGMA user_version = 99');
@@ -309,13 +309,13 @@ describe('the SQLite event log', () => {
     expect(messageOf(error)).toContain('was made by a newer version of tenant-ledger');
   });
 
-  it('refuses a file that is no database', async () => {
+  it('refuses a file that is not a database', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'events.db'), 'This is a letter, not a database. '.repeat(50));
     expect(await refusedWith(sqliteEventLog(folder, streamNames()))).toBe('log_unavailable');
   });
 
-  it('gives what is not JSON as its bytes', async () => {
+  it('returns data that is not JSON as bytes', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
     const stream = `tenant-${randomUUID()}`;
@@ -330,7 +330,7 @@ describe('the SQLite event log', () => {
     expect(events[2]?.data).toEqual(Buffer.from([0xff, 0, 0xfe]));
   });
 
-  it('reads a tenant from any position on, also where revisions are missing from the file', async () => {
+  it('reads a tenant from any position, even if revisions are missing from the file', async () => {
     const [folder, tenantId, streams] = [freshFolder(), randomUUID(), streamNames()];
     const log = await openLog(folder);
     await log.append(streams.tenant(tenantId), someEvents(12), 'no_stream');
@@ -344,7 +344,7 @@ describe('the SQLite event log', () => {
     }
   });
 
-  it('can read a tenant again after a read that failed', async () => {
+  it('can read a tenant again after a failed read', async () => {
     const folder = freshFolder();
     const log = await openLog(folder);
     const [broken, sound] = [randomUUID(), randomUUID()];

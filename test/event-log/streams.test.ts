@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { streamNames } from '../../src/event-log/streams';
 
-describe('the names of streams', () => {
+describe('stream names', () => {
   const id = randomUUID();
 
   it.each(['', 'ledger-', 'a.b*', 'tenant-', '$'])(
-    'come back from their text, with the prefix "%s"',
+    'are parsed from their text, with the prefix "%s"',
     (prefix) => {
       const streams = streamNames(prefix);
       expect(streams.tenant(id)).toBe(`${prefix}tenant-${id}`);
@@ -33,7 +33,7 @@ describe('the names of streams', () => {
     `operator`,
     `$ce-tenant-${id}`,
     id,
-  ])('are matched whole: "%s" is none of ours', (stream) => {
+  ])('are matched whole: "%s" is not one of ours', (stream) => {
     expect(streamNames().parse(stream)).toBeUndefined();
     expect(streamNames().roleOf(stream)).toBe(stream === 'operator' ? 'operator' : undefined);
   });
@@ -55,12 +55,12 @@ describe('the names of streams', () => {
     expect(streamNames('on').parse(one.tenant(id))).toBeUndefined();
   });
 
-  it('take a prefix as text, not as a pattern', () => {
+  it('take a prefix literally, not as a pattern', () => {
     expect(streamNames('a.').parse(`ab${streamNames().tenant(id)}`)).toBeUndefined();
   });
 
   it.each(['', 'ledger.'])(
-    'knows with the prefix %j which streams hold history, and how their names begin',
+    'tell with the prefix %j which streams hold history, and how their names start',
     (prefix) => {
       const streams = streamNames(prefix);
       const ours = [streams.tenant(id), streams.activity(id), streams.operator()];

@@ -38,7 +38,7 @@ const aFact = () => {
   return anEvent(data, { type, metadata });
 };
 
-/** A stream of facts, among those of others. */
+/** A stream of facts, interleaved with those of other tenants. */
 const filled = async (facts: number) => {
   const place = await open();
   await fillBusyLog(place, 60, 20);
@@ -49,13 +49,13 @@ const filled = async (facts: number) => {
   return { ...place, tenantId, stream };
 };
 
-describe('the verification of a log', () => {
-  it('finds nothing in a sound one, and says what it is', async () => {
+describe('verification of a log', () => {
+  it('finds nothing in a sound one, and describes it', async () => {
     const { log, streams, file } = await filled(80);
     await log.append('somebody-elses', someEvents(3), 'no_stream');
     const { findings, ...rest } = await verify({ log, streams });
     expect(findings).toEqual([]);
-    // The digest is made here from the file alone.
+    // The digest is computed here from the file alone.
     const rows = file
       .prepare(`SELECT * FROM events WHERE stream <> 'somebody-elses' ORDER BY position`)
       .all() as Record<string, string | number>[];
@@ -82,7 +82,7 @@ describe('the verification of a log', () => {
     });
   });
 
-  it('has nothing to say about an empty one', async () => {
+  it('reports nothing about an empty one', async () => {
     expect(await verify(await open())).toMatchObject({
       events: 0,
       lastPosition: undefined,
@@ -91,7 +91,7 @@ describe('the verification of a log', () => {
     });
   });
 
-  it('has the digest of a copy, under whatever prefix', async () => {
+  it('gives a copy the same digest, under any prefix', async () => {
     const [from, to] = [await filled(80), await open('to.')];
     const { digest } = await copyLog(from, to, { quietMs: 5, follow: false, onProgress: () => undefined });
     const [one, other] = [await verify(from), await verify(to)];
@@ -99,7 +99,7 @@ describe('the verification of a log', () => {
     expect(await verify(to, one)).toMatchObject({ earlier: 'unchanged', found: 0 });
   });
 
-  it('names a gap', async () => {
+  it('reports a gap', async () => {
     const { stream, file, ...ledgerLog } = await filled(80);
     file.exec(`DELETE FROM events WHERE stream = '${stream}' AND revision IN (60, 70, 71)`);
     const { findings } = await verify(ledgerLog);
@@ -109,7 +109,7 @@ describe('the verification of a log', () => {
     ]);
   });
 
-  it('names what is out of order', async () => {
+  it('reports events that are out of order', async () => {
     const { stream, file, ...ledgerLog } = await filled(10);
     const move = (from: number, to: number): void =>
       file.exec(`UPDATE events SET revision = ${to} WHERE stream = '${stream}' AND revision = ${from}`);
@@ -134,7 +134,7 @@ describe('the verification of a log', () => {
     expect((await verify(backwards)).findings[1]).toMatchObject({ kind: 'order' });
   });
 
-  it('names events that cannot be read, also of the operator', async () => {
+  it('reports events that cannot be read, including those of the operator', async () => {
     const { stream, ...ledgerLog } = await filled(3);
     await ledgerLog.log.append(stream, [anEvent({}, { type: 'TokenCreated' }), anEvent()], 2);
     await ledgerLog.log.append(ledgerLog.streams.operator(), [anEvent()], 'no_stream');
@@ -146,7 +146,7 @@ describe('the verification of a log', () => {
     ]);
   });
 
-  it('names an event id that comes twice within a tenant, not one of two tenants', async () => {
+  it('reports an event id that occurs twice within a tenant, but not in two tenants', async () => {
     const { tenantId, stream, ...ledgerLog } = await filled(3);
     const twice = aFact();
     await ledgerLog.log.append(stream, [twice, aFact(), twice], 2);
@@ -162,14 +162,14 @@ describe('the verification of a log', () => {
     ]);
   });
 
-  it('lists a hundred findings and counts the others', async () => {
+  it('lists a hundred findings and counts the rest', async () => {
     const { stream, ...ledgerLog } = await filled(1);
     await ledgerLog.log.append(stream, someEvents(150), 0);
     const { findings, found } = await verify(ledgerLog);
     expect([findings.length, found]).toEqual([100, 150]);
   });
 
-  it('ends at the head that was there at its beginning', async () => {
+  it('stops at the head that the log had when it started', async () => {
     const ledgerLog = await filled(1_500);
     const readAll: LedgerLog['log']['readAll'] = async function* (from) {
       for await (const batch of ledgerLog.log.readAll(from)) {
@@ -182,7 +182,7 @@ describe('the verification of a log', () => {
     });
   });
 
-  describe('against an earlier one', () => {
+  describe('against an earlier result', () => {
     const changes: readonly (readonly [string, string, VerifiedLog['earlier']])[] = [
       ['nothing', '', 'unchanged'],
       ['data', `UPDATE events SET data = '{"entityId":"other"}' WHERE position = 100`, 'changed'],
@@ -192,7 +192,7 @@ describe('the verification of a log', () => {
       ['its end', 'DELETE FROM events WHERE position > 150', 'cut'],
     ];
 
-    it.each(changes)('notices a change of %s', async (_, change, earlier) => {
+    it.each(changes)('detects a change of %s', async (_, change, earlier) => {
       const ledgerLog = await filled(80);
       const before = await verify(ledgerLog);
       await fillBusyLog(ledgerLog, 10, 10);
@@ -200,7 +200,7 @@ describe('the verification of a log', () => {
       expect(await verify(ledgerLog, before)).toMatchObject({ earlier });
     });
 
-    it('takes an empty history for the beginning of any log', async () => {
+    it('accepts an empty history as the start of any log', async () => {
       expect(await verify(await filled(1), await verify(await open()))).toMatchObject({
         earlier: 'unchanged',
       });

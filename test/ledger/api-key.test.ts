@@ -8,7 +8,7 @@ const LOWEST = '00000000-0000-0000-0000-000000000000';
 const HIGHEST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 describe('an API key', () => {
-  it('has 59 characters: key_, the tenant in 22, 27 random ones and 6 of checksum', () => {
+  it('has 59 characters: key_, 22 for the tenant, 27 random and 6 for the checksum', () => {
     for (let i = 0; i < 100; i += 1) expect(makeKey(randomUUID())).toMatch(/^key_[0-9A-Za-z]{55}$/);
   });
 
@@ -17,7 +17,7 @@ describe('an API key', () => {
     ['00000000-0000-0000-0000-00000000003d', '000000000000000000000z'],
     ['00000000-0000-0000-0000-00000000003e', '0000000000000000000010'],
     [HIGHEST, '7n42DGM5Tflk9n8mt7Fhc7'],
-  ])('writes the tenant %s as %s', (tenantId, text) => {
+  ])('encodes the tenant %s as %s', (tenantId, text) => {
     const key = makeKey(tenantId);
     expect(key.slice(4, 26)).toBe(text);
     expect(tenantOfKey(key)).toBe(tenantId);
@@ -39,20 +39,23 @@ describe('an API key', () => {
     expect([...used].toSorted().join('')).toBe(ALPHABET);
   });
 
-  it.each([randomUUID(), LOWEST, HIGHEST])('of %s is refused with any one character changed', (tenantId) => {
-    const key = makeKey(tenantId);
-    const others = `${ALPHABET}_- ä`;
-    let changes = 0;
-    for (let at = 0; at < key.length; at += 1)
-      for (const other of others) {
-        if (other === key[at]) continue;
-        changes += 1;
-        expect(tenantOfKey(`${key.slice(0, at)}${other}${key.slice(at + 1)}`)).toBeUndefined();
-      }
-    expect(changes).toBe(key.length * (others.length - 1));
-  });
+  it.each([randomUUID(), LOWEST, HIGHEST])(
+    'of %s is refused with any single character changed',
+    (tenantId) => {
+      const key = makeKey(tenantId);
+      const others = `${ALPHABET}_- ä`;
+      let changes = 0;
+      for (let at = 0; at < key.length; at += 1)
+        for (const other of others) {
+          if (other === key[at]) continue;
+          changes += 1;
+          expect(tenantOfKey(`${key.slice(0, at)}${other}${key.slice(at + 1)}`)).toBeUndefined();
+        }
+      expect(changes).toBe(key.length * (others.length - 1));
+    },
+  );
 
-  it('is refused with two neighbours swapped', () => {
+  it('is refused with two adjacent characters swapped', () => {
     const key = makeKey(randomUUID());
     for (let at = 0; at < key.length - 1; at += 1) {
       if (key[at] === key[at + 1]) continue;
@@ -60,7 +63,7 @@ describe('an API key', () => {
     }
   });
 
-  it('is refused in any other shape', () => {
+  it('is refused in any other form', () => {
     const key = makeKey(randomUUID());
     const others = [
       '',
@@ -76,12 +79,12 @@ describe('an API key', () => {
     for (const other of others) expect(tenantOfKey(other)).toBeUndefined();
   });
 
-  it('is refused when its tenant does not fit in 128 bits, although its checksum is right', () => {
-    // Made by hand: 22 times z is more than the highest id; the checksum is the CRC-32 of all before it.
+  it('is refused if its tenant exceeds 128 bits, even with a correct checksum', () => {
+    // Made by hand: 22 times z exceeds the highest id; the checksum is the CRC-32 of all before it.
     expect(tenantOfKey('key_zzzzzzzzzzzzzzzzzzzzzz0000000000000000000000000002tUHJt')).toBeUndefined();
   });
 
-  it('is kept as its SHA-256 only', () => {
+  it('is stored only as its SHA-256', () => {
     const key = makeKey(LOWEST);
     expect(digestOf(key)).toBe(createHash('sha256').update(key).digest('hex'));
     expect(digestOf(key)).toMatch(/^[0-9a-f]{64}$/);

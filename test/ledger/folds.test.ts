@@ -29,7 +29,7 @@ const foldOf = async (one: OpenLedger, { tenantId }: Customer): Promise<string> 
 const atHead = async (one: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
   (await one.folds.atHead(tenantId, soon())).fold;
 
-/** From nothing, event by event, without cache or snapshot. */
+/** From scratch, event by event, without cache or snapshot. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
   const events = await eventsOf(log.readStream(streams.tenant(tenantId)));
   let fold = emptyFold;
@@ -55,7 +55,7 @@ describe('a folded tenant', () => {
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
-  it('stays known while the log is away for a moment: a revocation that was seen is not forgotten', async () => {
+  it('stays cached while the log is briefly unreachable: a revocation once seen is not forgotten', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     await atHead(one, customer);
@@ -65,7 +65,7 @@ describe('a folded tenant', () => {
   });
 
   it.each([1, 499, 500, 501, 1_400])(
-    'with %i keys comes back from its parts, which are small',
+    'with %i keys is restored from its parts, which are small',
     async (keys) => {
       const one = await openLedger(freshFolder());
       const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
@@ -81,7 +81,7 @@ describe('a folded tenant', () => {
     },
   );
 
-  it('is read once and then known', async () => {
+  it('is read once and then cached', async () => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);
@@ -97,7 +97,7 @@ describe('a folded tenant', () => {
     ['one revision', 'revision = 7', 'revision 7'],
     ['several revisions', 'revision BETWEEN 3 AND 5', 'revisions 3 to 5'],
     ['the first revision', 'revision = 0', 'revision 0'],
-  ])('cannot be decided on when its stream lacks %s', async (_, missing, named) => {
+  ])('allows no decision if its stream lacks %s', async (_, missing, named) => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const [customer, other] = [await makeCustomer(one), await makeCustomer(one)];
@@ -131,7 +131,7 @@ describe('a snapshot', () => {
     original = { folder, customer, fold };
   });
 
-  /** A tenant with a long history whose snapshot has been saved. */
+  /** A tenant with a long history and a saved snapshot. */
   const longHistory = () => {
     const folder = freshFolder();
     cpSync(original.folder, folder, { recursive: true });
@@ -151,14 +151,14 @@ describe('a snapshot', () => {
     return { one, fold, read: one.eventsRead() };
   };
 
-  it('spares a restarted program the history', async () => {
+  it('saves a restarted program reading the history', async () => {
     const { folder, customer, fold } = longHistory();
     const opened = await opensWith(folder, customer);
     expect(opened.fold).toBe(fold);
     expect(opened.read).toBeLessThanOrEqual(2);
   });
 
-  it('and what came after it fold to the same as all of it', async () => {
+  it('and the events after it fold to the same state as the whole history', async () => {
     const { folder, customer } = longHistory();
     const writer = await openLedger(folder);
     for (let i = 0; i < 30; i += 1) await writer.ledger.execute(rename(customer, `Later ${i}`));
@@ -201,7 +201,7 @@ describe('a snapshot', () => {
           if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
       },
     ],
-  ])('is left aside when it %s', async (_, spoil) => {
+  ])('is ignored if it %s', async (_, spoil) => {
     const { folder, customer, fold } = longHistory();
     spoil(folder);
     const opened = await opensWith(folder, customer);
@@ -212,7 +212,7 @@ describe('a snapshot', () => {
     });
   });
 
-  it('of a longer history that is no more does not keep a new one from being saved', async () => {
+  it('of a longer history that is gone does not prevent saving a new one', async () => {
     const { folder, customer } = longHistory();
     const restored = freshFolder();
     const writer = await openLedger(restored);
@@ -256,7 +256,7 @@ describe('the cost of a write', () => {
     expect(await readBy(restarted, customer, 1)).toBe(0);
   });
 
-  it('is bounded after a restart at any moment of the history', async () => {
+  it('is bounded after a restart at any point of the history', async () => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);

@@ -28,7 +28,7 @@ const keyOf = (name?: string) => ({
 });
 const withName = ({ applicationId }: Customer) => addKey(applicationId, keyOf('Nightly import'));
 
-/** Two programs on one log that say the same about its format. */
+/** Two programs on one log that agree on its format. */
 const given = async () => {
   let format = 1;
   const [folder, around] = [
@@ -54,7 +54,7 @@ describe('a decision whose event is held back', () => {
     expect((await history()).at(-1)?.metadata).toMatchObject({ version: 2 });
   });
 
-  it('is refused only if it needs the event: what older programs can read is written as ever', async () => {
+  it('is refused only if it needs the event: events that older programs can read are still written', async () => {
     const { one, customer, history } = await given();
     const { applicationId } = customer;
     const execute = (decide: Parameters<typeof byKey>[1]) => one.ledger.execute(byKey(customer, decide));
@@ -64,7 +64,7 @@ describe('a decision whose event is held back', () => {
     await execute(regenerateKey(applicationId, keyOf(), 0));
   });
 
-  it('is refused for what the head of the stream shows, if that is a refusal, too', async () => {
+  it('is refused for the reason at the head of the stream, if there is one there', async () => {
     const { one, other, customer } = await given();
     await other.ledger.stateOf(customer.tenantId, soon());
     await one.ledger.execute(byOperator(customer.tenantId, deleteApplication(customer.applicationId)));

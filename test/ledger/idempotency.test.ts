@@ -38,14 +38,14 @@ const opened = async () => {
 };
 
 describe('a request repeated with its idempotency key', () => {
-  it('gets the same answer, and there is one event', async () => {
+  it('gets the same response, and there is one event', async () => {
     const { one, customer, before } = await opened();
     const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
     expect(await countOf(one, customer)).toBe(before + 1);
   });
 
-  it('gets the answer of its own event, whatever happened since', async () => {
+  it('gets the response from its own event, whatever has happened since', async () => {
     const { one, customer } = await opened();
     const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
     await one.ledger.execute(rename(customer, 'Second'));
@@ -67,7 +67,7 @@ describe('a request repeated with its idempotency key', () => {
     expect(await countOf(restarted, customer)).toBe(before + 1);
   });
 
-  it('gets it although its If-Match has been overtaken', async () => {
+  it('gets it even if its If-Match is outdated', async () => {
     const { one, customer } = await opened();
     const input = () => rename(customer, 'First', { ...idempotent('k'), ...ifAt(0) });
     const first = await one.ledger.execute(input());
@@ -86,7 +86,7 @@ describe('a request repeated with its idempotency key', () => {
     expect(await countOf(one, customer)).toBe(before + 1);
   });
 
-  it('is refused when the permission was taken away meanwhile', async () => {
+  it('is refused if the permission has been withdrawn in the meantime', async () => {
     const { one, customer } = await opened();
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
     await one.ledger.execute(
@@ -97,7 +97,7 @@ describe('a request repeated with its idempotency key', () => {
     );
   });
 
-  it('is refused at once when its key was revoked through another program', async () => {
+  it('is refused at once if its key was revoked through another program', async () => {
     const { folder, one, customer } = await opened();
     const other = await openLedger(folder);
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
@@ -107,14 +107,14 @@ describe('a request repeated with its idempotency key', () => {
     );
   });
 
-  it('is another request in another scope', async () => {
+  it('is a different request in another scope', async () => {
     const { one, customer, before } = await opened();
     await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /one')));
     await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /two')));
     expect(await countOf(one, customer)).toBe(before + 2);
   });
 
-  it('is another request in another tenant', async () => {
+  it('is a different request in another tenant', async () => {
     const { one, customer, before } = await opened();
     const neighbour = await makeCustomer(one);
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
@@ -122,7 +122,7 @@ describe('a request repeated with its idempotency key', () => {
     expect(await countOf(one, neighbour)).toBe(before + 1);
   });
 
-  it('is done when the first was refused: only successes are kept', async () => {
+  it('is executed if the first was refused: only successes are stored', async () => {
     const { one, customer } = await opened();
     expect(
       await refusedWith(one.ledger.execute(rename(customer, 'X', { ...idempotent('k'), ...ifAt(99) }))),
@@ -134,7 +134,7 @@ describe('a request repeated with its idempotency key', () => {
     });
   });
 
-  it('is told to wait while the first is in progress', async () => {
+  it('gets "in progress" while the first is executed', async () => {
     const { one, customer, before } = await opened();
     const first = one.ledger.execute(rename(customer, 'First', idempotent('k')));
     const second = refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))));
@@ -145,14 +145,14 @@ describe('a request repeated with its idempotency key', () => {
     expect(await countOf(one, customer)).toBe(before + 2);
   });
 
-  it('may come again after the first has failed', async () => {
+  it('may be sent again after the first has failed', async () => {
     const { one, customer } = await opened();
     const late = rename(customer, 'First', { ...idempotent('k'), deadline: 0 });
     expect(await refusedWith(one.ledger.execute(late))).toBe('log_unavailable');
     await one.ledger.execute(rename(customer, 'First', idempotent('k')));
   });
 
-  it('resolves an outcome that was unknown', async () => {
+  it('resolves an unknown outcome', async () => {
     const folder = freshFolder();
     let silent = false;
     const around = (log: EventLog): EventLog => ({
@@ -178,7 +178,7 @@ describe('a request repeated with its idempotency key', () => {
 });
 
 describe('a race with one idempotency key between two programs', () => {
-  it('gives the loser the answer of the winner', async () => {
+  it("gives the loser the winner's response", async () => {
     const folder = freshFolder();
     const other = await openLedger(folder);
     const customer = await makeCustomer(other);
@@ -198,7 +198,7 @@ describe('a race with one idempotency key between two programs', () => {
     expect(await countOf(one, customer)).toBe(before + 1);
   });
 
-  it('writes one event each time, however it ends', async () => {
+  it('writes one event each time, whatever its outcome', async () => {
     const { folder, one, customer, before } = await opened();
     const other = await openLedger(folder);
     for (let round = 0; round < 20; round += 1) {
@@ -247,7 +247,7 @@ describe('a deletion repeated with its idempotency key', () => {
     return { one, folder, customer, first };
   };
 
-  it('is answered again, also after a restart', async () => {
+  it('gets its response again, also after a restart', async () => {
     const { one, folder, customer, first } = await deletedOne();
     expect(first.tenant.status).toBe('deleted');
     const count = await countOf(one, customer);
@@ -257,7 +257,7 @@ describe('a deletion repeated with its idempotency key', () => {
     expect(await countOf(one, customer)).toBe(count);
   });
 
-  it('is the one exception: everything else of a deleted tenant is refused', async () => {
+  it('is the only exception: everything else of a deleted tenant is refused', async () => {
     const { one, customer } = await deletedOne();
     const { idempotency: _, ...plain } = deletion(customer);
     const wishes: readonly Command[] = [

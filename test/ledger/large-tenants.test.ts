@@ -41,7 +41,7 @@ const revokeMany = async (
     ({ revision } = await log.append(stream, revoked.slice(from, from + 1_000), revision, 20_000));
 };
 
-/** The longest time that this thread was held while the work was done. */
+/** The longest time that this thread was blocked during the work. */
 const longestHold = async (work: Promise<unknown>): Promise<number> => {
   let longest = 0;
   let going = true;
@@ -57,7 +57,7 @@ const longestHold = async (work: Promise<unknown>): Promise<number> => {
 };
 
 describe('a tenant with 12,000 keys', () => {
-  it('is folded in a time that grows with them, and others go on meanwhile', async () => {
+  it('is folded in time linear in its keys, and others continue meanwhile', async () => {
     const folder = freshFolder();
     const writer = await openLedger(folder);
     const customer = await makeCustomer(writer);
@@ -68,7 +68,7 @@ describe('a tenant with 12,000 keys', () => {
     const one = await openLedger(folder);
     const begun = threadMs();
     const held = await longestHold(one.ledger.execute(rename(customer, 'First')));
-    // Quadratic, it took 22 s and held the thread for 4; the machine may be busy.
+    // When it was quadratic, it took 22 s and blocked the thread for 4 s; the machine may be busy.
     expect(threadMs() - begun).toBeLessThan(8_000);
     expect(held).toBeLessThan(250);
     const { fold } = await one.folds.known(customer.tenantId, soon());
@@ -88,8 +88,8 @@ describe('a tenant with 12,000 keys', () => {
   });
 });
 
-describe('two tenants of which only one has room in the cache', () => {
-  it('are both read whole, though each drives out the other at the very moment that it is read', async () => {
+describe('two tenants, only one of which fits in the cache', () => {
+  it('are both read completely, even if each evicts the other at the very moment that it is read', async () => {
     const folder = freshFolder();
     const writer = await openLedger(folder);
     const customers = [await makeCustomer(writer), await makeCustomer(writer)];
@@ -114,7 +114,7 @@ describe('two tenants of which only one has room in the cache', () => {
     for (const customer of customers) await one.ledger.execute(rename(customer, 'Well'));
   });
 
-  it('keep the later state, also of one that was driven out while it was read', async () => {
+  it('keep the later state, even of the one evicted while it was being read', async () => {
     const folder = freshFolder();
     const holding: (() => Promise<void>)[] = [];
     const around = (log: EventLog): EventLog => ({

@@ -42,7 +42,7 @@ const addOne: Decide = (now, question) =>
   changePlan((now.status === 'active' ? now.includedMonthlyActiveTokens : Number.NaN) + 1)(now, question);
 
 describe('a write', () => {
-  it('is recorded with who did it, when, and under which trace', async () => {
+  it('is recorded with its actor, time and trace id', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     const at = '2026-03-04T05:06:07.008Z';
@@ -70,7 +70,7 @@ describe('a write', () => {
     expect(JSON.stringify(updated)).not.toContain(customer.digest);
   });
 
-  it('of several events is one step', async () => {
+  it('of several events is atomic', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     const types = (await historyOf(one, customer)).map((event) => event.type);
@@ -78,7 +78,7 @@ describe('a write', () => {
     expect((await one.log.head())?.position).toBe((await historyOf(one, customer)).at(-1)?.position);
   });
 
-  it('that does not fit its schema never reaches the log', async () => {
+  it('that does not match its schema never reaches the log', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     await expect(one.ledger.execute(byOperator(customer.tenantId, changePlan(-1)))).rejects.toThrow(
@@ -87,7 +87,7 @@ describe('a write', () => {
     expect(await historyOf(one, customer)).toHaveLength(3);
   });
 
-  it('answers with its own change, although another program has written and been read since', async () => {
+  it('returns its own change, even if another program has written and been read since', async () => {
     const folder = freshFolder();
     const other = await openLedger(folder);
     const customer = await makeCustomer(other);
@@ -117,7 +117,7 @@ describe('a write', () => {
 });
 
 describe('If-Match', () => {
-  it('lets the write through when the tenant is as it was seen', async () => {
+  it('accepts the write if the tenant is as the caller saw it', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     expect((await one.ledger.execute(rename(customer, 'New', ifAt(0)))).tenant).toMatchObject({
@@ -125,7 +125,7 @@ describe('If-Match', () => {
     });
   });
 
-  it('refuses it otherwise, with the present revision', async () => {
+  it('refuses it otherwise, with the current revision', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     await one.ledger.execute(rename(customer, 'New'));
@@ -136,14 +136,14 @@ describe('If-Match', () => {
     expect(await historyOf(one, customer)).toHaveLength(4);
   });
 
-  it('is not disturbed by plan, Applications and keys', async () => {
+  it('is not affected by plan, Applications and keys', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     await one.ledger.execute(byOperator(customer.tenantId, changePlan(5)));
     await one.ledger.execute(rename(customer, 'New', ifAt(0)));
   });
 
-  it('judges by what another program has just written, both ways', async () => {
+  it('goes by what another program has just written, in both directions', async () => {
     const { one, other, customer } = await twoLedgers();
     await one.ledger.execute(rename(customer, 'New'));
     expect(await refusedWith(other.ledger.execute(rename(customer, 'Old', ifAt(0))))).toBe(
@@ -155,7 +155,7 @@ describe('If-Match', () => {
     });
   });
 
-  it('lets exactly one of a hundred writers through at each revision, over two programs', async () => {
+  it('accepts exactly one of a hundred writers at each revision, across two programs', async () => {
     const { one, other, customer } = await twoLedgers();
     for (let round = 0; round < 4; round += 1) {
       const seen = round === 0 ? 0 : 2 + round;
@@ -174,7 +174,7 @@ describe('If-Match', () => {
 });
 
 describe('writers of two programs', () => {
-  it('lose no update: who loses the race decides again', async () => {
+  it('lose no update: the loser of a race decides again', async () => {
     const { one, other, customer } = await twoLedgers();
     const wishes = Array.from({ length: 80 }, (_, i) =>
       (i % 2 === 0 ? one : other).ledger.execute(byOperator(customer.tenantId, addOne)),
@@ -190,7 +190,7 @@ describe('writers of two programs', () => {
     expect(await historyOf(one, customer)).toHaveLength(3 + 80);
   });
 
-  it('create a tenant once', async () => {
+  it('create a tenant only once', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(one);
@@ -198,7 +198,7 @@ describe('writers of two programs', () => {
   });
 });
 
-describe('a refusal rests on the head of the stream', () => {
+describe('the head of the stream decides:', () => {
   const stays = async (
     one: OpenLedger,
     customer: Customer,
@@ -231,7 +231,7 @@ describe('a refusal rests on the head of the stream', () => {
     );
   });
 
-  it('a write is refused at once when its permission was taken away through another program', async () => {
+  it('a write is refused at once when its permission was withdrawn through another program', async () => {
     const { one, other, customer } = await twoLedgers();
     await one.ledger.execute(
       byOperator(customer.tenantId, updateApplication(customer.applicationId, { permissions: ['log:read'] })),
@@ -242,7 +242,7 @@ describe('a refusal rests on the head of the stream', () => {
     });
   });
 
-  it('a write is done at once when its permission was given through another program', async () => {
+  it('a write is accepted at once when its permission was granted through another program', async () => {
     const { one, other, customer } = await twoLedgers({ permissions: ['log:read'] });
     expect(await refusedWith(other.ledger.execute(rename(customer, 'Too early')))).toBe('permission_missing');
     await one.ledger.execute(
@@ -254,7 +254,7 @@ describe('a refusal rests on the head of the stream', () => {
     expect((await other.ledger.execute(rename(customer, 'Now'))).tenant).toMatchObject({ name: 'Now' });
   });
 
-  it('a key is good at once when it was made through another program', async () => {
+  it('a key is valid at once when it was created through another program', async () => {
     const { one, other, customer } = await twoLedgers();
     const digest = 'e'.repeat(64);
     const key = { keyId: randomUUID(), digest, at: '2026-01-01T00:00:00.000Z' };
@@ -262,7 +262,7 @@ describe('a refusal rests on the head of the stream', () => {
     await other.ledger.execute(rename({ ...customer, digest }, 'With the new key'));
   });
 
-  it('a question about a tenant is answered from the head of its stream', async () => {
+  it('a query about a tenant is answered from it', async () => {
     const { one, other, customer } = await twoLedgers();
     await one.ledger.execute(rename(customer, 'New'));
     expect(await other.ledger.stateOf(customer.tenantId, soon())).toMatchObject({ name: 'New' });
@@ -270,7 +270,7 @@ describe('a refusal rests on the head of the stream', () => {
 });
 
 describe('a key', () => {
-  it('is good until the moment it expires', async () => {
+  it('is valid until the moment it expires', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one, { expiresAt: '2026-06-01T00:00:00.000Z' });
     await one.ledger.execute(rename(customer, 'In time', { at: '2026-05-31T23:59:59.999Z' }));
@@ -279,7 +279,7 @@ describe('a key', () => {
     ).rejects.toMatchObject({ code: 'key_refused', more: { reason: 'expired' } });
   });
 
-  it('that nobody made is refused, and one of a tenant that is not there', async () => {
+  it('that was never issued is refused, and one of a tenant that does not exist', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     const strangers = [
@@ -293,7 +293,7 @@ describe('a key', () => {
     );
   });
 
-  it('without a permission that the write needs is refused; without need of one it is not', async () => {
+  it('without a permission that the write requires is refused; otherwise it is accepted', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one, { permissions: [] });
     expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('permission_missing');
@@ -311,7 +311,7 @@ describe('a tenant whose history cannot be read', () => {
     db.close();
   };
 
-  it('takes no write until it is healed, and disturbs no other tenant', async () => {
+  it('accepts no write until it is repaired, and affects no other tenant', async () => {
     const { folder, one, other, customer } = await twoLedgers();
     const neighbour = await makeCustomer(one);
     const poison = anEvent();
@@ -354,7 +354,7 @@ describe('a tenant whose history cannot be read', () => {
     expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('tenant_unreadable');
   });
 
-  it('is not one with a bad fact in its activity: nothing is decided on that', async () => {
+  it('is not one with a bad fact in its activity stream, on which no decision depends', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     await one.log.append(streams.activity(customer.tenantId), [anEvent()], 'no_stream');
@@ -362,8 +362,8 @@ describe('a tenant whose history cannot be read', () => {
   });
 });
 
-describe('the time that a write has', () => {
-  it('being over, nothing is written', async () => {
+describe('the deadline of a write', () => {
+  it('prevents it once it has passed', async () => {
     const one = await openLedger(freshFolder());
     const customer = await makeCustomer(one);
     for (const deadline of [0, monotonicMs(), monotonicMs() + 40])
@@ -373,7 +373,7 @@ describe('the time that a write has', () => {
     expect(await historyOf(one, customer)).toHaveLength(3);
   });
 
-  it('counts while it waits behind another', async () => {
+  it('includes the wait behind another write', async () => {
     const hold = signal();
     let holding = false;
     const around = (log: EventLog): EventLog => ({
@@ -399,7 +399,7 @@ describe('the time that a write has', () => {
     expect(await historyOf(one, customer)).toHaveLength(4);
   });
 
-  it('is kept when the log is locked by somebody', async () => {
+  it('is met even if somebody locks the log', async () => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);

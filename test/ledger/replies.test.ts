@@ -76,7 +76,7 @@ const made = async (count = KEPT) => {
 };
 let original: ReturnType<typeof made> | undefined;
 
-/** A folder with a customer of so many remembered requests, which are kept. */
+/** A folder with a customer with this many remembered requests, all of them stored. */
 const prepared = async () => {
   original ??= made();
   const folder = freshFolder();
@@ -85,7 +85,7 @@ const prepared = async () => {
 };
 
 describe('remembered requests', () => {
-  it('are kept beside the snapshots: a restarted program finds them without reading the history', async () => {
+  it('are stored beside the snapshots: a restarted program finds them without reading the history', async () => {
     const { folder, customer } = await prepared();
     expect(keptIn(folder)).toEqual({ replies: 1_200, revision: 1_202, number: 1_200 });
     const again = await openLedger(folder);
@@ -95,14 +95,14 @@ describe('remembered requests', () => {
     expect(again.eventsRead()).toBeLessThanOrEqual(2);
   });
 
-  it('take no room in the memory of a process once they are kept', async () => {
+  it('take no memory of the process once they are stored', async () => {
     const { folder, customer } = await prepared();
     const again = await openLedger(folder);
     const { replies } = await again.folds.known(customer.tenantId, soon());
     expect([replies.revision(), replies.bytes()]).toEqual([1_202, 0]);
   });
 
-  it('are exactly the newest 10,000, in memory, kept, and of any age', async () => {
+  it('are exactly the newest 10,000, whether in memory, stored, or old', async () => {
     const folder = freshFolder();
     const one = await openLedger(folder);
     const customer = await makeCustomer(one);
@@ -117,7 +117,7 @@ describe('remembered requests', () => {
     expect(await border(one)).toEqual([undefined, 703]);
     const again = await openLedger(folder);
     expect(await border(again)).toEqual([undefined, 703]);
-    // One that was forgotten may come again, and is then the newest.
+    // A forgotten one may come again, and is then the newest.
     await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
     expect(await replyTo(again, customer, 'key-700')).toBeUndefined();
     expect(await replyTo(one, customer, 'key-699')).toMatchObject({ revision: MAX_REPLIES + 703 });
@@ -155,7 +155,7 @@ describe('remembered requests', () => {
     expect(replyKey('a', request)).not.toBe(replyKey('b', request));
   });
 
-  it('of two programs that write and keep at the same time are all found by both and by a third', async () => {
+  it('of two programs that write and store at the same time are all found by both and by a third', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(one);
@@ -203,7 +203,7 @@ describe('remembered requests', () => {
     expect(await replyTo(again, customer, 'next')).toMatchObject({ revision: 1_203 });
   });
 
-  it('that were kept anew by another program are noticed, and checked again', async () => {
+  it('that another program stored anew are noticed, and checked again', async () => {
     const { folder, customer } = await prepared();
     const one = await openLedger(folder);
     expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
@@ -216,7 +216,7 @@ describe('remembered requests', () => {
     await one.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
   });
 
-  it('of two programs that find nothing kept and keep all of it at once are whole in the end', async () => {
+  it('of two programs that find nothing stored and store everything at once are complete in the end', async () => {
     const folder = freshFolder();
     const [one, other] = [await openLedger(folder), await openLedger(folder)];
     const customer = await makeCustomer(one);
@@ -243,7 +243,7 @@ describe('remembered requests', () => {
   });
 });
 
-describe('what is kept', () => {
+describe('the stored replies', () => {
   const reply = (n: number) => ({ key: `k${n}`, hash: 'h', revision: n, number: n });
   const markAt = (epoch: string, n: number) => ({
     epoch,
@@ -261,7 +261,7 @@ describe('what is kept', () => {
     return replies;
   };
 
-  it('is added to by whoever stands where it ends, or behind that', async () => {
+  it('can be extended by a program at their end, or behind it', async () => {
     const replies = await opened();
     expect(await replies.add('s', markAt('a', 3), markAt('a', 5), [4, 5].map(reply))).toEqual(markAt('a', 5));
     expect(await replies.add('s', markAt('a', 3), markAt('a', 4), [4].map(reply))).toMatchObject(
@@ -278,7 +278,7 @@ describe('what is kept', () => {
   it.each([
     ['of another epoch', markAt('b', 3)],
     ['further than it reaches', markAt('a', 4)],
-  ])('is not added to by who stands %s', async (_, from) => {
+  ])('cannot be extended by a program %s', async (_, from) => {
     const replies = await opened();
     expect(
       await replies.add('s', from, { ...markAt('a', 5), epoch: from.epoch }, [reply(5)]),
@@ -287,7 +287,7 @@ describe('what is kept', () => {
     expect(replies.find('s', 'k5')).toEqual({ mark: markAt('a', 3) });
   });
 
-  it('is replaced as a whole by who begins anew', async () => {
+  it('are replaced completely by a program that starts from scratch', async () => {
     const replies = await opened();
     expect(await replies.add('s', NONE, markAt('b', 2), [reply(2)])).toEqual(markAt('b', 2));
     expect(replies.find('s', 'k1')).toEqual({ mark: markAt('b', 2) });

@@ -5,7 +5,7 @@ import { refusedWith, signal } from '../support/waiting';
 const soon = (): number => monotonicMs() + 10_000;
 
 describe('the queue of a stream', () => {
-  it('lets one at a time in, in order of arrival', async () => {
+  it('runs one task at a time, in order of arrival', async () => {
     const inTurn = streamQueue();
     const steps: string[] = [];
     const work = (name: string) => async () => {
@@ -19,7 +19,7 @@ describe('the queue of a stream', () => {
     expect(steps).toEqual(names.flatMap((name) => [`${name} begins`, `${name} ends`]));
   });
 
-  it('lets other streams pass', async () => {
+  it('does not hold up other streams', async () => {
     const inTurn = streamQueue();
     const held = signal();
     const first = inTurn('one', soon(), () => held.given);
@@ -28,7 +28,7 @@ describe('the queue of a stream', () => {
     await first;
   });
 
-  it('goes on after a failure', async () => {
+  it('continues after a failure', async () => {
     const inTurn = streamQueue();
     const failing = inTurn('s', soon(), () => Promise.reject(new Error('no')));
     const next = inTurn('s', soon(), async () => 'next');
@@ -36,7 +36,7 @@ describe('the queue of a stream', () => {
     expect(await next).toBe('next');
   });
 
-  it('refuses who waited too long, without doing its work', async () => {
+  it('refuses a task that waited too long, without running it', async () => {
     const inTurn = streamQueue();
     const held = signal();
     const first = inTurn('s', soon(), () => held.given);
@@ -51,7 +51,7 @@ describe('the queue of a stream', () => {
     expect(done).toBe(false);
   });
 
-  it('lets nobody in beside the one at work, although one in between has given up', async () => {
+  it('runs nothing beside the current task, even if one in between has given up', async () => {
     const inTurn = streamQueue();
     const held = signal();
     const steps: string[] = [];

@@ -140,7 +140,7 @@ describe('the applications projection', () => {
   });
 });
 
-/** One step of a random history. What the domain refuses does not happen. */
+/** One step of a random history. Steps that the domain refuses are skipped. */
 type Step = { readonly kind: string; readonly app: number; readonly key: number; readonly flag: boolean };
 
 const steps: fc.Arbitrary<readonly Step[]> = fc.array(
@@ -199,7 +199,7 @@ const decisionOf = ({ kind, app, key, flag }: Step, n: number): Decide => {
 const evolved = (events: readonly Given[]): Tenant =>
   (recorded(events) as readonly Recorded<TenantEvent>[]).reduce<Tenant>(evolve, absent);
 
-/** The history that follows from the steps, each by somebody or by nobody. */
+/** The history that results from the steps, each with or without an actor. */
 const historyOf = (all: readonly Step[]): readonly Given[] => {
   const born = createTenant({ name: 'Acme', ownerId: idOf('c', 0), includedMonthlyActiveTokens: 1 });
   const events: Given[] = [...born(absent, byOperator)];
@@ -225,8 +225,8 @@ const shown = (standing: KeyStanding) => {
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 
-describe('for random histories', () => {
-  it('the read models say the same as the domain', async () => {
+describe('after random histories', () => {
+  it('the read models agree with the domain', async () => {
     console.log(`projections: SEED=${SEED}`);
     const seen = new Set<string>();
     const property = fc.asyncProperty(steps, fc.boolean(), fc.nat(), async (all, ended, cut) => {
@@ -269,7 +269,7 @@ describe('for random histories', () => {
           seen.add(live.some(({ expiresAt }) => expiresAt !== undefined) ? 'expiring' : 'lasting');
         }
 
-      // A read model that is behind, and the stream since, or since a little earlier.
+      // A read model that is behind, and the stream since then, or since a little earlier.
       const behind = 1 + (cut % events.length);
       const trailing = await given(applications, ...events.slice(0, behind));
       const stream = recorded(events) as readonly Recorded<TenantEvent>[];

@@ -7,7 +7,7 @@ import { streamNames } from '../../src/event-log/streams';
 import type { Reader } from '../../src/read-models/read-models';
 import { projected } from './history';
 
-/** given events / then documents, on real read models. */
+/** Given events, then documents, in real read models. */
 const streams = streamNames();
 
 export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
@@ -19,7 +19,7 @@ export const time = (n: number): string => new Date(Date.UTC(2026, 0, 1, 12, 0, 
 
 export interface Circumstance {
   readonly tenantId?: string;
-  /** Nobody, if it is null. */
+  /** Null: no actor. */
   readonly by?: string | null;
 }
 
@@ -31,7 +31,7 @@ export const by = (who: string | null, event: TenantEvent): Given => ({
 });
 export const of = (tenantId: string, event: TenantEvent): Given => ({ ...event, circumstance: { tenantId } });
 
-/** The events as they would lie in the log: the n-th at `time(n)`, counted from 1. */
+/** The events as stored in the log: the n-th at `time(n)`, counted from 1. */
 export const logged = (events: readonly Given[]): readonly LoggedEvent[] => {
   const revisions = new Map<string, number>();
   return events.map(({ type, data, circumstance = {} }, i) => {

@@ -9,7 +9,7 @@ import { project } from '../../src/projecting/projection-run';
 import type { Generation, Reader, ReadModels } from '../../src/read-models/read-models';
 import { storeUnderTest } from '../support/store-under-test';
 
-/** Histories of facts and other events as they lie in the log, projected by the real engine in batches of any size. */
+/** Histories of facts and other events as stored in the log, projected by the real engine in batches of any size. */
 export interface HistoryEvent {
   readonly tenantId: string;
   readonly type: string;
@@ -43,7 +43,7 @@ afterAll(async () => {
   readModels = undefined;
 });
 
-/** The events cut into batches of these sizes, over and over. */
+/** The events split into batches of these sizes, repeatedly. */
 function* cut(events: readonly LoggedEvent[], sizes: readonly number[]): Generator<readonly LoggedEvent[]> {
   for (let from = 0, turn = 0; from < events.length; turn += 1) {
     const size = sizes[turn % sizes.length] ?? events.length;
@@ -78,7 +78,7 @@ export const projectedInto = async (
   return generation;
 };
 
-/** A fresh one, in a store that all tests of a file share. */
+/** A new generation, in a store that all tests of a file share. */
 export const projected = async (
   projector: Projector,
   events: readonly LoggedEvent[],
@@ -89,7 +89,7 @@ export const projected = async (
   return (await projectedInto(readModels, number, projector, events, sizes)).reader;
 };
 
-/** Sizes of batches: borders may fall anywhere. */
+/** Batch sizes, so that boundaries may fall anywhere. */
 export const batchSizes = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 4 });
 
 /** Clocks that stand still, tick, and jump an hour back and forth: differences in milliseconds. */

@@ -35,7 +35,7 @@ describe.each<[string, LogFilter]>([
       ...(olderNumber === undefined ? {} : { olderNumber }),
     });
 
-  it('gives the same page whether its number is right, wrong or missing', async () => {
+  it('returns the same page whether its number is right, wrong or missing', async () => {
     const { rows } = await findLogs(reader, TENANT, { filter, page: 1, size: SIZE });
     const second = await findLogs(reader, TENANT, { filter, page: 2, size: SIZE });
     const last = rows.at(-1) as LogRow;
@@ -54,7 +54,7 @@ describe.each<[string, LogFilter]>([
       expect(await after(last, number)).toEqual(second);
   });
 
-  it('is found without a search by its number', async () => {
+  it('is located by its number without a search', async () => {
     const { rows } = await findLogs(reader, TENANT, { filter, page: 1, size: SIZE });
     const last = rows.at(-1) as LogRow;
     searches = 0;
@@ -66,7 +66,7 @@ describe.each<[string, LogFilter]>([
   });
 });
 
-describe('rows that are looked for among many others', () => {
+describe('rare rows among many others', () => {
   const MANY = 2_500;
   let log: Awaited<ReturnType<typeof filledLog>>;
   beforeAll(async () => {
@@ -74,7 +74,7 @@ describe('rows that are looked for among many others', () => {
   });
   afterAll(() => log.close());
 
-  it('are all found by going on, although a page looks at a bounded number of rows', async () => {
+  it('are all found by continuing, although a page scans a bounded number of rows', async () => {
     let lookedAt = 0;
     const reader: Reader = {
       ...log.reader,
@@ -99,7 +99,7 @@ describe('rows that are looked for among many others', () => {
     expect(pages).toBe(2);
   });
 
-  it('are found whole, page after page', async () => {
+  it('are found completely, page after page', async () => {
     const filter: LogFilter = { traceId: 'trace-1', entityType: 'card' };
     const seen: string[] = [];
     for (let last: LogRow | undefined, isFirst = true; isFirst || last !== undefined; isFirst = false) {

@@ -10,7 +10,7 @@ import { batchSizes, clockSteps, iso, loggedOf, positionOf, projected, type Hist
 
 const START = Date.UTC(2026, 4, 31, 23, 30);
 
-/** What a row must say, found without the code that writes it. */
+/** What a row must contain, derived without the code that writes it. */
 interface NaiveRow {
   readonly id: string;
   readonly position: string;
@@ -40,7 +40,7 @@ const operationOf = ({ type }: LoggedEvent): string => {
   return words[word] ?? word.toLowerCase().replace('updated', 'update');
 };
 
-/** The rows of a tenant, oldest first: first copies only, and a clock that is held back where it would run back. */
+/** The rows of a tenant, oldest first: first copies only, with a clock that never runs backwards. */
 const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly NaiveRow[] => {
   const rows: NaiveRow[] = [];
   for (const event of events) {
@@ -61,7 +61,7 @@ const naiveRows = (events: readonly LoggedEvent[], tenantId: string): readonly N
   return rows;
 };
 
-/** How many of the rows up to one have the same values as it in these fields. */
+/** How many of the rows up to this one have the same values in these fields. */
 const numberAmong = (rows: readonly NaiveRow[], at: number, ...fields: readonly (keyof NaiveRow)[]): number =>
   rows.slice(0, at + 1).filter((row) => fields.every((field) => row[field] === rows[at]![field])).length;
 
@@ -80,7 +80,7 @@ const naiveFilter = (rows: readonly NaiveRow[], filter: LogFilter): readonly Nai
 const idsOf = (rows: readonly { readonly id: string }[]) => rows.map((row) => row.id);
 const shown = ({ rows, total, last }: LogPage) => ({ ids: idsOf(rows), total, more: last !== undefined });
 
-/** All pages of both walks. Ends by itself only if the walk does. */
+/** All pages of both walks. Terminates only if the walk does. */
 const pageWalk = async (reader: Reader, filter: LogFilter, size: number): Promise<readonly string[]> => {
   const seen: string[] = [];
   for (let page = 1; ; page += 1) {
@@ -128,7 +128,7 @@ interface Act {
   readonly other: boolean;
   readonly actor: string | undefined;
   readonly traceId: string | undefined;
-  /** Says that it is a copy of an earlier event: of which one. */
+  /** Which earlier event it is a copy of, if any. */
   readonly copyOf: number | undefined;
 }
 
@@ -149,7 +149,7 @@ const act: fc.Arbitrary<Act> = fc.record({
   copyOf: fc.option(fc.nat(50), { freq: 5, nil: undefined }),
 });
 
-/** Ids follow from the place in the history, so that a run can be repeated exactly. */
+/** Ids follow from the index in the history, so that a run can be repeated exactly. */
 const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
 const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
@@ -181,7 +181,7 @@ const momentAmong = (rows: readonly NaiveRow[], choice: number | undefined): str
   return moments[choice % moments.length];
 };
 
-/** Left out as often as not. */
+/** Omitted half of the time. */
 const perhaps = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { freq: 1, nil: undefined });
 
@@ -260,7 +260,7 @@ describe('the logs of any history', () => {
     );
   });
 
-  it(seeded('answer every question as a filter of a plain array does'), async () => {
+  it(seeded('answer every query like a filter of a plain array'), async () => {
     await fc.assert(
       fc.asyncProperty(
         histories,
@@ -291,7 +291,7 @@ describe('the logs of any history', () => {
               size,
               ids: idsOf(left.slice(from, from + size)),
               total: isNumbered(filter) ? matching.length : undefined,
-              // Where rows are looked through, nobody knows whether another one fits.
+              // Where rows are scanned, it is unknown whether another one matches.
               more: isNumbered(filter)
                 ? from < left.length && left.length > from + size
                 : expect.any(Boolean),
@@ -304,7 +304,7 @@ describe('the logs of any history', () => {
     );
   });
 
-  it(seeded('are walked whole by pages, by cursors and upwards'), async () => {
+  it(seeded('can be walked completely by page, by cursor and upwards'), async () => {
     await fc.assert(
       fc.asyncProperty(
         histories,
@@ -341,7 +341,7 @@ describe('a row of the log', () => {
   const rowsOf = async (reader: Reader): Promise<readonly LogRow[]> =>
     (await findLogs(reader, TENANT, { filter: {}, page: 1, size: 100 })).rows;
 
-  it('has its number, place, words and actor', async () => {
+  it('has its number, position, wording and actor', async () => {
     const actor = { type: 'application', id: USER };
     const events = loggedOf([recorded('CardUsed', { metadata: { version: 1, actor, traceId: 'trace-1' } })]);
     expect(await rowsOf(await projected(logs, events))).toEqual([
@@ -365,25 +365,25 @@ describe('a row of the log', () => {
     ]);
   });
 
-  it('names no actor where there is none', async () => {
+  it('names no actor if there is none', async () => {
     const [row] = await rowsOf(await projected(logs, loggedOf([recorded('CardUsed')])));
     expect(Object.keys(row!)).not.toEqual(expect.arrayContaining([expect.stringContaining('actor')]));
   });
 
-  it('keeps no trace id that is longer than one that can be asked for', async () => {
+  it('omits a trace id that is too long to be queried', async () => {
     const traced = (length: number) => recorded('CardUsed', { metadata: { traceId: 'x'.repeat(length) } });
     const rows = await rowsOf(await projected(logs, loggedOf([traced(128), traced(129)])));
     expect(rows.map((row) => row.trace_id)).toEqual([undefined, 'x'.repeat(128)]);
   });
 
-  it('is dated by when it was recorded, not by when it happened or was said to', async () => {
+  it('is dated by when it was recorded, not by when it happened or was said to have happened', async () => {
     const data = { entityId: 'a', occurredAt: '2020-01-01T00:00:00Z' };
     const event = recorded('TokenRead', { data, metadata: { at: '2021-01-01T00:00:00Z' } });
     const [row] = await rowsOf(await projected(logs, loggedOf([event])));
     expect(row!.created_at).toBe(iso(START));
   });
 
-  it('is the first copy: later ones with the same id are none, in the same batch and in a later one', async () => {
+  it('is the first copy: later events with the same id get none, in the same batch and in a later one', async () => {
     const id = randomUUID();
     const copies = [
       recorded('TokenCreated', { id }),
@@ -403,7 +403,7 @@ describe('a row of the log', () => {
     }
   });
 
-  it('of one tenant is none of another with the same event id and entity', async () => {
+  it('of one tenant is separate from that of another with the same event id and entity', async () => {
     const id = randomUUID();
     const events = loggedOf([
       recorded('TokenRead', { id }),
@@ -421,7 +421,7 @@ describe('a row of the log', () => {
   });
 });
 
-describe('a walk that goes on in another generation', () => {
+describe('a walk that continues in another generation', () => {
   const events = loggedOf(
     Array.from({ length: 12 }, (_, i) => ({
       tenantId: TENANT,
@@ -438,7 +438,7 @@ describe('a walk that goes on in another generation', () => {
     { entityId: 'e1', entityType: 'token' },
   ];
 
-  it.each(filters)('neither misses nor repeats a row where rows have other numbers: %j', async (filter) => {
+  it.each(filters)('neither misses nor repeats a row even if rows have other numbers: %j', async (filter) => {
     const before = await projected(logs, events);
     const all = await walkLogs(before, TENANT, filter, 99);
     for (const missing of events) {
@@ -463,7 +463,7 @@ describe('the entity types of a tenant', () => {
     recordedMs: START,
   });
 
-  it('are listed up to a thousand besides the known ones, those that occurred first, and counted', async () => {
+  it('are listed up to a thousand besides the built-in ones, in order of occurrence, and counted', async () => {
     const names = Array.from({ length: 1_200 }, (_, n) => `Type${1_200 - n}`);
     const events = loggedOf([seen('card'), ...names.map(seen), seen('Token'), seen('type5')]);
     const { types, total } = await listEntityTypes(await projected(logs, events, [700]), TENANT);

@@ -38,12 +38,12 @@ describe('the tenants projection', () => {
     expect(await findTenant(reader, TENANT)).toBeUndefined();
   });
 
-  it('given TenantCreated, then the tenant as it was created', async () => {
+  it('given TenantCreated, then the tenant as created', async () => {
     const { reader } = await given(tenants, created);
     expect(await findTenant(reader, TENANT)).toEqual(asCreated);
   });
 
-  it('given TenantCreated by nobody, then it does not say by whom', async () => {
+  it('given TenantCreated without an actor, then no creator is named', async () => {
     const { reader } = await given(tenants, by(null, created));
     const { created_by: _, ...rest } = asCreated;
     expect(await findTenant(reader, TENANT)).toEqual(rest);
@@ -61,24 +61,24 @@ describe('the tenants projection', () => {
     });
   });
 
-  it('given TenantUpdated by somebody and then by nobody, then it does not name the former', async () => {
+  it('given TenantUpdated by somebody and then without an actor, then the former is no longer named', async () => {
     const { reader } = await given(tenants, created, updated('Known'), by(null, updated('Unknown')));
     const found = await findTenant(reader, TENANT);
     expect(found).toMatchObject({ name: 'Unknown', modified_at: time(3), revision: 2 });
     expect(found).not.toHaveProperty('modified_by');
   });
 
-  it('given TenantPlanChanged, then another plan and the same revision: its ETag stays', async () => {
+  it('given TenantPlanChanged, then another plan and the same revision: its ETag is unchanged', async () => {
     const { reader } = await given(tenants, created, planChanged);
     expect(await findTenant(reader, TENANT)).toEqual({ ...asCreated, included_monthly_active_tokens: 9 });
   });
 
-  it('given TenantDeleted, then the tenant is marked, not gone', async () => {
+  it('given TenantDeleted, then the tenant is marked as deleted, not removed', async () => {
     const { reader } = await given(tenants, created, deleted);
     expect(await findTenant(reader, TENANT)).toEqual({ ...asCreated, deleted_at: time(2) });
   });
 
-  it('given events of two tenants, then each has its own', async () => {
+  it('given events of two tenants, then each has its own state', async () => {
     const { reader, documents } = await given(
       tenants,
       created,
@@ -94,7 +94,7 @@ describe('the tenants projection', () => {
     expect(await documents('tenants')).toHaveLength(1);
   });
 
-  it('given an Application, then it does not concern the tenant', async () => {
+  it('given an Application, then the tenant is unchanged', async () => {
     const applicationId = FRIEND;
     const { reader } = await given(tenants, created, {
       type: 'ApplicationCreated',

@@ -7,7 +7,7 @@ import { seed, seeded } from '../support/property';
 import { OTHER_TENANT, TENANT, USER } from './given';
 import { batchSizes, clockSteps, iso, loggedOf, projected, type HistoryEvent } from './history';
 
-/** Half an hour before a month ends: jumps of an hour cross the border. */
+/** Half an hour before a month ends: jumps of an hour cross the boundary. */
 const START = Date.UTC(2026, 4, 31, 23, 30);
 const MONTHS = ['2026-04', '2026-05', '2026-06', '2026-07', '2027-05'];
 
@@ -84,7 +84,7 @@ interface Act {
   readonly entityId: string;
   readonly step: number;
   readonly other: boolean;
-  /** The own time, in minutes from the start, and the offset it is written in; undefined: none is named. */
+  /** The fact's own time, in minutes from the start, and the offset it is written in; undefined if it names none. */
   readonly occurred: { readonly minutes: number; readonly offset: string } | undefined;
   readonly at: number | undefined;
   readonly activity: boolean;
@@ -138,7 +138,7 @@ const toldBy = (one: Act, index: number, now: number): HistoryEvent => {
   };
 };
 
-/** A copy is the same event, recorded (and said to have come) at a later time. */
+/** A copy is the same event, recorded (and reported as received) at a later time. */
 const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
   let now = START;
   const recorded: HistoryEvent[] = [];
@@ -155,7 +155,7 @@ const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
 };
 
 describe('the usage after any history', () => {
-  it(seeded('is what a count from scratch says, in every month and for every tenant'), async () => {
+  it(seeded('equals a count from scratch, in every month and for every tenant'), async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 40 }), batchSizes, async (acts, sizes) => {
         const events = happened(acts);
@@ -215,7 +215,7 @@ describe('the usage', () => {
     });
   });
 
-  it('counts tokens, cards and banks apart, the same id once for each', async () => {
+  it('counts tokens, cards and banks separately, the same id once for each', async () => {
     const recorded = ['TokenCreated', 'CardCreated', 'BankCreated', 'TokenCreated'].map((type) =>
       fact(type, 'same', may(3)),
     );
@@ -328,7 +328,7 @@ describe('the usage', () => {
     });
   });
 
-  it('puts the borders of a month where UTC has them', async () => {
+  it('uses the month boundaries of UTC', async () => {
     const recorded = [
       fact('TokenRead', 'last of April', '2026-04-30T23:59:59.999Z'),
       fact('TokenRead', 'first of May', '2026-05-01T00:00:00.000Z'),
@@ -348,7 +348,7 @@ describe('the usage', () => {
     expect(await active('2026-07-01T00:00:00.000Z')).toBe(0);
   });
 
-  it('takes a fact without an own time by its metadata, else by when it was recorded', async () => {
+  it('dates a fact without its own time by its metadata, else by when it was recorded', async () => {
     const recorded = [
       fact('TokenCreated', 'a', undefined, { metadata: { at: '2026-04-03T00:00:00Z' } }),
       fact('CardCreated', 'b'),
@@ -368,7 +368,7 @@ describe('the usage', () => {
   it.each([
     ['in the same batch', [9]],
     ['in a later batch', [1]],
-  ])('does not count the second copy of a fact without an own time: %s', async (_, sizes) => {
+  ])('does not count the second copy of a fact without its own time: %s', async (_, sizes) => {
     const id = randomUUID();
     const june = START + 86_400_000;
     const recorded = [
@@ -386,7 +386,7 @@ describe('the usage', () => {
     expect((await reportFor(reader, '2026-06')).token_report.monthly_active_tokens).toBe(0);
   });
 
-  it('does not count another fact under the id of an earlier one', async () => {
+  it('does not count another fact with the id of an earlier one', async () => {
     const id = randomUUID();
     const recorded = [fact('TokenCreated', 'a', may(1), { id }), fact('CardCreated', 'b', may(2), { id })];
     expect(await after(...recorded)).toEqual({
@@ -413,7 +413,7 @@ describe('the usage', () => {
       });
   });
 
-  it('includes what the plan says, as it was last changed', async () => {
+  it('includes what the plan says, as last changed', async () => {
     const settings = { fingerprintTokens: false, deduplicateTokens: false };
     const created = (n: number): HistoryEvent =>
       fact('TenantCreated', '', undefined, {

@@ -11,7 +11,7 @@ const NOTHING = 'There is nothing';
 
 export const appendContract = (given: GivenLog): void => {
   describe('append', () => {
-    it('makes a stream and goes on at its last revision', async () => {
+    it('creates a stream and continues at its last revision', async () => {
       const stream = given.aStream();
       const first = await given.log.append(stream, someEvents(1), 'no_stream');
       const second = await given.log.append(stream, someEvents(3), 0);
@@ -22,7 +22,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(events.at(-1)?.position).toBe(second.position);
     });
 
-    it('keeps everything that it was given', async () => {
+    it('stores everything that it was given', async () => {
       const stream = given.aStream();
       const event = anEvent(
         { a: [1, 'two', null, { three: 3.5 }] },
@@ -36,7 +36,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(new Date(stored!.recordedAt).toISOString()).toBe(stored!.recordedAt);
     });
 
-    it('keeps when another log has recorded an event, and looks at its own clock for the others', async () => {
+    it('keeps the time that another log recorded for an event, and uses its own clock for the others', async () => {
       const stream = given.aStream();
       const metadata = { at: '2020-02-03T04:05:06.789Z', deep: { x: [] } };
       const copied = anEvent({ a: 1 }, { metadata, recordedAt: '2021-02-03T04:05:06.789Z' });
@@ -48,7 +48,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(await given.log.append(stream, [copied], 'no_stream')).toMatchObject({ revision: 0 });
     });
 
-    it('keeps a recorded time that lies ahead, and says when it took that event in itself', async () => {
+    it('keeps a recorded time in the future, and also records its own time for that event', async () => {
       const tenantId = randomUUID();
       const stream = given.streams.activity(tenantId);
       const ahead = '9999-12-31T23:59:59.999Z';
@@ -87,7 +87,7 @@ export const appendContract = (given: GivenLog): void => {
     });
 
     it.each(['yesterday', '2021-02-03', '2021-02-03T04:05:06Z', ''])(
-      'refuses %j as the moment of an event of another log',
+      'refuses %j as the recorded time of an event of another log',
       async (recordedAt) => {
         const stream = given.aStream();
         await expect(given.log.append(stream, [anEvent({}, { recordedAt })], 'no_stream')).rejects.toThrow(
@@ -97,7 +97,7 @@ export const appendContract = (given: GivenLog): void => {
       },
     );
 
-    it('refuses no_stream when there is one, and says where the stream is', async () => {
+    it('refuses no_stream if the stream exists, and reports its revision', async () => {
       const stream = given.aStream();
       await given.log.append(stream, someEvents(2), 'no_stream');
       await expect(given.log.append(stream, someEvents(1), 'no_stream')).rejects.toMatchObject({
@@ -106,7 +106,7 @@ export const appendContract = (given: GivenLog): void => {
       });
     });
 
-    it.each([0, 1, 3, 99])('refuses revision %i when the stream is at 2', async (expected) => {
+    it.each([0, 1, 3, 99])('refuses revision %i if the stream is at 2', async (expected) => {
       const stream = given.aStream();
       await given.log.append(stream, someEvents(3), 'no_stream');
       await expect(given.log.append(stream, someEvents(1), expected)).rejects.toMatchObject({
@@ -116,7 +116,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(await eventsOf(given.log.readStream(stream))).toHaveLength(3);
     });
 
-    it('refuses a revision of a stream that is not there', async () => {
+    it('refuses a revision of a stream that does not exist', async () => {
       await expect(given.log.append(given.aStream(), someEvents(1), 0)).rejects.toMatchObject({
         code: 'stream_changed',
         more: { actual: -1 },
@@ -124,7 +124,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(await given.log.head()).toBeUndefined();
     });
 
-    it('writes all the events or none', async () => {
+    it('writes all of the events or none', async () => {
       const stream = given.aStream();
       await given.log.append(stream, someEvents(2), 'no_stream');
       const head = await given.log.head();
@@ -141,7 +141,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(await given.log.head()).toBeUndefined();
     });
 
-    it('refuses more than its largest append in all, and works on', async () => {
+    it('refuses more bytes than its largest append, and still works', async () => {
       const stream = given.aStream();
       const half = 'x'.repeat(MAX_APPEND_BYTES / 2);
       const both = [anEvent({ half }), anEvent({ half })];
@@ -151,7 +151,7 @@ export const appendContract = (given: GivenLog): void => {
       expect((await given.log.append(stream, [anEvent({ half })], 0)).revision).toBe(1);
     });
 
-    it('takes exactly its largest append, counted in bytes', async () => {
+    it('accepts exactly its largest append, counted in bytes', async () => {
       const stream = given.aStream();
       const frame = Buffer.byteLength(JSON.stringify({ text: '' }));
       const room = MAX_APPEND_BYTES - frame;
@@ -164,7 +164,7 @@ export const appendContract = (given: GivenLog): void => {
       expect((stored!.data as { text: string }).text === text).toBe(true);
     });
 
-    it('lets exactly one of many win that expect the same revision', async () => {
+    it('lets exactly one of many writers that expect the same revision win', async () => {
       const stream = given.aStream();
       await given.log.append(stream, someEvents(1), 'no_stream');
       for (let revision = 0; revision < 5; revision += 1) {
@@ -177,7 +177,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(await eventsOf(given.log.readStream(stream))).toHaveLength(6);
     });
 
-    it('lets exactly one of many make a stream', async () => {
+    it('lets exactly one of many writers create a stream', async () => {
       const stream = given.aStream();
       const wishes = Array.from({ length: 20 }, () => someEvents(2));
       const answers = await Promise.allSettled(
@@ -188,7 +188,7 @@ export const appendContract = (given: GivenLog): void => {
       expect(idsOf(await eventsOf(given.log.readStream(stream)))).toEqual(idsOf(winners[0]!));
     });
 
-    it('answers within the time it is given', async () => {
+    it('responds within the time it is given', async () => {
       const begun = monotonicMs();
       await refusedWith(given.log.append(given.aStream(), someEvents(1), 'no_stream', 1));
       expect(monotonicMs() - begun).toBeLessThan(1_000);

@@ -5,7 +5,7 @@ import { following, grow, type GivenLog } from './given-log';
 
 export const closingContract = (given: GivenLog): void => {
   describe('reading', () => {
-    /** Takes so many batches and leaves. */
+    /** Takes this many batches and stops. */
     const leaving = async (reading: AsyncIterable<unknown>, batches: number): Promise<void> => {
       let taken = 0;
       for await (const _ of reading) {
@@ -15,7 +15,7 @@ export const closingContract = (given: GivenLog): void => {
     };
     const ALL = Infinity;
 
-    it('leaves nothing open, whatever is read and wherever that is left', async () => {
+    it('leaves nothing open, whatever is read and wherever it is abandoned', async () => {
       const { log, streams } = given;
       const tenantId = randomUUID();
       const readings: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -47,7 +47,7 @@ export const closingContract = (given: GivenLog): void => {
       return counts;
     };
 
-    it('leaves nothing behind that keeps the process alive, and may be called twice', async () => {
+    it('leaves nothing that keeps the process alive, and may be called twice', async () => {
       const before = resources();
       const { log: own, streams: its } = await given.openOne();
       await grow(own, given.aStream(its), 600);
@@ -60,7 +60,7 @@ export const closingContract = (given: GivenLog): void => {
       await until(() => [...resources()].every(([kind, count]) => count <= (before.get(kind) ?? 0)));
     });
 
-    it('ends those who follow', async () => {
+    it('ends followers', async () => {
       const before = resources();
       const { log: own, streams: its } = await given.openOne();
       await grow(own, given.aStream(its), 2);
@@ -74,7 +74,7 @@ export const closingContract = (given: GivenLog): void => {
       await until(() => [...resources()].every(([kind, count]) => count <= (before.get(kind) ?? 0)));
     });
 
-    it('refuses what comes later, as certainly not written', async () => {
+    it('refuses later appends as not written', async () => {
       const { log: own } = await given.openOne();
       await given.close(own);
       expect(await refusedWith(own.append(given.aStream(), someEvents(1), 'no_stream'))).toBe(

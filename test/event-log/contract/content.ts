@@ -7,7 +7,7 @@ import { type GivenLog } from './given-log';
 
 export const contentContract = (given: GivenLog): void => {
   it(
-    seeded('keeps any JSON as it is'),
+    seeded('stores any JSON unchanged'),
     async () => {
       const stream = given.aStream();
       let revision = -1;
@@ -34,7 +34,7 @@ export const contentContract = (given: GivenLog): void => {
     60_000,
   );
 
-  it('keeps unusual letters in names and data', async () => {
+  it('preserves unusual characters in names and data', async () => {
     const text = 'Grüße, 世界 👩‍👩‍👧 \u0000 \u2028 \ufeff "quoted" \\ \ud800';
     const stream = given.streams.tenant('Grüße 世界');
     await given.log.append(stream, [anEvent({ text, [text]: [text] }, { type: 'Grüße世界' })], 'no_stream');

@@ -9,7 +9,7 @@ export const continuityContract = (given: GivenLog): void => {
       return (await eventsOf(given.log.readAll())).map(({ id, position }) => ({ eventId: id, position }));
     };
 
-    it('is whole while a known event is where it was, also of an empty log', async () => {
+    it('holds while a known event is where it was, and for an empty log', async () => {
       expect(await given.log.continuity()).toBe('whole');
       for (const known of await knownIn()) expect(await given.log.continuity(known)).toBe('whole');
       await given.reopen();
@@ -25,7 +25,7 @@ export const continuityContract = (given: GivenLog): void => {
       expect(await given.log.continuity({ eventId: first!.eventId, position: beyond })).toBe('set_back');
     });
 
-    it('is never doubted while many write and somebody asks about what was read or written just now', async () => {
+    it('is never doubted while many write and somebody checks events that were just read or written', async () => {
       let isOver = false;
       const writing = Array.from({ length: 4 }, async () => {
         const stream = given.aStream();
@@ -50,7 +50,7 @@ export const continuityContract = (given: GivenLog): void => {
     });
   });
 
-  describe('opened again', () => {
+  describe('after a restart', () => {
     it('has the same identity, which no other log has', async () => {
       const identity = await given.log.identity();
       expect(identity).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
@@ -61,7 +61,7 @@ export const continuityContract = (given: GivenLog): void => {
       expect(await (await given.openOne()).log.identity()).not.toBe(identity);
     });
 
-    it('has every event, and goes on', async () => {
+    it('has every event, and continues', async () => {
       const stream = given.aStream();
       await grow(given.log, stream, 20);
       const before = await eventsOf(given.log.readAll());

@@ -10,7 +10,9 @@ import { readStreamContract } from './read-stream';
 import { readTenantContract } from './read-tenant';
 import { repeatedAppendContract } from './repeated-append';
 
-/** The promises of `src/event-log/event-log.ts`. Every adapter runs this suite and nothing in it knows which one it is. */
+/**
+ * The promises of `src/event-log/event-log.ts`. Every adapter runs this suite, and nothing in it knows which one it is.
+ */
 export const eventLogContract = (name: string, open: Open): void => {
   describe(`the event log on ${name}`, () => {
     const given = givenLog(open);

@@ -4,7 +4,7 @@ import { grow, type GivenLog } from './given-log';
 
 export const formatContract = (given: GivenLog): void => {
   describe('format', () => {
-    it('is the newest one in a new log, or the one that it was made with, and stays', async () => {
+    it('is the newest one in a new log, or the one that it was created with, and is kept', async () => {
       expect(await given.log.format()).toBe(NEWEST_FORMAT);
       await given.reopen();
       expect(await given.log.format()).toBe(NEWEST_FORMAT);
@@ -15,11 +15,11 @@ export const formatContract = (given: GivenLog): void => {
       await again.log.close();
     });
 
-    it('is known with the software that keeps it', async () => {
+    it('comes with the name of the software that stores it', async () => {
       expect(await given.log.software()).toMatch(/^(SQLite|EventStoreDB) \S/);
     });
 
-    it('is raised for everybody who has the log open, and never falls', async () => {
+    it('is raised for every process that has the log open, and never lowered', async () => {
       const { log, beside, reopen } = await given.openOne(1);
       const other = await beside();
       await log.raiseFormat(3);
@@ -33,7 +33,7 @@ export const formatContract = (given: GivenLog): void => {
       await again.log.close();
     });
 
-    it('becomes the highest when several raise it at once', async () => {
+    it('becomes the highest if several raise it at once', async () => {
       const { log, beside } = await given.openOne(1);
       const other = await beside();
       await Promise.all([3, 5, 2, 5, 4].map((to, i) => (i % 2 === 0 ? log : other).raiseFormat(to)));
@@ -41,7 +41,7 @@ export const formatContract = (given: GivenLog): void => {
       await other.close();
     });
 
-    it('leaves identity, head, events and continuity as they are', async () => {
+    it('leaves identity, head, events and continuity unchanged', async () => {
       const stream = given.aStream();
       await grow(given.log, stream, 5);
       const seen = async () => ({

@@ -3,20 +3,20 @@ import type { EventLog, LoggedEvent, NewEvent } from '../../../src/event-log/eve
 import type { Streams } from '../../../src/event-log/streams';
 import { someEvents } from '../../support/events';
 
-/** What an adapter brings: how to open a fresh log of its own kind. */
+/** What an adapter provides: how to open a fresh log of its kind. */
 export interface OpenedLog {
   readonly log: EventLog;
-  /** The names of its streams: several logs may share a server, each with a prefix of its own. */
+  /** The names of its streams: several logs may share a server, each with its own prefix. */
   readonly streams: Streams;
-  /** How many reads and subscriptions its server has open, where that can be known. */
+  /** How many reads and subscriptions its server has open, if that can be known. */
   readonly openReads?: () => number;
   /** Closes it and opens the same log again, as a restarted program would. */
   reopen(): Promise<OpenedLog>;
-  /** The same log, as another process has it open at the same time. */
+  /** The same log, opened by another process at the same time. */
   beside(): Promise<EventLog>;
 }
 
-/** A fresh log, made in a format. */
+/** A fresh log, created in a format. */
 export type Open = (format?: number) => Promise<OpenedLog>;
 
 /** A fresh log for each test. */
@@ -24,16 +24,16 @@ export interface GivenLog {
   readonly log: EventLog;
   readonly streams: Streams;
   openReads(): number;
-  /** The name of a stream that is not there yet. */
+  /** The name of a stream that does not exist yet. */
   aStream(of?: Streams): string;
-  /** The same log, opened again. */
+  /** The same log, reopened. */
   reopen(): Promise<void>;
   /** Another log. */
   openOne: Open;
   close(log: EventLog): Promise<void>;
 }
 
-/** Opens a log before each test of the surrounding block, and closes all that were opened after it. */
+/** Opens a log before each test of the surrounding block, and afterwards closes all that were opened. */
 export const givenLog = (open: Open): GivenLog => {
   const opened = new Set<EventLog>();
   let current: OpenedLog;
@@ -72,7 +72,7 @@ export const givenLog = (open: Open): GivenLog => {
   };
 };
 
-/** Appends one event after another until there are so many, and gives all of them. */
+/** Appends one event after another until there are this many, and returns all of them. */
 export const grow = async (
   log: EventLog,
   stream: string,
@@ -87,7 +87,7 @@ export const grow = async (
   return events;
 };
 
-/** Follows a feed into a list, until it is stopped. */
+/** Collects a feed into a list until it is stopped. */
 export const following = (feed: (signal: AbortSignal) => AsyncIterable<readonly LoggedEvent[]>) => {
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];

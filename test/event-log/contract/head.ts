@@ -5,7 +5,7 @@ const timeOf = (minute: number): string => new Date(Date.UTC(2024, 0, 1, 0, minu
 
 export const headContract = (given: GivenLog): void => {
   describe('head', () => {
-    it('is nothing in an empty log', async () => {
+    it('is undefined for an empty log', async () => {
       expect(await given.log.head()).toBeUndefined();
     });
 
@@ -19,7 +19,7 @@ export const headContract = (given: GivenLog): void => {
       });
     });
 
-    it('knows the append that was just answered', async () => {
+    it('includes an append that was just acknowledged', async () => {
       for (let i = 0; i < 20; i += 1) {
         const [event] = someEvents(1);
         const { position } = await given.log.append(given.aStream(), [event!], 'no_stream');
@@ -27,7 +27,7 @@ export const headContract = (given: GivenLog): void => {
       }
     });
 
-    it('of another, longer log is a position with nothing behind it', async () => {
+    it('from another, longer log is a position with nothing after it', async () => {
       const { log: longer, streams: its } = await given.openOne();
       await grow(given.log, given.aStream(), 2);
       await grow(longer, given.aStream(its), 30);
@@ -50,7 +50,7 @@ export const headContract = (given: GivenLog): void => {
       }
     });
 
-    it('is the same when the log is opened again', async () => {
+    it('is the same when the log is reopened', async () => {
       await grow(given.log, given.aStream(), 600);
       const head = await given.log.head();
       await given.reopen();
@@ -60,7 +60,7 @@ export const headContract = (given: GivenLog): void => {
   });
 
   describe('the position before a time', () => {
-    it('has everything after it that was recorded then or later, however the clocks went', async () => {
+    it('comes before everything recorded then or later, whatever the clocks did', async () => {
       const { positionBefore } = given.log;
       if (positionBefore === undefined) return;
       expect(await positionBefore(timeOf(0))).toBeUndefined();

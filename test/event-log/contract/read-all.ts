@@ -7,7 +7,7 @@ import { following, grow, type GivenLog } from './given-log';
 
 export const readAllContract = (given: GivenLog): void => {
   describe('readAll', () => {
-    it('gives the whole log in order, in bounded batches, none of them empty', async () => {
+    it('yields the whole log in order, in bounded batches, none of them empty', async () => {
       const [one, other] = [given.aStream(), given.aStream()];
       const written = [
         ...(await grow(given.log, one, 500)),
@@ -25,7 +25,7 @@ export const readAllContract = (given: GivenLog): void => {
       expect(Math.min(...sizes)).toBeGreaterThan(0);
     });
 
-    it('bounds a batch by its bytes too', async () => {
+    it('bounds a batch by its bytes as well', async () => {
       const stream = given.aStream();
       const text = 'x'.repeat(700_000);
       for (let i = 0; i < 8; i += 1)
@@ -38,7 +38,7 @@ export const readAllContract = (given: GivenLog): void => {
       expect(count).toBe(8);
     });
 
-    it('begins just after any position', async () => {
+    it('starts just after any position', async () => {
       await grow(given.log, given.aStream(), 6);
       await grow(given.log, given.aStream(), 6);
       const all = await eventsOf(given.log.readAll());
@@ -73,7 +73,7 @@ export const readAllContract = (given: GivenLog): void => {
       expect(idsOf(tail.seen)).toEqual([...idsOf(all.slice(2)), ...idsOf(later)]);
     });
 
-    it('follows from beyond the end without what lies before that', async () => {
+    it('follows from beyond the end without the events before it', async () => {
       const { log: longer, streams: its } = await given.openOne();
       await grow(given.log, given.aStream(), 1);
       await grow(longer, given.aStream(its), 40);
@@ -86,7 +86,7 @@ export const readAllContract = (given: GivenLog): void => {
       expect(tail.seen.filter(({ position }) => position <= beyond)).toEqual([]);
     });
 
-    it('ends when it is aborted: before it begins, while it waits, and while a batch is being worked on', async () => {
+    it('ends when it is aborted: before it starts, while it waits, and while a batch is being processed', async () => {
       await grow(given.log, given.aStream(), 3);
       expect(await eventsOf(given.log.readAll({ follow: true, signal: AbortSignal.abort() }))).toEqual([]);
 

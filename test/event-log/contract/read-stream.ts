@@ -5,7 +5,7 @@ import { grow, isIncreasing, type GivenLog } from './given-log';
 
 export const readStreamContract = (given: GivenLog): void => {
   describe('positions', () => {
-    it('grow as text, across every change of length', async () => {
+    it('increase as text, across every change of length', async () => {
       const [one, other] = [given.aStream(), given.aStream()];
       for (let i = 0; i < 12; i += 1) {
         await given.log.append(one, someEvents(1), i === 0 ? 'no_stream' : i - 1);
@@ -18,7 +18,7 @@ export const readStreamContract = (given: GivenLog): void => {
       expect(events.map((event) => event.position)).toEqual(events.map((event) => event.position).toSorted());
     });
 
-    it('agree in every way of reading', async () => {
+    it('are the same in every kind of read', async () => {
       const tenantId = randomUUID();
       await given.log.append(given.streams.tenant(tenantId), someEvents(3), 'no_stream');
       const stream = await eventsOf(given.log.readStream(given.streams.tenant(tenantId)));
@@ -28,12 +28,12 @@ export const readStreamContract = (given: GivenLog): void => {
   });
 
   describe('readStream', () => {
-    it('gives nothing of a stream that is not there', async () => {
+    it('yields nothing for a stream that does not exist', async () => {
       await given.log.append(given.aStream(), someEvents(1), 'no_stream');
       expect(await eventsOf(given.log.readStream(given.aStream()))).toEqual([]);
     });
 
-    it('gives only this stream, although another name begins the same', async () => {
+    it('yields only this stream, even if another name starts the same', async () => {
       const stream = given.aStream();
       const events = someEvents(2);
       await given.log.append(`${stream}-more`, someEvents(2), 'no_stream');
@@ -41,7 +41,7 @@ export const readStreamContract = (given: GivenLog): void => {
       expect(idsOf(await eventsOf(given.log.readStream(stream)))).toEqual(idsOf(events));
     });
 
-    it('begins just after a revision, and is empty after the last', async () => {
+    it('starts just after a revision, and is empty after the last', async () => {
       const stream = given.aStream();
       const events = await grow(given.log, stream, 5);
       expect(idsOf(await eventsOf(given.log.readStream(stream, -1)))).toEqual(idsOf(events));
@@ -50,7 +50,7 @@ export const readStreamContract = (given: GivenLog): void => {
       expect(await eventsOf(given.log.readStream(stream, 99))).toEqual([]);
     });
 
-    it('gives a long stream in bounded batches, none of them empty, in order', async () => {
+    it('yields a long stream in bounded batches, none of them empty, in order', async () => {
       const stream = given.aStream();
       const events = await grow(given.log, stream, 1_500);
       const sizes: number[] = [];
@@ -65,7 +65,7 @@ export const readStreamContract = (given: GivenLog): void => {
       expect(Math.min(...sizes)).toBeGreaterThan(0);
     });
 
-    it('can be left in the middle, and several can read at once', async () => {
+    it('can be abandoned halfway, and several can read at once', async () => {
       const stream = given.aStream();
       const events = await grow(given.log, stream, 1_100);
       for await (const batch of given.log.readStream(stream)) {

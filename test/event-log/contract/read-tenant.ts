@@ -28,7 +28,7 @@ export const readTenantContract = (given: GivenLog): void => {
       expect(isIncreasing(events)).toBe(true);
     });
 
-    it('begins just after any position, also one of another tenant', async () => {
+    it('starts just after any position, including one of another tenant', async () => {
       const tenantId = randomUUID();
       await twoStreams(tenantId, 5);
       const mine = await eventsOf(given.log.readTenant(tenantId));
@@ -54,7 +54,7 @@ export const readTenantContract = (given: GivenLog): void => {
       return anEvent({ text: 'x'.repeat(room) });
     };
 
-    /** Whoever makes no headway is stopped: this fails, instead of going on for ever. */
+    /** Stops a read that makes no progress, so that the test fails instead of running forever. */
     const readInTime = async (tenantId: string, after?: string): Promise<readonly LoggedEvent[]> => {
       const abort = new AbortController();
       const timer = setTimeout(() => abort.abort(), 8_000);
@@ -71,7 +71,7 @@ export const readTenantContract = (given: GivenLog): void => {
       ['large, then small of the other', ['tenant', 'activity']],
       ['large of the other, then small', ['activity', 'tenant']],
       ['large, then small, of the other', ['activity', 'activity']],
-    ] as const)('passes events of the largest size: %s', async (_, kinds) => {
+    ] as const)('gets past events of the largest size: %s', async (_, kinds) => {
       const tenantId = randomUUID();
       const heads = new Map<string, number>();
       const ids: string[] = [];
@@ -92,12 +92,12 @@ export const readTenantContract = (given: GivenLog): void => {
         expect(idsOf(await readInTime(tenantId, position))).toEqual(ids.slice(i + 1));
     });
 
-    it('is empty for a tenant that is not there', async () => {
+    it('is empty for a tenant that does not exist', async () => {
       await given.log.append(given.aStream(), someEvents(1), 'no_stream');
       expect(await eventsOf(given.log.readTenant(randomUUID()))).toEqual([]);
     });
 
-    it('follows what comes in both streams, and only in them', async () => {
+    it('follows new events in both streams, and only in them', async () => {
       const tenantId = randomUUID();
       const before = await twoStreams(tenantId, 2);
       const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
@@ -111,7 +111,7 @@ export const readTenantContract = (given: GivenLog): void => {
       expect(idsOf(tail.seen)).toEqual([...before, ...idsOf(later)]);
     });
 
-    it('follows a tenant that is not there yet', async () => {
+    it('follows a tenant that does not exist yet', async () => {
       const tenantId = randomUUID();
       const tail = following((signal) => given.log.readTenant(tenantId, { follow: true, signal }));
       const events = someEvents(2);

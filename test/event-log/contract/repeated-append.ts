@@ -3,9 +3,9 @@ import { anEvent, eventsOf, idsOf, someEvents } from '../../support/events';
 import { type GivenLog } from './given-log';
 
 export const repeatedAppendContract = (given: GivenLog): void => {
-  describe('the same append again', () => {
+  describe('a repeated append', () => {
     it.each(['no_stream', 1] as const)(
-      'gives the same answer and writes no copy, expecting %s',
+      'gets the same result and writes no copy, expecting %s',
       async (expected) => {
         const stream = given.aStream();
         if (expected !== 'no_stream') await given.log.append(stream, someEvents(expected + 1), 'no_stream');
@@ -18,7 +18,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       },
     );
 
-    it('also after the log was opened again', async () => {
+    it('is recognised after the log was reopened', async () => {
       const stream = given.aStream();
       const events = someEvents(2);
       const first = await given.log.append(stream, events, 'no_stream');
@@ -27,7 +27,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       expect(await eventsOf(given.log.readStream(stream))).toHaveLength(2);
     });
 
-    it('also when many ask at once', async () => {
+    it('is recognised when many repeat it at once', async () => {
       const stream = given.aStream();
       const events = someEvents(2);
       const answers = await Promise.all(
@@ -37,7 +37,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       expect(await eventsOf(given.log.readStream(stream))).toHaveLength(2);
     });
 
-    it('recognises an id in capital letters', async () => {
+    it('is recognised with an id in capital letters', async () => {
       const stream = given.aStream();
       const event = anEvent();
       const first = await given.log.append(stream, [event], 'no_stream');
@@ -46,7 +46,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       );
     });
 
-    it('takes the beginning of the stored list for the same, and answers where that ends', async () => {
+    it('is recognised by the start of the stored list, and returns where that ends', async () => {
       const stream = given.aStream();
       const events = someEvents(3);
       await given.log.append(stream, events, 'no_stream');
@@ -62,7 +62,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       ['another last event', (events) => [...events.slice(0, -1), anEvent()], 'no_stream'],
       ['the same ids at another revision', (events) => events, 0],
       ['the end of the stored list', (events) => events.slice(1), 'no_stream'],
-    ])('does not take %s for the same', async (_, change, expected) => {
+    ])('is not confused with %s', async (_, change, expected) => {
       const stream = given.aStream();
       const events = someEvents(3);
       await given.log.append(stream, events, 'no_stream');
@@ -73,7 +73,7 @@ export const repeatedAppendContract = (given: GivenLog): void => {
       expect(idsOf(await eventsOf(given.log.readStream(stream)))).toEqual(idsOf(events));
     });
 
-    it('knows the same ids in another stream as another append', async () => {
+    it('is not confused with one of the same ids in another stream', async () => {
       const [one, other] = [given.aStream(), given.aStream()];
       const events = someEvents(2);
       const first = await given.log.append(one, events, 'no_stream');
