@@ -2,8 +2,8 @@ import { codeOf, moreOf } from '../fault';
 import type { Appended, EventLog, Expected, NewEvent } from './event-log';
 
 /**
- * Appends to the end of a stream, wherever that is: a conflict names the real end, and it tries again there. `expected` is
- * where the end is likely to be.
+ * Appends to the end of a stream, wherever that is: on a conflict, retries at the actual end.
+ * `expected` is a first guess.
  */
 export const appendToEnd = async (
   log: Pick<EventLog, 'append'>,

@@ -22,7 +22,7 @@ import { fault, messageOf } from '../fault';
 import type { LoggedEvent, NewEvent } from './event-log';
 import type { Streams } from './streams';
 
-/** Between events of the domain and what is stored in the log: all our events are encoded and decoded here. */
+/** Converts between domain events and what the log stores. All our events are encoded and decoded here. */
 
 /** A stored event as the domain sees it. `bad` is never skipped silently: it parks its tenant. */
 export type Decoded =
@@ -31,13 +31,13 @@ export type Decoded =
   | { readonly status: 'bad'; readonly kind: StreamKind; readonly tenantId: string; readonly reason: string }
   | { readonly status: 'foreign' };
 
-/** The tests check that the schemas themselves are valid: doing it here would cost more than compiling them. */
+/** Tests check that the schemas are valid; checking them here would cost more than compiling them. */
 const ajv = new Ajv({ strict: true, unicodeRegExp: false, meta: false, validateSchema: false });
 addFormats(ajv);
 
 /**
- * No Date can hold a leap second or an offset without minutes, and outside the years 0000 to 9999 (in UTC) the order of
- * the texts is not the order of the times.
+ * Stricter than RFC 3339: a Date cannot represent leap seconds or offsets without minutes, and times outside the years
+ * 0000 to 9999 (in UTC) do not sort as text.
  */
 const rfc3339 = ajv.formats['date-time'] as { validate(text: string): boolean };
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
@@ -69,7 +69,7 @@ const metadataSchema = {
   },
 };
 
-/** What is recorded with an event, besides the version of its schema. */
+/** Recorded with every event, besides its schema version. */
 export interface Metadata {
   readonly at: string;
   readonly actor?: Actor | undefined;
@@ -81,12 +81,12 @@ export interface Metadata {
 
 type StoredMetadata = Partial<Metadata> & { readonly version?: number };
 
-/** Other services may append facts without any. */
+/** Other services may append facts without metadata. */
 const metadataOf = ({ metadata = {} }: LoggedEvent): unknown => metadata;
 
 const validators = new Map<object | false, ValidateFunction>();
 
-/** Schemas are compiled at first use: a start should not pay for all of them. */
+/** Compiles schemas at first use, so that startup does not pay for all of them. */
 const faultBy = (schema: object | false, value: unknown): string | undefined => {
   const validate = validators.get(schema) ?? ajv.compile(schema);
   validators.set(schema, validate);
@@ -94,8 +94,8 @@ const faultBy = (schema: object | false, value: unknown): string | undefined => 
 };
 
 /**
- * Compiles the schemas of tenant events one by one, so that no request has to: the first one to fold a tenant would block
- * its thread for 40 ms.
+ * Compiles the schemas of tenant events one by one ahead of time. Otherwise the first request to fold a tenant would
+ * block the thread for 40 ms.
  */
 export const compileTenantSchemas = async (): Promise<void> => {
   const types = Object.keys(eventSchemas) as EventType[];
@@ -114,25 +114,25 @@ const versionsOf = (type: string): (typeof eventSchemas)[EventType] => {
   return Object.hasOwn(operatorEventSchemas, type) ? operatorEventSchemas[type as OperatorEvent['type']] : [];
 };
 
-/** The format that a log must have for this event to be written. */
+/** The first log format in which this event may be written. */
 export const formatOf = ({ type, metadata }: Pick<NewEvent, 'type' | 'metadata'>): number =>
   versionsOf(type)[((metadata as StoredMetadata).version ?? 1) - 1]?.since ?? FIRST_FORMAT;
 
 /**
- * The oldest version that says the same: then programs before the newest one can read it as well, and instances can be
- * upgraded one after the other.
+ * The oldest version that can express the data, so that older programs can read it too and instances can be upgraded one
+ * by one.
  */
 const oldestVersion = (type: string, data: object, schemas: readonly object[]): number => {
-  const saysTheSame = (schema: object, at: number): boolean =>
+  const isLossless = (schema: object, at: number): boolean =>
     faultBy(schema, data) === undefined &&
     JSON.stringify(upcast(type as EventType, at + 1, { ...data })) === JSON.stringify(data);
-  const older = schemas.slice(0, -1).findIndex(saysTheSame);
+  const older = schemas.slice(0, -1).findIndex(isLossless);
   return older < 0 ? schemas.length : older + 1;
 };
 
 /**
- * An event ready to be appended. Data that does not fit the newest version of its schema is never written, since it would
- * park a tenant: it throws `event_invalid`, with what does not fit in `more.reason`.
+ * Encodes an event for appending. Invalid data must never be written, since it would park its tenant: it throws
+ * `event_invalid`, with the reason in `more.reason`.
  */
 export const encode = (
   { type, data }: LedgerEvent | OperatorEvent,
@@ -146,11 +146,11 @@ export const encode = (
   return { id, type, data, metadata: { ...metadata, version: oldestVersion(type, data, schemas) } };
 };
 
-/** UUIDs are compared without regard to case. */
+/** Case-insensitive, as UUIDs are. */
 export const namesAnother = (
-  { tenantId: inside }: { readonly tenantId?: unknown },
+  { tenantId: named }: { readonly tenantId?: unknown },
   tenantId: string,
-): boolean => typeof inside === 'string' && inside.toLowerCase() !== tenantId.toLowerCase();
+): boolean => typeof named === 'string' && named.toLowerCase() !== tenantId.toLowerCase();
 
 const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): string | undefined => {
   if (!isEventType(event.type)) return `The event type ${event.type} is unknown.`;
@@ -164,14 +164,15 @@ const reasonAgainst = (event: LoggedEvent, kind: StreamKind, tenantId: string): 
   const { schema } = eventSchemas[event.type][version - 1] ?? {};
   if (schema === undefined) return `Version ${version} of ${event.type} is unknown.`;
   if (Buffer.isBuffer(event.data)) return 'The data is not JSON.';
-  const misfit = faultBy(schema, event.data);
-  if (misfit !== undefined) return `The data does not fit version ${version} of ${event.type}: ${misfit}.`;
+  const dataFault = faultBy(schema, event.data);
+  if (dataFault !== undefined)
+    return `The data does not fit version ${version} of ${event.type}: ${dataFault}.`;
   const data = event.data as { tenantId?: string };
   return namesAnother(data, tenantId) ? `The data names another tenant, ${data.tenantId}.` : undefined;
 };
 
 const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
-  // A time in the future would also become that of all later rows of its tenant, whose times never run backwards.
+  // A time in the future would also be given to all later rows of the tenant, since its log never goes back in time.
   const { storedAt: recordedAt = logged.recordedAt } = logged;
   const {
     version = 1,
@@ -199,7 +200,7 @@ const recorded = (logged: LoggedEvent, tenantId: string): Recorded => {
   return event as unknown as Recorded;
 };
 
-/** Whose stream an event is in; undefined if the stream is not one of ours. */
+/** The tenant and kind of an event's stream; undefined if the stream is not one of ours. */
 export type Owner = ReturnType<Streams['parse']>;
 
 export const decode = (
@@ -217,7 +218,7 @@ export const decode = (
   }
 };
 
-/** One of the operator's events, or undefined if it cannot be read: then it has no effect. */
+/** Undefined if it cannot be read: then it has no effect. */
 export const operatorEventOf = ({ type, data, metadata }: LoggedEvent): OperatorEvent | undefined => {
   if (isEventType(type) || Buffer.isBuffer(data)) return undefined;
   const { version = 1 } = (metadata ?? {}) as StoredMetadata;

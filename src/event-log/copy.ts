@@ -8,16 +8,15 @@ import { differenceOf, ownOf, runningDigest, type Own } from './own-events';
 
 /**
  * Copies one event log into another, between any two adapters.
- *
- * At every moment the target equals the beginning of the source: events are appended one run after another, in the order
- * of the whole log, at the revisions that they have in the source. So a copy that was killed is resumed by reading both
- * logs side by side until the target ends. The same comparison of what was appended is the verification.
+ * At every moment the target is a prefix of the source: events are appended in log order, at the revisions that they have
+ * in the source. So a killed copy is resumed by reading both logs side by side until the target ends. The same comparison
+ * verifies what was appended.
  */
 
 interface CopyOptions {
-  /** A source that has not grown for this long is quiet. */
+  /** The source counts as quiet after this long without new events. */
   readonly quietMs: number;
-  /** Keep copying until the source is quiet. Otherwise a source that grows is refused. */
+  /** Keep copying until the source is quiet. Otherwise a growing source is refused. */
   readonly follow: boolean;
   readonly onProgress: (step: CopyStep) => void;
 }
@@ -25,35 +24,35 @@ interface CopyOptions {
 export interface CopyStep {
   readonly step: 'comparing' | 'copying';
   readonly done: number;
-  /** An estimate where counting would mean reading. */
+  /** An estimate where counting would mean reading the log. */
   readonly total: number;
 }
 
 export interface Copied {
-  /** In the log, copied now or before. */
+  /** In total, copied by this run or earlier ones. */
   readonly events: number;
   /** By this run. */
   readonly copied: number;
   /** Events in other streams. */
   readonly foreign: { readonly source: number; readonly target: number };
-  /** Over stream, revision, id, type, data, metadata and recorded time of every event, in order. */
+  /** See `runningDigest`. */
   readonly digest: { readonly source: string; readonly target: string };
 }
 
-/** Small enough for followers of an EventStoreDB, which drops a live reader that lags behind a larger append. */
-const RUN_EVENTS = 100;
+/** Small enough for live subscribers of EventStoreDB, which drops one that lags behind a larger append. */
+const MAX_RUN_EVENTS = 100;
 
-/** A log that is out of reach for longer ends the copy; the next run resumes it. */
-const AWAY_MS = 30_000;
-const AGAIN_MS = 500;
+/** The copy fails if a log is out of reach for longer than this; running it again resumes it. */
+const MAX_AWAY_MS = 30_000;
+const RETRY_MS = 500;
 const APPEND_MS = 10_000;
 
 const nameOf = ({ event }: Own): string =>
   `${event.id} (${event.type}, revision ${event.revision} of ${event.stream})`;
 
-/** One of the two logs, and how far it was read and found equal. */
+/** One of the two logs, and how far it has been compared and found equal. */
 interface Reading {
-  /** What comes after what was taken, up to a position. In a source, it throws where events are missing. */
+  /** The events after those taken, up to a position. For the source, throws where events are missing. */
   events(upTo?: Position): AsyncGenerator<Own, undefined>;
   take(own: Own): void;
   count(): number;
@@ -66,7 +65,7 @@ const notCopied = (own: Own, reason: string): Fault =>
 
 const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Reading => {
   const digest = runningDigest();
-  /** The last revision of each stream in what was taken. */
+  /** The last revision taken of each stream. */
   const revisions = new Map<string, number>();
   let after: Position | undefined;
   let count = 0;
@@ -109,59 +108,59 @@ const readingOf = ({ log, streams }: LedgerLog, role: 'source' | 'target'): Read
   };
 };
 
-const noCopy = (why: string, here: string): Fault =>
+const notACopy = (why: string, here: string): Fault =>
   fault('copy_differs', `The target is not a copy of this source: ${why} ${here}`);
 
-/** Reads both on from where they were found equal: is the target complete? Throws at the first difference. */
+/** Continues the comparison: is the target complete? Throws at the first difference. */
 const compare = async (
   source: Reading,
   target: Reading,
   upTo: Position,
   onProgress: (done: number) => void,
 ): Promise<'complete' | 'incomplete'> => {
-  const theirs = target.events()[Symbol.asyncIterator]();
+  const copies = target.events()[Symbol.asyncIterator]();
   const number = (): string => `event number ${source.count() + 1}`;
   try {
-    for await (const ours of source.events(upTo)) {
-      const next = await theirs.next();
+    for await (const original of source.events(upTo)) {
+      const next = await copies.next();
       if (next.done === true) return 'incomplete';
-      const difference = differenceOf(ours, next.value);
+      const difference = differenceOf(original, next.value);
       if (difference !== undefined)
-        throw noCopy(
-          `${number()} is ${nameOf(next.value)}, where the source has ${nameOf(ours)}.`,
+        throw notACopy(
+          `${number()} is ${nameOf(next.value)}, where the source has ${nameOf(original)}.`,
           `They differ in: ${difference}.`,
         );
-      source.take(ours);
+      source.take(original);
       target.take(next.value);
       onProgress(source.count());
     }
-    const more = await theirs.next();
+    const more = await copies.next();
     if (more.done !== true)
-      throw noCopy(
-        `it also holds ${nameOf(more.value)} as ${number()},`,
+      throw notACopy(
+        `it also contains ${nameOf(more.value)} as ${number()},`,
         'which the source does not have there.',
       );
     return 'complete';
   } finally {
-    await theirs.return?.(undefined);
+    await copies.return?.(undefined);
   }
 };
 
-/** JSON has numbers that JavaScript reads as infinite and would write as null. */
-const holdsInfinity = (value: unknown): boolean => {
+/** JavaScript parses very large JSON numbers as Infinity, and would write them as null. */
+const hasInfinity = (value: unknown): boolean => {
   if (typeof value === 'number') return !Number.isFinite(value);
-  return typeof value === 'object' && value !== null && Object.values(value).some(holdsInfinity);
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasInfinity);
 };
 
-/** What the target would not give back exactly as it is in the source is not copied at all. */
+/** Refuses events that the target would not return exactly as they are in the source. */
 const reasonAgainst = ({ event: { data, metadata = {} }, text }: Own): string | undefined => {
-  // A log may give a bare string for data that is called JSON but is not.
+  // A log may return a bare string for data that is labelled JSON but is not.
   if (Buffer.isBuffer(data) || typeof data === 'string' || data === undefined) return 'its data is not JSON';
   if (!isJsonObject(metadata)) return 'its metadata is not a JSON object';
   if (Object.hasOwn(metadata, 'recordedAt'))
-    return 'its metadata has a member recordedAt, which the log keeps for itself';
-  if ((text.data + text.metadata).includes('null') && (holdsInfinity(data) || holdsInfinity(metadata)))
-    return 'it holds a number that is too large';
+    return 'its metadata has a member recordedAt, which is reserved for the log';
+  if ((text.data + text.metadata).includes('null') && (hasInfinity(data) || hasInfinity(metadata)))
+    return 'it contains a number that is too large';
   return undefined;
 };
 
@@ -190,7 +189,8 @@ async function* runsOf(events: AsyncIterable<Own>): AsyncGenerator<Run> {
   let bytes = 0;
   for await (const own of events) {
     const size = Buffer.byteLength(own.text.data);
-    const fits = run?.role === own.role && run.events.length < RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
+    const fits =
+      run?.role === own.role && run.events.length < MAX_RUN_EVENTS && bytes + size <= MAX_APPEND_BYTES;
     if (run !== undefined && !fits) yield run;
     if (run === undefined || !fits) {
       run = { role: own.role, first: own, events: [] };
@@ -211,7 +211,7 @@ const appendRun = async ({ log, streams }: LedgerLog, { role, first, events }: R
     if (codeOf(error) !== 'stream_changed') throw error;
     throw fault(
       'copy_differs',
-      `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target: something else writes there.`,
+      `The event ${id} cannot have revision ${revision} in the stream ${stream} of the target: something else is writing to it.`,
     );
   }
 };
@@ -220,7 +220,7 @@ const mustBeQuiet = async ({ log }: LedgerLog, found: Position): Promise<void> =
   if ((await log.head())?.position === found) return;
   throw fault(
     'copy_source_grows',
-    'The source is still being written. Stop what writes there and run the same command again: it goes on from where it is. Or give --follow-until-quiet.',
+    'The source is still being written to. Stop whatever writes to it and run the same command again: it resumes where it stopped. Or pass --follow-until-quiet.',
   );
 };
 
@@ -230,7 +230,7 @@ const headAfter = async ({ log }: LedgerLog, found: Position, quietMs: number): 
   for (;;) {
     const position = (await log.head())?.position ?? found;
     if (position !== found || monotonicMs() >= end) return position;
-    await pause(Math.min(AGAIN_MS, quietMs));
+    await pause(Math.min(RETRY_MS, quietMs));
   }
 };
 
@@ -238,15 +238,15 @@ const mustDiffer = async (source: LedgerLog, target: LedgerLog): Promise<void> =
   if ((await source.log.identity()) === (await target.log.identity()))
     throw fault(
       'copy_refused',
-      'The source and the target are the same event log. Name two, and let the target be made by this command.',
+      'The source and the target are the same event log. Name two different logs; this command creates the target.',
     );
 };
 
-/** The source's head, unless there is none or it moves when it must not. */
+/** The head of the source. Refuses an empty source, and a growing one unless following. */
 const firstHead = async (source: LedgerLog, { quietMs, follow }: CopyOptions): Promise<Position> => {
   const head = await source.log.head();
   if (head === undefined)
-    throw fault('copy_refused', 'The source holds no events. Check its address and the stream prefix.');
+    throw fault('copy_refused', 'The source contains no events. Check its address and the stream prefix.');
   if (!follow) {
     await pause(quietMs);
     await mustBeQuiet(source, head.position);
@@ -255,10 +255,10 @@ const firstHead = async (source: LedgerLog, { quietMs, follow }: CopyOptions): P
 };
 
 /**
- * Retries while a log is out of reach: as long as there is progress, and a while longer. What became of an append that was
- * not answered shows when the two logs are compared again.
+ * Retries while a log is out of reach, until there has been no progress for MAX_AWAY_MS. Comparing the logs again shows
+ * whether an unanswered append was written.
  */
-const untilReached = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
+const whileUnreachable = async <T>(work: () => Promise<T>, progress: () => number = () => 0): Promise<T> => {
   let [reached, since] = [progress(), monotonicMs()];
   for (;;)
     try {
@@ -267,32 +267,32 @@ const untilReached = async <T>(work: () => Promise<T>, progress: () => number = 
       const code = codeOf(error);
       if (code !== 'log_unavailable' && code !== 'outcome_unknown') throw error;
       if (progress() > reached) [reached, since] = [progress(), monotonicMs()];
-      if (monotonicMs() - since > AWAY_MS)
-        throw fault(code, `${messageOf(error)} What is copied is safe: the same command goes on from there.`);
-      await pause(AGAIN_MS);
+      if (monotonicMs() - since > MAX_AWAY_MS)
+        throw fault(code, `${messageOf(error)} What was copied is safe: the same command resumes there.`);
+      await pause(RETRY_MS);
     }
 };
 
 export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptions): Promise<Copied> => {
-  await untilReached(() => mustDiffer(from, to));
+  await whileUnreachable(() => mustDiffer(from, to));
   const [source, target] = [readingOf(from, 'source'), readingOf(to, 'target')];
-  let upTo = await untilReached(() => firstHead(from, options));
+  let upTo = await whileUnreachable(() => firstHead(from, options));
   let found: number | undefined;
   let appended = 0;
 
-  const compareOn = async (total: number): Promise<'complete' | 'incomplete'> => {
+  const compareUp = async (total: number): Promise<'complete' | 'incomplete'> => {
     const onProgress = (done: number): void => options.onProgress({ step: 'comparing', done, total });
     const state = await compare(source, target, upTo, onProgress);
     found ??= source.count();
     return state;
   };
 
-  /** Makes the target equal to the source up to there, and verifies it. */
-  const bringUp = async (): Promise<void> => {
+  /** Makes the target equal to the source up to `upTo`, and verifies it. */
+  const copyUp = async (): Promise<void> => {
     const total = await from.log.distance(undefined, upTo);
-    // Read after the head: whatever comes before it is allowed by this format.
+    // Read after the head, so this format allows every event up to it.
     await to.log.raiseFormat(await from.log.format());
-    if ((await compareOn(total)) === 'complete') return;
+    if ((await compareUp(total)) === 'complete') return;
     let done = source.count();
     for await (const run of runsOf(source.events(upTo))) {
       await appendRun(to, run);
@@ -300,16 +300,16 @@ export const copyLog = async (from: LedgerLog, to: LedgerLog, options: CopyOptio
       done += run.events.length;
       options.onProgress({ step: 'copying', done, total });
     }
-    if ((await compareOn(total)) === 'complete') return;
-    throw noCopy(`it has only ${target.count()} events`, 'although it has acknowledged all of them.');
+    if ((await compareUp(total)) === 'complete') return;
+    throw notACopy(`it has only ${target.count()} events`, 'although it acknowledged all of them.');
   };
 
   for (let reached = ''; reached !== upTo;) {
-    await untilReached(bringUp, () => source.count() + appended);
+    await whileUnreachable(copyUp, () => source.count() + appended);
     reached = upTo;
     const end = reached;
-    if (options.follow) upTo = await untilReached(() => headAfter(from, end, options.quietMs));
-    else await untilReached(() => mustBeQuiet(from, end));
+    if (options.follow) upTo = await whileUnreachable(() => headAfter(from, end, options.quietMs));
+    else await whileUnreachable(() => mustBeQuiet(from, end));
   }
   return {
     events: source.count(),

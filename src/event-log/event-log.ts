@@ -1,37 +1,37 @@
 import { fault, type Fault } from '../fault';
 
 /**
- * The event log: append-only, the only truth. Every adapter keeps every promise on this page; `test/event-log/contract`
- * asks each of them for each promise.
+ * The event log: append-only, the single source of truth. Every adapter keeps every promise on this page, and
+ * `test/event-log/contract` checks each of them.
  *
  * Order comes from positions and revisions only, never from clocks.
  */
 export interface EventLog {
-  /** A random UUID that was written when the log was created. A copy, or an older log that was restored, has another history. */
+  /** A random UUID written when the log was created. A copy of the log has its own. */
   identity(): Promise<string>;
 
-  /** The name and the version of what keeps it, for people. */
+  /** The name and version of the store, for people. */
   software(): Promise<string>;
 
   /**
-   * The format of the log (`src/domain/formats.ts`), as the store has it now. A log that was made by a program without
+   * The current format of the log (`src/domain/formats.ts`), read from the store. A log created by a program without
    * formats has the first one.
    */
   format(): Promise<number>;
 
-  /** Raises the format, durably. One that is as high already stays: it never falls, also if several raise it at once. */
+  /** Durably raises the format. It is never lowered, not even by concurrent calls. */
   raiseFormat(to: number): Promise<void>;
 
   /**
-   * Appends all the events or none, if the stream is exactly at `expected`, and answers only when they are durable.
-   * The same event ids with the same `expected` again give the same answer and no second copy.
-   * It always answers within `withinMs`. Faults:
+   * Atomically appends all events if the stream is exactly at `expected`, and resolves once they are durable. Repeating
+   * an append (same event ids, same `expected`) returns the same result and writes nothing. Always settles within
+   * `withinMs`. Faults:
    * - `stream_changed`: the stream is at another revision (`more.actual`, or -1 if there is none); nothing was written.
-   * - `event_too_large`: more than MAX_APPEND_BYTES bytes of data; nothing was written.
+   * - `event_too_large`: more than MAX_APPEND_BYTES of data; nothing was written.
    * - `log_unavailable`: nothing was written, for certain.
-   * - `outcome_unknown`: it may have been written. The adapter tried once more to find out and could not.
+   * - `outcome_unknown`: it may have been written. The adapter retried once to find out, and could not.
    * - `history_missing`: the stream was permanently removed from the store; nothing was written.
-   * - `log_set_back`: the store was replaced while it was open; what was written is not in its successor.
+   * - `log_set_back`: the store was replaced while it was open; its replacement does not have these events.
    */
   append(
     stream: string,
@@ -41,46 +41,45 @@ export interface EventLog {
   ): Promise<Appended>;
 
   /**
-   * A stream's events in order, from just after a revision, in batches. A stream that never existed is empty; one
-   * whose events were removed from the store fails with `history_missing`, if the store can tell.
+   * The events of a stream after a revision, in order, in batches. A stream that never existed is empty; one whose events
+   * were removed from the store fails with `history_missing`, if the store can tell.
    */
   readStream(stream: string, after?: number): AsyncIterable<Batch>;
 
   /**
-   * All streams of one tenant merged by position, from just after a position. The cost does not grow with other
-   * tenants. With `follow` it waits for new events.
+   * The events of all streams of one tenant after a position, in log order. The cost does not depend on other tenants.
+   * With `follow` it waits for new events.
    */
   readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<Batch>;
 
   /**
-   * The whole log in order, from just after a position, in bounded batches. With `follow` it waits for new events,
-   * reconnects by itself, and neither skips nor repeats; it ends only when `signal` is aborted or the log is closed.
+   * The whole log after a position, in order, in bounded batches. With `follow` it waits for new events and reconnects on
+   * its own, without gaps or repeats; it ends only when `signal` is aborted or the log is closed.
    */
   readAll(from?: ReadFrom): AsyncIterable<Batch>;
 
-  /** The last event's position and id, or undefined while the log is empty. */
+  /** The position and id of the last event, or undefined while the log is empty. */
   head(): Promise<Head | undefined>;
 
-  /** The streams that lack events before their last one. Omitted by an adapter that would have to read the whole log for it. */
+  /** The streams with events missing before their last one. Adapters that would have to read the whole log omit it. */
   readonly incompleteStreams?: () => Promise<readonly IncompleteStream[]>;
 
   /**
-   * A position before everything that was recorded at a time or later; undefined: there is nothing earlier. Clocks may
-   * have gone back, so some events after it may be earlier. Omitted by an adapter that would have to read the whole log
-   * for it.
+   * A position before everything recorded at this time or later; undefined: the start of the log. Clocks may have gone
+   * back, so events after it may still be earlier. Adapters that would have to read the whole log omit it.
    */
   readonly positionBefore?: (time: string) => Promise<Position | undefined>;
 
-  /** How many events there are after one position, up to and including another; an estimate where counting would mean reading. */
+  /** The number of events after one position, up to and including another; estimated where counting means reading. */
   distance(after: Position | undefined, upTo: Position): Promise<number>;
 
   /**
-   * Is this still the log that was opened, with everything that was in it? `known` is an event that was in it before the
-   * call. It asks the store itself and relies on nothing that this process remembers.
+   * Whether this is still the log that was opened, with everything that was in it. `known` is an event that was in it
+   * before the call. Always asks the store, never a cache.
    */
   continuity(known?: Head): Promise<Continuity>;
 
-  /** Ends all followers and leaves nothing behind that keeps the process alive. May be called twice. */
+  /** Ends all followers, and leaves nothing that keeps the process alive. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -97,9 +96,9 @@ export interface Head {
 /**
  * - `whole`: the known event is where it was.
  * - `missing`: nothing is at its position, but the log continues after it. The event was removed, or the log was set back
- *   and has grown past it since.
+ *   and has grown past that position since.
  * - `set_back`: the log ends before it, or has another event in its place.
- * - `replaced`: the log that was opened is gone; another one, or none, is in its place.
+ * - `replaced`: the log that was opened is gone, and another one or none is in its place.
  */
 export type Continuity = 'whole' | 'missing' | 'set_back' | 'replaced';
 
@@ -118,16 +117,16 @@ export interface ReadFrom {
 export type Expected = 'no_stream' | number;
 
 export interface NewEvent {
-  /** A UUID: the event's identity, and what makes a repeated append harmless. */
+  /** A UUID, which also makes appends idempotent. */
   readonly id: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Only for an event that another log has recorded before, as in `LoggedEvent`. Without it, the log uses its own clock. */
+  /** Only for copies: the `LoggedEvent.recordedAt` of the original. Defaults to the log's own clock. */
   readonly recordedAt?: string;
 }
 
-/** As stored in the log. What is not JSON is given as a Buffer of its bytes: the reader decides what that means. */
+/** An event as stored. Anything that is not JSON is returned as a Buffer, for the reader to interpret. */
 export interface LoggedEvent {
   readonly id: string;
   readonly type: string;
@@ -136,19 +135,19 @@ export interface LoggedEvent {
   readonly stream: string;
   readonly revision: number;
   readonly position: Position;
-  /** As given or recorded, never changed: a copy of the log has the same. */
+  /** As given or recorded, and never changed, so a copy of the log has the same. */
   readonly recordedAt: string;
   /**
-   * When this log itself received the event, only where that is before `recordedAt`: some clock was ahead. The same at
-   * every read. Whatever is derived from the event uses it.
+   * When this log received the event, set only if that is before `recordedAt`, because some clock was ahead. Stable
+   * across reads. Use it for anything derived from the event.
    */
   readonly storedAt?: string;
-  /** Its approximate size, for those who keep many. */
+  /** Approximate size, for bounding memory. */
   readonly bytes?: number;
 }
 
 export interface Appended {
-  /** Of the last event appended. */
+  /** The last revision appended. */
   readonly revision: number;
   readonly position: Position;
 }
@@ -166,15 +165,15 @@ type LogFaultCode =
   | 'history_missing'
   | 'log_set_back';
 
-export const logFault = (code: LogFaultCode, sentence: string, more: Record<string, unknown> = {}): Fault =>
-  fault(code, sentence, more);
+export const logFault = (code: LogFaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
+  fault(code, message, more);
 
 const isMoment = (text: string): boolean => {
   const time = Date.parse(text);
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 };
 
-/** What every adapter checks before it appends. */
+/** Every adapter checks this before appending. */
 export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
@@ -184,6 +183,6 @@ export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (size > MAX_APPEND_BYTES)
     throw logFault(
       'event_too_large',
-      `One append holds at most ${MAX_APPEND_BYTES} bytes of data; this has ${size}.`,
+      `One append can hold at most ${MAX_APPEND_BYTES} bytes of data; this one has ${size}.`,
     );
 };

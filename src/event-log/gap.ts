@@ -4,8 +4,8 @@ const revisions = (first: number, last: number): string =>
   first === last ? `revision ${first}` : `revisions ${first} to ${last}`;
 
 /**
- * The revisions of a stream are counted from 0 without a gap. Says what is missing before an event whose stream was at
- * revision `last`, -1 for none; undefined if it is the next one.
+ * Stream revisions count from 0 without gaps. Describes what is missing before an event if the stream was at revision
+ * `last` (-1: empty); undefined if the event is the next one.
  */
 export const gapBefore = (
   { stream, revision }: Pick<LoggedEvent, 'stream' | 'revision'>,

@@ -4,39 +4,39 @@ import { fault, type Fault } from '../fault';
 import { formatOf } from './codec';
 import { APPEND_MS, logFault, type EventLog, type NewEvent } from './event-log';
 
-/** How long the format is believed without asking again: the log may be replaced by another one. */
-const BELIEVED_MS = 5_000;
+/** How long the known format is trusted. Not forever, because the log may be replaced. */
+const TRUSTED_MS = 5_000;
 
 const heldBack = ({ type, metadata }: NewEvent): Fault =>
   fault(
     'upgrade_unfinished',
-    `This needs an event that older programs cannot read: ${type}, version ${String(metadata['version'])}. It is held back until the operator says, with \`tenant-ledger log upgrade\`, that no older program runs any more. Nothing was changed.`,
+    `This needs an event that older programs cannot read: ${type}, version ${String(metadata['version'])}. It is held back until the operator confirms with \`tenant-ledger log upgrade\` that no older program is running. Nothing was changed.`,
   );
 
 const slow = () => logFault('log_unavailable', 'The event log did not report its format in time.');
 
 /**
- * The same log. It refuses events that its format does not allow, since programs may be running that cannot read them. The
- * log is asked for its format only for events that the first format does not have, and always before it refuses: when
- * the format is raised, every process notices at once.
+ * Wraps a log to refuse events that its format does not allow, since programs that cannot read them may be running. Reads
+ * the format only for events that the first format does not have, and always before refusing, so every process notices
+ * at once when the format is raised.
  */
-export const holdingBack = (log: EventLog, believedMs = BELIEVED_MS): EventLog => {
-  let [known, believedUntil] = [FIRST_FORMAT, 0];
+export const holdingBack = (log: EventLog, trustedMs = TRUSTED_MS): EventLog => {
+  let [known, trustedUntil] = [FIRST_FORMAT, 0];
 
   const mustAllow = async (event: NewEvent, withinMs: number): Promise<void> => {
-    if (formatOf(event) <= known && monotonicMs() < believedUntil) return;
+    if (formatOf(event) <= known && monotonicMs() < trustedUntil) return;
     known = await beforeDeadline(log.format(), monotonicMs() + withinMs, slow);
-    believedUntil = monotonicMs() + believedMs;
+    trustedUntil = monotonicMs() + trustedMs;
     if (formatOf(event) > known) throw heldBack(event);
   };
 
   return {
     ...log,
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
-      const began = monotonicMs();
+      const startedAt = monotonicMs();
       const newer = events.filter((event) => formatOf(event) > FIRST_FORMAT);
       for (const event of newer) await mustAllow(event, withinMs);
-      const left = newer.length === 0 ? withinMs : Math.max(0, withinMs - (monotonicMs() - began));
+      const left = newer.length === 0 ? withinMs : Math.max(0, withinMs - (monotonicMs() - startedAt));
       return log.append(stream, events, expected, left);
     },
   };

@@ -5,46 +5,46 @@ import { sharedRuns } from '../shared-runs';
 import { logFault, type Continuity, type EventLog, type Expected, type Head } from './event-log';
 
 /**
- * Watches the log of a running process: is it within reach, and does it still hold what this process has seen in it? A
- * log that was set back (restored from an older backup, or its file replaced) would make read models silently wrong.
+ * Watches whether the log is reachable and still contains what this process has seen in it. A log that was set back
+ * (restored from an older backup, or its file replaced) would make read models silently wrong.
  */
 export interface LogWatch {
-  /** The same log. It appends nothing once it was found to be set back, and detects that by the answers to appends as well. */
+  /** The watched log. It also checks the results of appends, and refuses appends once the log was set back. */
   readonly log: EventLog;
-  /** Why nothing may be read or written any more; undefined while the log is whole. */
+  /** Why nothing may be read or written anymore; undefined while the log is whole. */
   setBack(): Fault | undefined;
   /** An event is missing although the log continues after it. */
   missing(): Fault | undefined;
-  /** How often it came back after it had been out of reach. */
+  /** How often it came back after being out of reach. */
   reconnects(): number;
-  /** Throws `log_set_back` if it was. */
+  /** Throws `log_set_back` if the log was set back. */
   mustBeWhole(): void;
-  /** Throws `log_unavailable` when appends fail, or would fail: a server that cannot write must not look healthy. */
+  /** Throws `log_unavailable` if appends fail or would fail: a server that cannot write must not look healthy. */
   mustBeWritable(): Promise<void>;
   /** Checks now. Never rejects. */
   look(): Promise<void>;
-  /** Checks regularly until it is stopped. */
+  /** Checks regularly until stopped. */
   start(): void;
   stop(): void;
 }
 
 export interface LogWatchParts {
   readonly log: EventLog;
-  /** The furthest event that a live read model shows. */
+  /** The last event that any live read model has applied. */
   readonly checkpoint: () => Promise<Head | undefined>;
-  /** Something has changed; without an error, for the better. */
+  /** Called when the state changes: with an error for the worse, without one for the better. */
   readonly report: (what: string, error?: Fault) => void;
-  /** It stays set back: what this process has in memory is useless now. */
+  /** Called once the log is certain to be set back: everything this process has in memory is invalid. */
   readonly onLost: () => void;
-  /** Throws when an append would fail. An event store shows by itself whether it can be reached. */
+  /** Throws if an append would fail. Not needed for an event store, which shows that when it is read. */
   readonly probe?: () => Promise<void>;
   readonly everyMs?: number;
 }
 
 const EVERY_MS = 2_000;
-/** While it is away or in doubt. */
+/** While the log is out of reach or in doubt. */
 const SOON_MS = 500;
-/** A leader that has stepped down may for a moment show an older state. After that there is no way back but a restart. */
+/** A deposed leader may briefly show an older state. If it persists for longer than this, only a restart helps. */
 const DOUBT_MS = 5_000;
 
 /** A failed append counts for this long, unless one succeeds. */
@@ -59,13 +59,13 @@ const howOf = (found: 'set_back' | 'replaced', known: Head | undefined): string 
     ? 'another log, or none, is in the place of the one that was opened'
     : `it ends before the event ${known.eventId} at ${known.position}, or has another one there, as after a restore from an older backup`;
 
-/** Undefined while nothing is wrong. */
+/** Undefined if nothing is wrong. */
 export const whatIsWrong = (found: Continuity, known: Head | undefined): string | undefined => {
   switch (found) {
     case 'whole':
       return undefined;
     case 'missing':
-      return `The event ${known?.eventId} at ${known?.position} is missing from the event log, which goes on behind it: it was scavenged, or the log was set back and has grown since.`;
+      return `The event ${known?.eventId} at ${known?.position} is missing from the event log, which continues after it: it was scavenged, or the log was set back and has grown since.`;
     case 'set_back':
     case 'replaced':
       return `The event log was set back: ${howOf(found, known)}.`;
@@ -75,12 +75,12 @@ export const whatIsWrong = (found: Continuity, known: Head | undefined): string 
 const stopped = (what: string): Fault =>
   logFault(
     'log_set_back',
-    `${what} Nothing is read or written until the right log is back and this service is restarted; if the older log is to stay, run ${REBUILD} before the restart.`,
+    `${what} Nothing is read or written until the right log is back and this service is restarted; to keep the older log, run ${REBUILD} before restarting.`,
   );
 
 const shortened = (stream: string, actual: number, expected: Expected): Fault =>
   stopped(
-    `The event log was set back: stream ${stream} ends at revision ${actual}, and had reached revision ${expected}.`,
+    `The event log was set back: stream ${stream} ends at revision ${actual} but had reached revision ${expected}.`,
   );
 
 const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
@@ -88,14 +88,14 @@ const later = (a: Head | undefined, b: Head | undefined): Head | undefined =>
 
 const secondsSince = (ms: number): string => ((monotonicMs() - ms) / 1_000).toFixed(1);
 
-/** A stream only grows: one that is shorter than it was known to be was set back. */
+/** Streams only grow, so one that is shorter than expected was set back. */
 const actualIfShorter = (error: unknown, expected: Expected): number | undefined => {
   if (codeOf(error) !== 'stream_changed' || expected === 'no_stream') return undefined;
   const actual = Number(moreOf(error)['actual']);
   return actual < expected ? actual : undefined;
 };
 
-/** Reports once that the log is out of reach, and once for how long it was. */
+/** Reports once when the log goes out of reach, and once when it is back. */
 const reachOf = (report: LogWatchParts['report']) => {
   let awaySince: number | undefined;
   let reconnects = 0;
@@ -104,7 +104,7 @@ const reachOf = (report: LogWatchParts['report']) => {
     isAway: () => awaySince !== undefined,
     away: (error: unknown): void => {
       if (awaySince === undefined)
-        report('The event log is out of reach; it is tried again until it is back.', error as Fault);
+        report('The event log is out of reach; retrying until it is back.', error as Fault);
       awaySince ??= monotonicMs();
     },
     back: (): void => {
@@ -116,7 +116,7 @@ const reachOf = (report: LogWatchParts['report']) => {
   };
 };
 
-/** Whether the log is whole, by the answers about its continuity so far. */
+/** Keeps track of whether the log is whole. */
 const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'>) => {
   let broken: { readonly fault: Fault; readonly since: number } | undefined;
   let isLost = false;
@@ -147,7 +147,7 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
     mustBeWhole: (): void => {
       if (broken !== undefined) throw broken.fault;
     },
-    /** Once it is in doubt, only the known event itself ends that: a log that was set back may grow past it. */
+    /** Once in doubt, only finding the known event ends the doubt: a log that was set back may grow past its position. */
     judge: (found: Continuity, known: Head | undefined): void => {
       const what = whatIsWrong(found, known);
       if (what !== undefined && found === 'missing' && broken === undefined) lack(what);
@@ -162,7 +162,7 @@ const wholenessOf = ({ report, onLost }: Pick<LogWatchParts, 'report' | 'onLost'
   };
 };
 
-/** Whether the last appends were written. */
+/** Keeps track of whether appends succeed. */
 const writesOf = (probe: () => Promise<void>) => {
   let failure: { readonly at: number; readonly message: string } | undefined;
   return {
@@ -173,13 +173,13 @@ const writesOf = (probe: () => Promise<void>) => {
     },
     mustBeWritable: async (): Promise<void> => {
       if (failure !== undefined && monotonicMs() - failure.at < FAILED_MS)
-        throw logFault('log_unavailable', `Writes fail. ${failure.message}`);
+        throw logFault('log_unavailable', `Writes are failing. ${failure.message}`);
       await probe();
     },
   };
 };
 
-/** Asks the log about the furthest event that is known to be in it, one check at a time. */
+/** Asks the log for the last event known to be in it, one check at a time. */
 const continuityChecks = (
   { log, checkpoint, report }: LogWatchParts,
   { judge, isLost, mustBeWhole }: ReturnType<typeof wholenessOf>,
@@ -188,10 +188,10 @@ const continuityChecks = (
   const { isAway, away, back, reconnects } = reachOf(report);
   let known: Head | undefined;
 
-  /** What is known is determined first: it was in the log before the log is asked for it. */
+  /** Determines the known event before asking for it, so that it was in the log by then. */
   const { fresh: look } = sharedRuns(async () => {
     if (isLost()) return;
-    // Read models that cannot be read say nothing about the log.
+    // Failing read models say nothing about the log.
     known = later(await checkpoint().catch(() => undefined), known);
     try {
       const found = await log.continuity(known);
@@ -234,7 +234,7 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
       throw actual === undefined ? error : shortened(stream, actual, expected);
     });
     written();
-    // A new event comes after all that were there. If it does not, it was there already, or the log was set back.
+    // A new event comes after all known ones. If not, this was a repeated append, or the log was set back.
     await lookIf(appended.position <= before);
     learn({ position: appended.position, eventId: events.at(-1)?.id.toLowerCase() ?? '' });
     return appended;
@@ -261,18 +261,18 @@ export const logWatch = (parts: LogWatchParts): LogWatch => {
   };
 };
 
-/** No stream is this long: an append there is refused and leaves no trace, but only by a log that could have written. */
+/** No stream is this long, so an append there is refused without a trace, but only if the log is writable. */
 const BEYOND = Number.MAX_SAFE_INTEGER - 1;
 const PROBE_MS = 700;
 
-/** Takes the log's write lock for a moment and writes nothing. */
+/** Takes the log's write lock briefly, without writing. */
 export const probeWriteLock = async (log: EventLog, stream: string): Promise<void> => {
   const event = { id: randomUUID(), type: 'Probe', data: {}, metadata: {} };
   await log.append(stream, [event], BEYOND, PROBE_MS).catch((error: unknown) => {
     if (codeOf(error) === 'stream_changed') return;
     throw logFault(
       'log_unavailable',
-      `The event log cannot be written: another process, perhaps a stopped one, holds its lock. ${messageOf(error)}`,
+      `The event log cannot be written to: another process, possibly a suspended one, holds its lock. ${messageOf(error)}`,
     );
   });
 };

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { LoggedEvent } from './event-log';
 
-/** An event of ours. `text` holds everything that must be equal in every copy of the log. */
+/** An event in one of our streams. `text` is what must be equal in every copy of the log. */
 export interface Own {
   readonly event: LoggedEvent;
-  /** The stream's name without the prefix, which may differ. */
+  /** The stream name without the prefix, which may differ between logs. */
   readonly role: string;
   readonly text: Readonly<Record<Member, string>>;
 }
@@ -14,7 +14,7 @@ type Member = (typeof members)[number];
 
 const nameOf = (member: Member): string => (member === 'recordedAt' ? 'recorded time' : member);
 
-/** No JSON text begins with these words, so nothing is mistaken for something else. */
+/** Unambiguous, since no JSON text starts with `bytes` or `nothing`. */
 const textOf = (value: unknown): string => {
   if (Buffer.isBuffer(value)) return `bytes ${value.toString('base64')}`;
   return JSON.stringify(value) ?? 'nothing';
@@ -29,21 +29,21 @@ export const ownOf = (event: LoggedEvent, role: string): Own => ({
     id: JSON.stringify(event.id),
     type: JSON.stringify(event.type),
     data: textOf(event.data),
-    // Writers of facts may omit it; a log that cannot store its absence stores an empty object.
+    // Facts may come without metadata; a log that cannot store that stores an empty object.
     metadata: textOf(event.metadata ?? {}),
     recordedAt: event.recordedAt,
   },
 });
 
-/** Undefined when they are equal. */
+/** Undefined if they are equal. */
 export const differenceOf = (one: Own, other: Own): string | undefined => {
-  const found = members.filter((member) => one.text[member] !== other.text[member]);
-  return found.length === 0 ? undefined : found.map(nameOf).join(', ');
+  const different = members.filter((member) => one.text[member] !== other.text[member]);
+  return different.length === 0 ? undefined : different.map(nameOf).join(', ');
 };
 
 /**
- * A SHA-256 over events in the order of the log: of each its stream without the prefix, revision, id, type, data, metadata
- * and recorded time, each followed by a line feed. A log and its copy have the same; positions do not count.
+ * SHA-256 over the events in log order: of each its stream without the prefix, revision, id, type, data, metadata and
+ * recorded time, each followed by a line feed. Positions are left out, so a log and its copy have the same digest.
  */
 export const runningDigest = () => {
   const hash = createHash('sha256');
@@ -52,7 +52,6 @@ export const runningDigest = () => {
       void hash.update(
         `${text.stream}\n${text.revision}\n${text.id}\n${text.type}\n${text.data}\n${text.metadata}\n${text.recordedAt}\n`,
       ),
-    /** Of everything so far. */
     soFar: (): string => hash.copy().digest('hex'),
   };
 };

@@ -1,6 +1,6 @@
 import type { Batch, LoggedEvent, Position } from './event-log';
 
-/** Only what is at or before a position, without reading on after it. Undefined: everything. */
+/** The events at or before a position; stops reading after it. Undefined: all events. */
 export async function* upTo(
   batches: AsyncIterable<Batch>,
   last: Position | undefined,

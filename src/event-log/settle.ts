@@ -2,10 +2,10 @@ import { monotonicMs } from '../clock';
 import { codeOf, messageOf } from '../fault';
 import { logFault, type Appended } from './event-log';
 
-/** How much of the time the first attempt may use. */
+/** The share of the time that the first attempt may use. */
 const FIRST_SHARE = 0.6;
 
-/** What the second attempt says for certain: nothing of the first is in the log, or it is gone with its stream or log. */
+/** Conclusive answers to the second attempt: the first wrote nothing, or its stream or log is gone. */
 const CERTAIN: ReadonlySet<string | undefined> = new Set([
   'stream_changed',
   'history_missing',
@@ -13,8 +13,8 @@ const CERTAIN: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Appends, and settles an attempt that got no answer by repeating it: the same ids at the same revision are recognised,
- * so the second answer shows what became of the first. `attempt` rejects with `no_answer` when it does not know.
+ * Appends, and repeats an attempt that got no answer: appends are idempotent, so the second answer tells what became of
+ * the first. `attempt` rejects with `no_answer` if it does not know.
  */
 export const settled = async (
   attempt: (withinMs: number) => Promise<Appended>,

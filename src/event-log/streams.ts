@@ -1,35 +1,35 @@
 import type { StreamKind } from '../domain/events';
 import { UUID_PATTERN } from '../uuid';
 
-/** The names of streams: the only place that knows their pattern. A name is matched whole, never by its beginning. */
+/** The only place that knows the pattern of stream names. Names are matched whole, never by prefix alone. */
 
 export interface Streams {
-  /** All our stream names begin with it. */
+  /** All our stream names start with it. */
   readonly prefix: string;
   /** Decisions about a tenant, its Applications and their keys. */
   tenant(tenantId: string): string;
   /** Facts that other services report about a tenant. */
   activity(tenantId: string): string;
-  /** The operator's own acts. */
+  /** What the operator does besides deciding about tenants. */
   operator(): string;
-  /** The log's record of its own identity. It is neither copied nor projected. */
+  /** The log's record of its own identity. Neither copied nor projected. */
   log(): string;
-  /** Is it one of ours, with events to copy and project? */
+  /** Whether it is one of ours with events to copy and project. */
   holds(stream: string): boolean;
-  /** All names that `holds` accepts begin with one of these; others may as well. */
+  /** Every name that `holds` accepts starts with one of these; other names may too. */
   beginnings(): readonly string[];
-  /** Whose stream it is, or undefined when it is none of ours. */
+  /** The kind and tenant of the stream, or undefined if it is not a tenant's. */
   parse(stream: string): { readonly kind: StreamKind; readonly tenantId: string } | undefined;
-  /** Its name without the prefix, the same in every log, or undefined when it is none of ours. */
+  /** Its name without the prefix, the same in every log, or undefined if it is not one of ours. */
   roleOf(stream: string): string | undefined;
-  /** The stream of that role. */
+  /** The inverse of `roleOf`. */
   withRole(role: string): string;
 }
 
-const OF_A_TENANT = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
+const TENANT_STREAM = new RegExp(`^(.*)(?:tenant|activity)-${UUID_PATTERN}$`, 's');
 
-/** The prefix of a tenant's stream, or undefined when no prefix makes it one. */
-export const prefixOf = (stream: string): string | undefined => OF_A_TENANT.exec(stream)?.[1];
+/** The prefix that makes this a tenant's stream, or undefined if there is none. */
+export const prefixOf = (stream: string): string | undefined => TENANT_STREAM.exec(stream)?.[1];
 
 export const streamNames = (prefix = ''): Streams => {
   const pattern = new RegExp(`^(tenant|activity)-(${UUID_PATTERN})$`);

@@ -7,8 +7,6 @@ import { ownOf, runningDigest } from './own-events';
 import { upTo } from './reading';
 import type { Streams } from './streams';
 
-/** Reads a whole log and lists what is wrong in it. */
-
 type FindingKind = 'gap' | 'order' | 'bad_event' | 'duplicate_id';
 
 interface Finding {
@@ -27,7 +25,7 @@ export interface EarlierHistory {
 
 export interface VerifiedLog {
   readonly identity: string;
-  /** In our streams. */
+  /** In our own streams. */
   readonly events: number;
   readonly streams: number;
   /** Events in other streams. */
@@ -35,9 +33,9 @@ export interface VerifiedLog {
   readonly lastPosition: Position | undefined;
   readonly digest: string;
   readonly found: number;
-  /** The first ones. */
+  /** At most MAX_LISTED. */
   readonly findings: readonly Finding[];
-  /** Is the earlier history still the beginning of this log? `cut`: there are fewer events now. */
+  /** Whether this log still starts with the earlier history. `cut`: there are fewer events now. */
   readonly earlier?: 'unchanged' | 'changed' | 'cut';
 }
 
@@ -69,13 +67,13 @@ const faultOf = (event: LoggedEvent, streams: Streams): string | undefined => {
   return `This ${event.type} of the operator cannot be read.`;
 };
 
-/** Where an id must be unique: in both streams of a tenant, or in a stream that belongs to none. */
+/** Ids must be unique across the streams of a tenant, or within a stream that belongs to none. */
 const scopeOf = (stream: string, streams: Streams): string => streams.parse(stream)?.tenantId ?? stream;
 
 const eventsIn = (scope: string, { log, streams }: LedgerLog): ReturnType<EventLog['readStream']> =>
   streams.holds(scope) ? log.readStream(scope) : log.readTenant(scope);
 
-/** The filter only raises suspicion: those events are really compared. */
+/** The filter may report false positives, so compare the suspects themselves. */
 const findDuplicates = async (
   scope: string,
   suspects: ReadonlySet<string>,
@@ -94,17 +92,17 @@ const findDuplicates = async (
     batch.filter(({ id }) => suspects.has(id)).forEach(compare);
 };
 
-/** Eight bytes for each id that is expected: about one in a million is mistaken. 256 MB at most. */
-const WORDS_EACH = 2;
+/** Eight bytes per expected id give about one false positive in a million. 256 MB at most. */
+const WORDS_PER_ID = 2;
 const MIN_WORDS = 2 ** 16;
 const MAX_WORDS = 2 ** 26;
 
 const wordsFor = (ids: number): number => {
-  const wanted = Math.min(MAX_WORDS, Math.max(MIN_WORDS, ids * WORDS_EACH));
+  const wanted = Math.min(MAX_WORDS, Math.max(MIN_WORDS, ids * WORDS_PER_ID));
   return 2 ** Math.ceil(Math.log2(wanted));
 };
 
-/** Everything that can be checked about an event, given those before it. */
+/** Checks each event against those before it. */
 const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) => {
   const revisions = new Map<string, number>();
   const seen = keyFilter(wordsFor(expected));
@@ -135,7 +133,7 @@ const checking = ({ streams }: LedgerLog, expected: number, findings: Findings) 
   };
 };
 
-/** Recomputes the digest of an earlier verification along the way. */
+/** Computes the digest, and on the way that of the earlier verification. */
 const comparing = (earlier: EarlierHistory | undefined) => {
   const digest = runningDigest();
   let events = 0;
@@ -156,7 +154,7 @@ const comparing = (earlier: EarlierHistory | undefined) => {
   };
 };
 
-/** Up to the head at the start: a log that is being written has an end, too. */
+/** Reads a log up to its current head and lists what is wrong, so it ends even while the log is being written to. */
 export const verifyLog = async (
   ledgerLog: LedgerLog,
   { earlier, onProgress }: Verification,

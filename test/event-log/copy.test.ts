@@ -277,7 +277,7 @@ describe('a copy of an event log', () => {
       await to.log.append(to.streams.tenant(randomUUID()), [anEvent()], 'no_stream');
       await expect(copy(from, to)).rejects.toMatchObject({
         code: 'copy_differs',
-        message: expect.stringContaining('it also holds '),
+        message: expect.stringContaining('it also contains '),
       });
     });
 

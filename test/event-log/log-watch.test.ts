@@ -68,7 +68,7 @@ describe('a watched log', () => {
     const refused = watch.log.append(stream, someEvents(1), 4);
     await expect(refused).rejects.toMatchObject({
       code: 'log_set_back',
-      message: expect.stringContaining('ends at revision 2, and had reached revision 4'),
+      message: expect.stringContaining('ends at revision 2 but had reached revision 4'),
     });
     expect(await eventsOf(log.readStream(stream))).toHaveLength(3);
   });
@@ -106,7 +106,7 @@ describe('a watched log', () => {
     await watch.look();
     await watch.look();
     expect(reports.map(({ what }) => what)).toEqual([
-      'The event log is out of reach; it is tried again until it is back.',
+      'The event log is out of reach; retrying until it is back.',
       expect.stringMatching(/^The event log is back after \d+\.\d s\.$/),
     ]);
     expect(reports[1]?.error).toBeUndefined();

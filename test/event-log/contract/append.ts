@@ -91,7 +91,7 @@ export const appendContract = (given: GivenLog): void => {
       async (recordedAt) => {
         const stream = given.aStream();
         await expect(given.log.append(stream, [anEvent({}, { recordedAt })], 'no_stream')).rejects.toThrow(
-          'no moment',
+          'not a time as a log writes it',
         );
         expect(await eventsOf(given.log.readStream(stream))).toEqual([]);
       },
