@@ -191,7 +191,7 @@ describe('the specified limits', () => {
     const [answered] = await sendRaw(service.url, twice);
     expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     expect(await left('192.0.2.60')).toBe('r=996');
-    expect(linesWith(service, 'no trusted proxy')).toEqual([]);
+    expect(linesWith(service, 'not a trusted proxy')).toEqual([]);
   });
 });
 
@@ -220,7 +220,7 @@ describe('the limits of a service without proxies', () => {
     await until(async () => (await status()) === 401);
     expect(Date.now() - asked).toBeGreaterThanOrEqual(2_000);
     expect(Date.now() - asked).toBeLessThan(4_000);
-    expect(linesWith(service, 'no trusted proxy').map((line) => JSON.parse(line))).toEqual([
+    expect(linesWith(service, 'not a trusted proxy').map((line) => JSON.parse(line))).toEqual([
       expect.objectContaining({ level: 40, peer: '127.0.0.1' }),
     ]);
   });
