@@ -20,20 +20,15 @@ const actorMember =
   ({ actor }: RawEvent): unknown =>
     (actor as Readonly<Record<string, unknown>> | undefined)?.[name];
 
+const columnsOf = (...names: readonly (keyof RawEvent)[]): readonly Column[] =>
+  names.map((name) => [name, (event) => event[name]]);
+
 const columns: readonly Column[] = [
-  ['id', ({ id }) => id],
-  ['type', ({ type }) => type],
-  ['version', ({ version }) => version],
-  ['tenant_id', ({ tenant_id }) => tenant_id],
-  ['stream', ({ stream }) => stream],
-  ['revision', ({ revision }) => revision],
-  ['position', ({ position }) => position],
-  ['recorded_at', ({ recorded_at }) => recorded_at],
-  ['stored_at', ({ stored_at }) => stored_at],
+  ...columnsOf('id', 'type', 'version', 'tenant_id', 'stream', 'revision', 'position'),
+  ...columnsOf('recorded_at', 'stored_at'),
   ['actor_type', actorMember('type')],
   ['actor_id', actorMember('id')],
-  ['trace_id', ({ trace_id }) => trace_id],
-  ['key_id', ({ key_id }) => key_id],
+  ...columnsOf('trace_id', 'key_id'),
   ['data', ({ data }) => JSON.stringify(data)],
   ['metadata', ({ metadata }) => JSON.stringify(metadata)],
 ];

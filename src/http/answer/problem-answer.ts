@@ -4,29 +4,16 @@ import { masked } from '../../domain/key-like';
 import { codeOf, messageOf, moreOf } from '../../fault';
 import { httpProblems, isHttpProblemCode, type HttpProblemCode } from '../../problems';
 import type { ApiContext, ApiParts } from '../api-context';
+import { ownMembersOf } from '../openapi/problem-answers';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
 /** These details were written for the caller; those of other problems may name what is ours alone. */
 const isForCaller = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
 
-/** What a problem adds to its body. A reason or a revision is not among it. */
-const SHOWN = [
-  'errors',
-  'required_permission',
-  'application_type',
-  'assignable',
-  'missing_permissions',
-  'violated_policies',
-  'progress',
-] as const;
-
-const shown = (error: unknown): Record<string, unknown> => {
-  const more = moreOf(error);
-  return Object.fromEntries(
-    SHOWN.filter((name) => more[name] !== undefined).map((name) => [name, more[name]]),
-  );
-};
+/** What the body says besides what all bodies say. A reason or a revision is not among it. */
+const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
 
 const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   const { reason } = moreOf(error);
@@ -89,7 +76,7 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
     instance: ctx.path,
     traceId: ctx.state.traceId,
     publicUrl: parts.publicUrl,
-    more: shown(error),
+    more: ownMembers(code, error),
   });
   // It names what was sent: a path, a field. A key may have been sent there.
   ctx.body = masked(JSON.stringify(body));

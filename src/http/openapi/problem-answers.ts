@@ -74,6 +74,8 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   },
 };
 
+export const ownMembersOf = (code: HttpProblemCode): readonly string[] => Object.keys(more[code] ?? {});
+
 /** The headers that an error of this status always has. */
 const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],

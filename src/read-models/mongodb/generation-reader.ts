@@ -7,7 +7,7 @@ import type { MongoConnection } from '../../mongodb/connection';
 import { together } from '../../together';
 import type { DocumentKey, GenerationId, Reader, Scanned } from '../read-models';
 import { collectionName, documentOf, idOf, idsOf, partsOf, type Stored } from './layout';
-import { borderIn, findIn, type Asked } from './questions';
+import { borderIn, findIn } from './questions';
 
 /** Whoever asks a question gets an answer within this time, or none. */
 const QUESTION_MS = 900;
@@ -33,12 +33,14 @@ const declaredIn = ({ collections }: Incarnation, name: string): Collection => {
   return found;
 };
 
-/** Everything that fits, in as few round trips as the server allows. */
-const fetch = (incarnation: Incarnation, collection: string, filter: Filter<Stored>, options: FindOptions) =>
-  documentsIn(incarnation, collection).find(filter, options).toArray();
+interface Question {
+  readonly filter: Filter<Stored>;
+  readonly options: FindOptions;
+}
 
-const fetchAsked = (incarnation: Incarnation, collection: string, { filter, options }: Asked) =>
-  fetch(incarnation, collection, filter, options);
+/** Everything that fits, in as few round trips as the server allows. */
+const fetch = (incarnation: Incarnation, collection: string, { filter, options }: Question) =>
+  documentsIn(incarnation, collection).find(filter, options).toArray();
 
 /** The stored documents of some keys, with what was removed. */
 export const loadStored = async (
@@ -58,34 +60,29 @@ export const loadStored = async (
     found.set(collection, rows);
     for (let at = 0; at < all.length; at += MAX_IDS) {
       const some = all.slice(at, at + MAX_IDS);
-      const filter = { _id: { $in: some } };
-      for (const row of await fetch(incarnation, collection, filter, { batchSize: some.length + 1 }))
-        rows.set(row._id, row);
+      const question = { filter: { _id: { $in: some } }, options: { batchSize: some.length + 1 } };
+      for (const row of await fetch(incarnation, collection, question)) rows.set(row._id, row);
     }
   };
   await together([...wanted].map(([collection, some]) => load(collection, [...some])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
 };
 
+type After = NonNullable<Parameters<Reader['scan']>[2]>;
+
+const idsAfter = ({ tenantId, key }: After) =>
+  key === undefined ? { $gte: idsOf(tenantId)[0] } : { $gt: idOf(tenantId, key) };
+
 const scan = async (
   incarnation: Incarnation,
   collection: string,
   limit: number,
-  after?: { tenantId: string; key?: string },
+  after?: After,
 ): Promise<readonly Scanned[]> => {
-  const from =
-    after === undefined
-      ? {}
-      : after.key === undefined
-        ? { $gte: idsOf(after.tenantId)[0] }
-        : { $gt: idOf(after.tenantId, after.key) };
-  const ids = after === undefined ? {} : { _id: from };
-  const rows = await fetch(
-    incarnation,
-    declaredIn(incarnation, collection).name,
-    { ...ids, doc: { $exists: true } },
-    { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection: { doc: 1, text: 1 } },
-  );
+  const filter = { ...(after === undefined ? {} : { _id: idsAfter(after) }), doc: { $exists: true } };
+  const projection = { doc: 1, text: 1 };
+  const options = { sort: { _id: 1 }, limit, batchSize: limit, hint: { _id: 1 }, projection } as const;
+  const rows = await fetch(incarnation, declaredIn(incarnation, collection).name, { filter, options });
   return rows.map((row) => ({ ...partsOf(row._id), document: documentOf(row) as Document }));
 };
 
@@ -98,8 +95,8 @@ const countBefore = async (
 ): Promise<number> => {
   const { before, from, numberOf } = borderIn(declaredIn(incarnation, collection), tenantId, part, value);
   const [[last], [next]] = await Promise.all([
-    fetchAsked(incarnation, collection, before),
-    fetchAsked(incarnation, collection, from),
+    fetch(incarnation, collection, before),
+    fetch(incarnation, collection, from),
   ]);
   const none = (part.first ?? 1) - 1;
   const count = numberOf(last) ?? none;
@@ -135,7 +132,7 @@ export const generationReader = (incarnation: Incarnation, applied: () => Promis
     },
     find: async (tenantId, collection, query) => {
       const asked = findIn(declaredIn(incarnation, collection), tenantId, query);
-      const rows = await within(fetchAsked(incarnation, collection, asked));
+      const rows = await within(fetch(incarnation, collection, asked));
       return rows.map((row) => documentOf(row) as Document);
     },
     countBefore: (tenantId, collection, part, value) =>

@@ -1,6 +1,5 @@
 import type { Collection, IndexDescription } from 'mongodb';
-import type { Document } from '../../../projections/projector';
-import type { Build, DocumentKey, Generation, Reader, Snapshot, Target } from '../read-models';
+import type { Build, DocumentKey, Generation, Snapshot } from '../read-models';
 import { batchOf } from './batch';
 import { controlDocument, controlOf, type ControlOptions } from './control-document';
 import {
@@ -59,9 +58,10 @@ export const makeIndexes = async (incarnation: Incarnation): Promise<void> => {
   }
 };
 
-const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationOptions) => {
+export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
   const { maxCommitBytes } = options;
   const { run } = incarnation.connection;
+  const reader = generationReader(incarnation, () => options.applied(incarnation));
   const control = controlDocument(incarnation, options);
 
   /** While a commit is being applied, some documents may be newer than the control state that was read before. */
@@ -74,31 +74,24 @@ const targetOf = (incarnation: Incarnation, reader: Reader, options: GenerationO
     }
   };
 
-  const target: Target = {
+  return {
     id: incarnation.id,
     maxCommitBytes,
+    reader,
     control: async () => controlOf(await run(control.settled())),
     scan: reader.scan,
-    load: async (keys): Promise<readonly (Document | undefined)[]> =>
-      (await run(loadStored(incarnation, keys))).map(documentOf),
+    load: async (keys) => (await run(loadStored(incarnation, keys))).map(documentOf),
     commit: async (n, to, writes) =>
       run(control.commit(n, to, batchOf(writes, incarnation.collections, maxCommitBytes))),
+    snapshot: (keys) => run(snapshot(keys)),
   };
-  return { target, snapshot: (keys: readonly DocumentKey[]) => run(snapshot(keys)) };
-};
-
-export const mongodbGeneration = (incarnation: Incarnation, options: GenerationOptions): Generation => {
-  const reader = generationReader(incarnation, () => options.applied(incarnation));
-  const { target, snapshot } = targetOf(incarnation, reader, options);
-  return { ...target, reader, snapshot };
 };
 
 /** The same without indexes, which are made at the end: all at once they cost a fraction. */
 export const mongodbBuild = (incarnation: Incarnation, options: GenerationOptions): Build => {
   const generation = mongodbGeneration(incarnation, options);
-  const { target } = targetOf(incarnation, generation.reader, options);
   return {
-    ...target,
+    ...generation,
     finish: async () => {
       await incarnation.connection.run(makeIndexes(incarnation));
       return generation;
