@@ -25,7 +25,7 @@ const plainCache = () => {
 };
 
 describe('a bounded cache', () => {
-  it(seeded('drops what was put first until the rest is cheap enough, and always keeps the last'), () => {
+  it(seeded('evicts what was put first until the rest is cheap enough, and always keeps the last'), () => {
     const keys = ['a', 'b', 'c', 'd', 'e'];
     const step = fc.record({
       key: fc.constantFrom(...keys),
@@ -45,7 +45,7 @@ describe('a bounded cache', () => {
     );
   });
 
-  it('counts its values where nothing says what they cost', () => {
+  it('counts its values if nothing says what they cost', () => {
     const cache = boundedCache<number>(2);
     ['a', 'b', 'a', 'c'].forEach((key, i) => cache.put(key, i));
     expect(['a', 'b', 'c'].map(cache.get)).toEqual([2, undefined, 3]);

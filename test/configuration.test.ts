@@ -224,7 +224,7 @@ const each = <T>(of: (one: Samples) => readonly T[]): readonly [SettingName, T][
   settingNames.flatMap((name) => of(samples[name]).map((one): [SettingName, T] => [name, one]));
 
 describe('the configuration', () => {
-  it('has its defaults when nothing is set, and when everything is set to nothing', () => {
+  it('has its defaults if nothing is set, and if everything is set to nothing', () => {
     const defaults = {
       HOST: '127.0.0.1',
       PORT: 8_080,
@@ -257,11 +257,11 @@ describe('the configuration', () => {
     expect(readConfiguration(empty)).toEqual(defaults);
   });
 
-  it.each(settingNames)('gives a good example of %s', (name) => {
+  it.each(settingNames)('gives a valid example of %s', (name) => {
     expect(() => readConfiguration({ [name]: settings[name].example })).not.toThrow();
   });
 
-  it.each(each(({ good }) => good))('takes %s=%j', (name, [text, value]) => {
+  it.each(each(({ good }) => good))('accepts %s=%j', (name, [text, value]) => {
     expect(readConfiguration({ [name]: text })[name]).toBe(value);
   });
 
@@ -278,7 +278,7 @@ describe('the configuration', () => {
     ['serve', { OPERATOR_ID: 'me' }],
     ['tenant list', { BODY_LIMIT: '64k' }],
     ['config', { LOG_LEVEL: 'loud' }],
-  ])('that is nonsense ends %s with one sentence', async (line, wrong) => {
+  ])('that is invalid ends %s with one sentence', async (line, wrong) => {
     const [name] = Object.keys(wrong) as [SettingName];
     const ended = await command(line.split(' '), {
       DATA_DIR: freshFolder(),

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { readConfiguration, settingNames, settings } from '../src/configuration';
 
-/** No container engine is at hand on every machine: what can be known without one is checked here. */
+/** Not every machine has a container engine: this checks what can be checked without one. */
 const ROOT = join(__dirname, '..', '..');
 const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
@@ -30,7 +30,7 @@ interface Compose {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-/** As compose does it where the variable is not set: in values, after they were read. */
+/** As Compose does it if the variable is not set: in values, after parsing. */
 const withDefault = (value: unknown): unknown =>
   typeof value === 'string' ? value.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1') : value;
 
@@ -69,23 +69,23 @@ const volumeAt = (container: Container, path: string): string | undefined =>
   container.volumes.find((volume) => volume.endsWith(`:${path}`))?.split(':')[0];
 
 describe('docker-compose.yml', () => {
-  it('sets only variables that the service has, to values that make sense', () => {
+  it('sets only variables that the service has, to valid values', () => {
     const unknown = Object.keys(service.environment).filter((name) => !settingNames.includes(name as never));
     expect(unknown).toEqual([]);
     expect(() => readConfiguration({ ...imageEnvironment, ...service.environment })).not.toThrow();
   });
 
-  it('lets nobody in with a password that everybody knows', () => {
+  it('allows nobody in with a default password', () => {
     expect(service.environment['SECRET']).toBe('');
     expect(COMPOSE).toContain('SECRET: ${SECRET:-}');
     expect(COMPOSE).not.toMatch(/changeit|_PASSWORD|\/\/[^/\s]+:[^/\s]+@/i);
   });
 
-  it('makes and prints no key unless it is asked to', () => {
+  it('creates and prints no key by default', () => {
     expect(service.environment['DEMO']).toBe('false');
   });
 
-  it('publishes the API alone, and to this machine alone', () => {
+  it('publishes only the API, and only to this machine', () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
       ports.map((port) => ({ name, port })),
     );
@@ -93,7 +93,7 @@ describe('docker-compose.yml', () => {
     expect(COMPOSE).not.toMatch(/network_mode|privileged:|docker\.sock/);
   });
 
-  it('keeps the event store on a network without a way out, where the service finds it', () => {
+  it('keeps the event store on an internal network that the service shares', () => {
     const { hostname, port } = new URL(service.environment['EVENTSTORE_URL'] ?? '');
     expect([hostname, port]).toEqual(['kurrentdb', '2113']);
     expect(kurrentdb.networks).toEqual(['inside']);
@@ -107,14 +107,14 @@ describe('docker-compose.yml', () => {
     expect(service.build).toBe('.');
   });
 
-  it('waits for health, of everything', () => {
+  it('waits for the health of every container', () => {
     expect(service.depends_on).toEqual({ kurrentdb: { condition: 'service_healthy' } });
     expect(kurrentdb.healthcheck?.test).toEqual(expect.arrayContaining(['CMD', 'curl', '--fail']));
     expect(kurrentdb.healthcheck?.test.at(-1)).toBe('http://localhost:2113/health/live');
     expect(inLast('HEALTHCHECK')).not.toBe('');
   });
 
-  it('keeps data in volumes with a name, and declares exactly what it uses', () => {
+  it('keeps data in named volumes, and declares exactly those it uses', () => {
     expect(volumeAt(service, imageEnvironment['DATA_DIR'] ?? '')).toBe('service-data');
     expect(volumeAt(kurrentdb, '/var/lib/kurrentdb')).toBe('kurrentdb-data');
     const all = Object.values(compose.services);
@@ -124,13 +124,13 @@ describe('docker-compose.yml', () => {
     expect(networks).toEqual(new Set(Object.keys(compose.networks)));
   });
 
-  it('leaves the service time to finish what is under way', () => {
+  it('gives the service time to finish requests in progress', () => {
     expect(parseInt(service.stop_grace_period, 10)).toBeGreaterThan(
       Number(settings.SHUTDOWN_SECONDS.fallback),
     );
   });
 
-  it('is documented: everything that can be set, and how the older release runs', () => {
+  it('is documented: every variable, and how to run the older release', () => {
     const docs = textOf('docs/containers.md');
     const variables = [...COMPOSE.matchAll(/\$\{([A-Z_]+)/g)].map((match) => match[1] ?? '');
     expect(variables.length).toBeGreaterThan(3);
@@ -139,7 +139,7 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(older.services)).toEqual(['kurrentdb']);
     const { image, environment, volumes } = older.services['kurrentdb'] as Container;
     expect(image).toMatch(/\/eventstoredb-ee:24\.10\.[0-9]+$/);
-    // Of its own: a volume that is mounted first where the image has nothing would belong to root.
+    // With its own volume: one first mounted where the image has nothing would belong to root.
     expect(volumes).toEqual(['eventstore-data:/var/lib/eventstore']);
     expect(Object.keys(older.volumes)).toEqual(['eventstore-data']);
     expect(environment).toEqual(
@@ -154,7 +154,7 @@ describe('docker-compose.yml', () => {
 });
 
 describe('the Dockerfile', () => {
-  it('takes one exact Node, which is new enough', () => {
+  it('uses one exact Node version, which is new enough', () => {
     const images = new Set(named('FROM').map((from) => from.split(' ')[0]));
     expect(images.size).toBe(1);
     const [, major, minor] = /^node:([0-9]+)\.([0-9]+)\.[0-9]+-[a-z]+-slim$/.exec([...images][0] ?? '') ?? [];
@@ -164,7 +164,7 @@ describe('the Dockerfile', () => {
     expect(number(major, minor)).toBeGreaterThanOrEqual(number(oldestMajor, oldestMinor));
   });
 
-  it('copies only what exists and what .dockerignore lets through, and all that a build needs', () => {
+  it('copies only what exists and what .dockerignore includes, and all that a build needs', () => {
     const copied = named('COPY')
       .filter((rest) => !rest.startsWith('--from='))
       .flatMap((rest) => rest.split(' ').slice(0, -1));
@@ -178,7 +178,7 @@ describe('the Dockerfile', () => {
       expect(copied.some((one) => path.startsWith(`${one}/`))).toBe(true);
   });
 
-  it('runs as a user without rights, on a folder of that user', () => {
+  it('runs as an unprivileged user, in a folder of that user', () => {
     expect(inLast('USER')).toBe('node');
     const order = lastStage.map(({ name }) => name);
     expect(order.indexOf('USER')).toBeLessThan(order.indexOf('ENTRYPOINT'));
@@ -187,7 +187,7 @@ describe('the Dockerfile', () => {
     expect(inLast('VOLUME')).toBe(imageEnvironment['DATA_DIR']);
   });
 
-  it('sets variables that exist, and listens where a container is reached', () => {
+  it('sets variables that exist, and listens where a container can be reached', () => {
     const own = Object.keys(imageEnvironment).filter((name) => name !== 'NODE_ENV');
     expect(own.filter((name) => !settingNames.includes(name as never))).toEqual([]);
     expect(imageEnvironment['HOST']).toBe('0.0.0.0');
@@ -203,7 +203,7 @@ describe('the Dockerfile', () => {
     expect(JSON.parse(inLast('CMD'))).toEqual(['serve']);
   });
 
-  it('has a health check that tells ready from not ready', async () => {
+  it('has a health check that distinguishes ready from not ready', async () => {
     const [node, option, script = ''] = JSON.parse(
       inLast('HEALTHCHECK').split(' CMD ')[1] ?? '[]',
     ) as string[];

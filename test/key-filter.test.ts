@@ -3,14 +3,14 @@ import { keyFilter } from '../src/key-filter';
 
 const KEYS = 20_000;
 
-/** As full as it is meant to be: 16 bits for each key. */
+/** As full as intended: 16 bits per key. */
 const words = (KEYS * 16) / 32;
 
 describe('the key filter', () => {
   it.each<[string, (i: number) => string]>([
     ['random keys', () => randomUUID()],
     ['keys that are counted up', (i) => `token:entity-${i}`],
-  ])('never denies what was added and seldom claims what was not: %s', (_, keyOf) => {
+  ])('never denies what was added and rarely claims what was not: %s', (_, keyOf) => {
     const filter = keyFilter(2 ** Math.ceil(Math.log2(words)));
     const tenantId = randomUUID();
     const all = Array.from({ length: 2 * KEYS }, (__, i) => ({
@@ -25,7 +25,7 @@ describe('the key filter', () => {
     expect(others.filter((key) => filter.mayHave(key)).length).toBeLessThan(KEYS / 50);
   });
 
-  it('mistakes hardly any where it has 64 bits for each, and denies none where it has too few', () => {
+  it('has hardly any false positives with 64 bits per key, and no false negatives with too few', () => {
     const keys = Array.from({ length: 100_000 }, () => ({
       tenantId: 'a',
       collection: '',

@@ -14,7 +14,10 @@ const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 const VALUE = /^export (?:const|function\*?|async function\*?|class) (\w+)/gm;
 const TYPE = /^export (?:interface|type) (\w+)/gm;
-/** Static imports and re-exports, and the dynamic ones: `(await import('./x.js')).y`, `require('./x') as typeof import('./x')`. */
+/**
+ * Static imports and re-exports, and the dynamic ones: `(await import('./x.js')).y`, `require('./x') as typeof
+ * import('./x')`.
+ */
 const IMPORT = /(?:^import|^export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm;
 const DYNAMIC = /\(await import\('(\.[^']*)\.js'\)\)\.(\w+)/g;
 const REQUIRED = /const \{ (\w+) \} =\s+require\('(\.[^']*)'\)/g;
@@ -31,7 +34,7 @@ const namesIn = (list: string): readonly string[] =>
     )
     .filter((name) => name !== '');
 
-/** `file name` of everything that a file imports from files of ours. */
+/** `file name` of everything that a file imports from our own files. */
 const importsOf = (file: string): readonly string[] => {
   const text = textOf(file);
   const at = (from: string, name: string): string => `${normalize(join(dirname(file), from))}.ts ${name}`;
@@ -55,7 +58,7 @@ const importedBy = (folders: readonly string[]): ReadonlySet<string> =>
 const values = exportedBy(VALUE).map(({ file, name }) => `${file} ${name}`);
 const types = exportedBy(TYPE);
 
-/** The entry, and what only tests import: a bound or a step that they look at from inside. */
+/** The entry point, and what only tests import: a bound or a step that they look at from inside. */
 const ALLOWED: ReadonlySet<string> = new Set<string>([
   'src/read-models/mongodb/sweep.ts sweepOnce',
   'src/audit/open-streams.ts MAX_STREAMS_PER_TENANT',
@@ -70,7 +73,7 @@ const ALLOWED: ReadonlySet<string> = new Set<string>([
 ]);
 
 describe('an export of the program', () => {
-  it('is found at all', () => {
+  it('is detected by these patterns', () => {
     expect(values.length).toBeGreaterThan(300);
     expect(types.length).toBeGreaterThan(100);
     expect(importedBy(PROGRAM).size).toBeGreaterThan(300);
@@ -89,7 +92,7 @@ describe('an export of the program', () => {
     expect(dead).toEqual([]);
   });
 
-  it('stays in the list of exceptions only as long as tests import it', () => {
+  it('stays in the list of exceptions only while tests import it', () => {
     const used = importedBy(PROGRAM);
     const usedByTests = importedBy(['test', 'bench']);
     expect([...ALLOWED].filter((one) => used.has(one) || !usedByTests.has(one))).toEqual([]);

@@ -21,7 +21,7 @@ import { until } from './support/waiting';
 
 const ROOT = join(__dirname, '..', '..');
 
-/** A clone with one source of its own, the installed packages of this one, and an `npm` that only takes notes. */
+/** A clone with a single source file, the packages installed here, and an `npm` that only records its calls. */
 const clone = () => {
   const folder = realpathSync(freshFolder());
   const at = (...names: readonly string[]): string => join(folder, ...names);
@@ -29,7 +29,7 @@ const clone = () => {
   mkdirSync(at('bin'));
   for (const file of ['package.json', 'package-lock.json', 'tsconfig.build.json'])
     copyFileSync(join(ROOT, file), at(file));
-  // The one source needs no types of packages, which take most of the time of a build.
+  // The source needs no types of packages, which take most of the time of a build.
   const tsconfig = JSON.parse(readFileSync(join(ROOT, 'tsconfig.json'), 'utf8')) as {
     compilerOptions: object;
   };
@@ -58,7 +58,7 @@ const clone = () => {
       child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
       return { child, stderr: () => stderr, ended: once(child, 'close').then(([code]) => code as number) };
     },
-    /** Until there is a file `go`; then what was missing is there. */
+    /** Waits until there is a file `go`; then the missing package is there. */
     npmTakesLong: () => {
       const wait = `while [ ! -e '${at('go')}' ]; do sleep 0.1; done`;
       const lines = [
@@ -78,7 +78,7 @@ const clone = () => {
     built: () =>
       execFileSync(process.execPath, ['-p', `require('${at('dist', 'src', 'one.js')}').one`]).toString(),
     npmCalls: () => (existsSync(at('npm-calls')) ? readFileSync(at('npm-calls'), 'utf8') : ''),
-    /** The lockfile wants a package that is not installed. */
+    /** Makes the lockfile require a package that is not installed. */
     wantMore: () => {
       const lock = JSON.parse(readFileSync(at('package-lock.json'), 'utf8')) as { packages: object };
       Object.assign(lock.packages, { 'node_modules/brand-new': { version: '1.0.0' } });
@@ -111,7 +111,7 @@ describe('preparing a clone', () => {
     expect(built()).toBe('2\n');
   });
 
-  it('forgets what was built from a source that is gone', () => {
+  it('deletes what was built from a removed source', () => {
     const { at, prepare } = clone();
     writeFileSync(at('src', 'two.ts'), 'export const two = 2;\n');
     prepare();
@@ -121,7 +121,7 @@ describe('preparing a clone', () => {
     expect(existsSync(at('dist', 'src', 'two.js'))).toBe(false);
   });
 
-  it('ends with 1 when it cannot build, and tries again the next time', () => {
+  it('exits with 1 if it cannot build, and tries again the next time', () => {
     const { at, prepare, built } = clone();
     writeFileSync(at('src', 'one.ts'), 'export const one: number = "1";\n');
     for (const turn of [1, 2]) {
@@ -135,7 +135,7 @@ describe('preparing a clone', () => {
     expect(built()).toBe('1\n');
   });
 
-  it('leaves the last good build in place until the next one is whole', () => {
+  it('leaves the last good build in place until the next one is complete', () => {
     const { at, prepare, built } = clone();
     prepare();
     writeFileSync(at('src', 'one.ts'), 'export const one: number = "broken";\n');
@@ -143,7 +143,7 @@ describe('preparing a clone', () => {
     expect(built()).toBe('1\n');
   });
 
-  it('may be run several times at once, and leaves nothing but the build', async () => {
+  it('can be run several times at once, and leaves nothing but the build', async () => {
     const { at, prepareBeside, built } = clone();
     const before = readdirSync(at());
     expect(await Promise.all([prepareBeside(), prepareBeside(), prepareBeside()])).toEqual([0, 0, 0]);
@@ -160,7 +160,7 @@ describe('preparing a clone', () => {
     expect(npmCalls()).toMatch(/^ci [^\n]*\n$/);
   });
 
-  it('for running installs no tools of the tests and builds no tests; for the tests it builds those, too', () => {
+  it('for running installs no test tools and builds no tests; for the tests it builds those as well', () => {
     const { at, prepare, npmCalls, wantMore } = clone();
     copyFileSync(join(ROOT, 'tsconfig.json'), at('tsconfig.json'));
     mkdirSync(at('src', 'cli'));
@@ -183,7 +183,7 @@ describe('preparing a clone', () => {
     expect(npmCalls()).toMatch(/^ci --omit=dev /);
   });
 
-  it('for the tests installs their tools, also where NODE_ENV=production would leave them out', () => {
+  it('for the tests installs their tools, even if NODE_ENV=production would omit them', () => {
     const { prepare, npmCalls, wantMore } = clone();
     wantMore();
     prepare('0', { NODE_ENV: 'production' });
@@ -191,7 +191,7 @@ describe('preparing a clone', () => {
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    'ends an installation, too, when it is ended by %s',
+    'also ends an installation when it is ended by %s',
     async (signal) => {
       const { at, prepare, start, npmTakesLong, wantMore, wantNoMore } = clone();
       wantMore();
@@ -210,7 +210,7 @@ describe('preparing a clone', () => {
     },
   );
 
-  it('installs once when it is started twice at the same time: one waits for the other', async () => {
+  it('installs once if it is started twice at the same time: one waits for the other', async () => {
     const { at, start, npmTakesLong, npmCalls, wantMore, built } = clone();
     wantMore();
     npmTakesLong();
@@ -229,7 +229,7 @@ describe('preparing a clone', () => {
   it.each([
     ['a process that is gone', () => spawnSync(process.execPath, ['-e', '']).pid, new Date()],
     ['a process that does not renew it', () => process.pid, new Date(Date.now() - 60_000)],
-  ])('takes no notice of the lock of %s', (_, pid, at) => {
+  ])('ignores the lock of %s', (_, pid, at) => {
     const one = clone();
     writeFileSync(one.at('.preparing'), String(pid()));
     utimesSync(one.at('.preparing'), at, at);
@@ -237,7 +237,7 @@ describe('preparing a clone', () => {
     expect(existsSync(one.at('.preparing'))).toBe(false);
   });
 
-  it('ends with 1 when it cannot install', () => {
+  it('exits with 1 if it cannot install', () => {
     const { prepare, wantMore, at } = clone();
     wantMore();
     const { status, stderr } = prepare('7');

@@ -14,7 +14,7 @@ const heldRuns = () => {
 };
 
 describe('shared runs', () => {
-  it('give one run to all who asked before it began', async () => {
+  it('give one run to all callers from before it started', async () => {
     const { runs, held } = heldRuns();
     const time = threadMs();
     const waiting = [runs.since(time), runs.since(time), runs.since(time)];
@@ -24,7 +24,7 @@ describe('shared runs', () => {
     expect(runs.isRunning()).toBe(false);
   });
 
-  it('give those who ask during a run the next one, together', async () => {
+  it('give all callers during a run the next one, together', async () => {
     const { runs, held } = heldRuns();
     const early = runs.since(threadMs());
     const late = [runs.since(threadMs()), runs.since(threadMs())];
@@ -37,7 +37,7 @@ describe('shared runs', () => {
     expect(held).toHaveLength(2);
   });
 
-  it('begin after they are asked for, once for all who ask at the same time', async () => {
+  it('start after they are requested, once for all concurrent callers', async () => {
     const { runs, held } = heldRuns();
     const early = [runs.fresh(), runs.fresh()];
     await until(() => held.length === 1);
@@ -49,7 +49,7 @@ describe('shared runs', () => {
     expect(await late).toBe('second');
   });
 
-  it('hand a failure to those who waited for that run only', async () => {
+  it('pass a failure only to the callers of that run', async () => {
     let fails = true;
     const runs = sharedRuns(async () => {
       if (fails) throw new Error('once');

@@ -1,7 +1,7 @@
 import { signal } from '../src/signal';
 
 describe('a signal', () => {
-  it('wakes everyone who is waiting, once', async () => {
+  it('wakes all waiters, once', async () => {
     const changed = signal();
     const woken: string[] = [];
     const waiting = ['a', 'b'].map((name) => changed.wait().then(() => woken.push(name)));
@@ -10,7 +10,7 @@ describe('a signal', () => {
     expect(woken).toEqual(['a', 'b']);
   });
 
-  it('does not wake who begins to wait while it wakes the others', async () => {
+  it('does not wake a waiter that starts waiting while it wakes the others', async () => {
     const changed = signal();
     let again = false;
     const waiting = changed
@@ -25,7 +25,7 @@ describe('a signal', () => {
     expect(again).toBe(true);
   });
 
-  it('wakes when the time is up', async () => {
+  it('wakes on a timeout', async () => {
     await signal().wait({ withinMs: 1 });
   });
 

@@ -25,11 +25,11 @@ const indented = (text: string): readonly string[] =>
 
 const OPERATOR = '7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11';
 
-/** A command as a start prints it, without npx, which would look for the package first. */
+/** A command as printed at the start, without npx, which would look for the package first. */
 const asPrinted = (line: string): Promise<string> =>
   shell(line.replace('npx tenant-ledger', `node '${PROGRAM}'`), logOf(folderIn(line)));
 
-/** Quoted as a shell wants it, or not. */
+/** Quoted for a shell, or not. */
 const folderIn = (line: string): string =>
   (/DATA_DIR=((?:'[^']*'|\\'|[^\s'])*)/.exec(line)?.[1] ?? '')
     .replaceAll("'\\''", '\u0000')
@@ -69,7 +69,7 @@ describe('a first start', () => {
     });
   });
 
-  describe('and an orderly stop', () => {
+  describe('and a clean stop', () => {
     let before: Answered;
     let key = '';
     const copy = freshFolder();
@@ -80,7 +80,7 @@ describe('a first start', () => {
       expect(await service.stop()).toBe(0);
     });
 
-    it('leaves every file complete by itself, so that it can be copied', () => {
+    it('leaves every file complete on its own, so that it can be copied', () => {
       const files = readdirSync(service.folder, { recursive: true, encoding: 'utf8' });
       expect(files).toContain('events.db');
       const waiting = files.filter(
@@ -90,14 +90,14 @@ describe('a first start', () => {
       copyFileSync(join(service.folder, 'events.db'), join(copy, 'events.db'));
     });
 
-    it('is followed by a start that gives its first answer in under 2 seconds', async () => {
+    it('is followed by a start that gives its first response in under 2 seconds', async () => {
       let fastest = Infinity;
       for (let turn = 0; turn < 3 && fastest >= 2_000; turn += 1)
         fastest = Math.min(fastest, await timeToFirstAnswer(service.folder, key));
       expect(fastest).toBeLessThan(2_000);
     });
 
-    it('is followed by a start that builds the read models again when only the log is there', async () => {
+    it('is followed by a start that rebuilds the read models if only the log is there', async () => {
       const first = service;
       service = await startService({ DATA_DIR: copy });
       const after = await ask(`${service.url}/tenants/self`, { key });
@@ -108,7 +108,7 @@ describe('a first start', () => {
       expect(service.stdout()).not.toContain(first.key);
     });
 
-    it('and prints how to make another key, which works', async () => {
+    it('prints how to create another key, which works', async () => {
       const [line = '', ...others] = indented(service.stdout());
       expect(others).toEqual([]);
       expect(line).toMatch(/ npx tenant-ledger key create --tenant \S+ --application \S+$/);
@@ -118,7 +118,7 @@ describe('a first start', () => {
         expect((await ask(`${service.url}/tenants/self`, { key: one })).json.name).toBe('Kept');
     });
 
-    it('says how to make a tenant when there is none left', async () => {
+    it('says how to create a tenant if there is none left', async () => {
       const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key });
       expect(deleted.status).toBe(204);
       expect(await service.stop()).toBe(0);
@@ -131,7 +131,7 @@ describe('a first start', () => {
 });
 
 describe('a first start with DEMO=false', () => {
-  it('makes no tenant, prints no key, and says which commands do', async () => {
+  it('creates no tenant, prints no key, and lists the commands that do', async () => {
     const service = await startService({ DEMO: 'false' });
     const { folder } = service;
     expect(service.stdout()).not.toMatch(/key_/);
@@ -144,7 +144,7 @@ describe('a first start with DEMO=false', () => {
     await service.stop();
   });
 
-  it('names the commands as they are run beside a container', async () => {
+  it('prints the commands as they are run beside a container', async () => {
     const image = freshFolder();
     for (const name of ['dist', 'node_modules', 'package.json'])
       symlinkSync(join(ROOT, name), join(image, name));
@@ -160,7 +160,7 @@ describe('a first start with DEMO=false', () => {
 });
 
 describe('a later start', () => {
-  it('leads from a tenant without an Application to one with a key that works', async () => {
+  it('guides from a tenant without an Application to one with a key that works', async () => {
     const folder = join(freshFolder(), "with space and 'quotes'");
     const { tenant_id: tenant } = await operatorAt(folder).json('tenant create --name Bare');
     const service = await startService({ DATA_DIR: folder, OPERATOR_ID: OPERATOR });
@@ -212,7 +212,7 @@ const timeToFirstAnswer = async (folder: string, key: string): Promise<number> =
   }
 };
 
-describe('a start that cannot be', () => {
+describe('a start that fails', () => {
   let other: Server;
   let taken: string;
   beforeAll(async () => {
@@ -228,14 +228,14 @@ describe('a start that cannot be', () => {
   const start = (env: Readonly<Record<string, string>>): Promise<Finished> =>
     command(['serve'], { PORT: '0', OPS_PORT: '0', LOG_LEVEL: 'silent', ...env });
 
-  /** One line, no stack, nothing that a program could take for data. */
+  /** One line, no stack trace, nothing that a program could take for data. */
   const expectOneSentence = ({ code, stdout, stderr }: Finished, ...says: readonly string[]): void => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^tenant-ledger[^\n]+\n$/);
     for (const text of says) expect(stderr).toContain(text);
   };
 
-  it('says which port is taken', async () => {
+  it('says which port is in use', async () => {
     const folder = freshFolder();
     const says = [`Port ${taken} on 127.0.0.1 is taken`, 'PORT'];
     expectOneSentence(await start({ DATA_DIR: folder, PORT: taken }), ...says);
@@ -243,12 +243,12 @@ describe('a start that cannot be', () => {
     expect(await operatorAt(folder).json<unknown>('tenant list')).toEqual([]);
   });
 
-  it('says that the host is not here', async () => {
+  it('says that the host is not a local address', async () => {
     const env = { DATA_DIR: freshFolder(), HOST: '192.0.2.1' };
     expectOneSentence(await start(env), '192.0.2.1 is not an address of this machine', 'HOST');
   });
 
-  it('says that DATA_DIR is where no folder can be made', async () => {
+  it('says that DATA_DIR is where no folder can be created', async () => {
     if (process.platform !== 'linux') return;
     expectOneSentence(await start({ DATA_DIR: '/proc/foo' }), 'DATA_DIR=/proc/foo is in a place where no');
     expectOneSentence(await start({ DATA_DIR: '/proc/foo/bar' }), 'DATA_DIR=/proc/foo/bar is in a place');
@@ -264,7 +264,7 @@ describe('a start that cannot be', () => {
     expectOneSentence(await start({ DATA_DIR: folder }), 'read-models');
   });
 
-  it('says that a file of the data is none of ours', async () => {
+  it('says that a data file is not ours', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'events.db'), 'x'.repeat(8_192));
     expectOneSentence(await start({ DATA_DIR: folder }), 'events.db', 'not a database');
@@ -284,7 +284,7 @@ describe('a start that cannot be', () => {
     );
   });
 
-  it('says that there are read models and no log, and makes none', async () => {
+  it('says that there are read models but no log, and creates none', async () => {
     const folder = freshFolder();
     await operatorAt(folder).json('tenant create --name A');
     for (const end of ['', '-wal', '-shm']) rmSync(join(folder, `events.db${end}`), { force: true });
@@ -312,9 +312,9 @@ describe('a start that cannot be', () => {
     }),
   );
 
-  /** Sizes at which another step of the start is the first that finds no room. */
+  /** Sizes at which different steps of the start run out of space. */
   onDisks.each(['8k', '64k', '150k', '260k', '300k'])(
-    `says that the disk is full when there are %s in all${skipped}`,
+    `says that the disk is full if its size is %s${skipped}`,
     (size) =>
       onDisk(`size=${size}`, async (disk) => {
         expectOneSentence(await start({ DATA_DIR: join(disk, 'data') }), 'full');
@@ -334,8 +334,8 @@ describe('a start that cannot be', () => {
   });
 });
 
-describe('two servers started at once on one folder', () => {
-  it('both serve, agree, and made one first tenant', async () => {
+describe('two servers started at once on one data folder', () => {
+  it('both serve, agree, and have created one first tenant', async () => {
     const folder = freshFolder();
     const servers = await Promise.all([1, 2].map(() => startService({ DATA_DIR: folder })));
     const keys = servers.map(({ key }) => key).filter((key) => key !== '');

@@ -1,6 +1,6 @@
 import { currentTurn, inLaterTurn } from '../src/turns';
 
-/** Holds the thread. */
+/** Blocks the thread. */
 const work = (ms: number): void => {
   const end = performance.now() + ms;
   while (performance.now() < end);
@@ -9,7 +9,7 @@ const work = (ms: number): void => {
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, n) => n);
 
 describe('turns of the event loop', () => {
-  it('do not add up the work of all who wait, and begin it in order', async () => {
+  it('do not add up the work of all waiters, and start it in order', async () => {
     const done: number[] = [];
     const perTurn: number[] = [];
     let isOver = false;
@@ -36,13 +36,13 @@ describe('turns of the event loop', () => {
     expect(Math.max(...perTurn)).toBeLessThanOrEqual(3);
   });
 
-  it('begin nothing in the turn in which it is handed in', async () => {
+  it('start nothing in the turn in which it is submitted', async () => {
     const turn = currentTurn();
     const later = await new Promise<number>((resolve) => inLaterTurn(() => resolve(currentTurn())));
     expect(later).toBeGreaterThan(turn);
   });
 
-  it('are never shared with what is handed in later', async () => {
+  it('are never shared with work submitted later', async () => {
     const seen: number[] = [];
     await new Promise<void>((resolve) => {
       inLaterTurn(() => {
@@ -56,7 +56,7 @@ describe('turns of the event loop', () => {
     expect(seen[1]).toBeGreaterThan(seen[0]!);
   });
 
-  it('end by themselves', async () => {
+  it('end on their own', async () => {
     const turn = currentTurn();
     expect(currentTurn()).toBe(turn);
     await new Promise((resolve) => setImmediate(resolve));

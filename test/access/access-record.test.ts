@@ -35,7 +35,7 @@ const given = (more: Partial<AccessRecordParts> = {}) => {
 };
 
 describe('the record of refused access', () => {
-  it('leaves out without a word what the log holds back during an upgrade', async () => {
+  it('silently omits what the log holds back during an upgrade', async () => {
     let appends = 0;
     const append = async (): Promise<never> => {
       appends += 1;
@@ -47,7 +47,7 @@ describe('the record of refused access', () => {
     expect([appends, warnings]).toEqual([1, []]);
   });
 
-  it('is one fact for any number of refusals to a key', async () => {
+  it('is one fact for any number of refusals of a key', async () => {
     const { record, facts, appended } = given();
     const one = refused({ fault: 'permission_missing' });
     for (let i = 0; i < 10_000; i += 1)
@@ -82,7 +82,7 @@ describe('the record of refused access', () => {
     });
   });
 
-  it('is written when the period is over, and then again', async () => {
+  it('is written at the end of each period', async () => {
     const { record, facts } = given({ everyMs: PERIOD_MS });
     const one = refused();
     record.refused(one);
@@ -97,7 +97,7 @@ describe('the record of refused access', () => {
     expect(facts()).toHaveLength(2);
   });
 
-  it('is apart for each key, in one append for each tenant', async () => {
+  it('is separate for each key, in one append per tenant', async () => {
     const { record, appended } = given();
     const other = randomUUID();
     for (const one of [refused(), refused(), refused({ tenantId: other })]) record.refused(one);
@@ -117,7 +117,7 @@ describe('the record of refused access', () => {
     expect(() => encode({ type: 'AccessRefused', data: facts()[0]! }, { at: time(0) })).not.toThrow();
   });
 
-  it('holds no more than so many keys, and says so', async () => {
+  it('is limited to a maximum number of keys, and says so', async () => {
     const { record, facts, warnings } = given({ maxKeys: 3 });
     for (let i = 0; i < 10; i += 1) record.refused(refused());
     await record.close();
@@ -125,7 +125,7 @@ describe('the record of refused access', () => {
     expect(warnings).toEqual(['Some refused access was not recorded.']);
   });
 
-  it('keeps what the log did not take, and adds what comes', async () => {
+  it('keeps what the log did not accept, and adds later refusals', async () => {
     let isThere = false;
     const appended: NewEvent[] = [];
     const append = async (_: string, events: readonly NewEvent[]): Promise<void> => {
@@ -149,7 +149,7 @@ describe('the record of refused access', () => {
     await record.close();
   });
 
-  it('does not repeat what the log may have taken', async () => {
+  it('does not repeat what the log may have accepted', async () => {
     let asked = 0;
     const append = async (): Promise<void> => {
       asked += 1;
@@ -162,14 +162,14 @@ describe('the record of refused access', () => {
     expect(asked).toBe(1);
   });
 
-  it('writes nothing that does not fit its schema: it would park the tenant', async () => {
+  it('writes nothing that does not match its schema, since it would park the tenant', async () => {
     const { record, appended, warnings } = given();
     record.refused(refused({ address: 'x'.repeat(65) }));
     await record.close();
     expect([appended, warnings.length]).toEqual([[], 1]);
   });
 
-  it('does not hold up the end of the process for ever', async () => {
+  it('does not delay the end of the process forever', async () => {
     const { record, warnings } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
     record.refused(refused());
     const began = Date.now();

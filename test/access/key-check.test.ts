@@ -72,7 +72,9 @@ const checked = ({ tenantId, digest }: Pick<KnownKey, 'tenantId' | 'digest'>): P
   deadline: soon(),
 });
 
-/** Two processes on one log. Nobody projects unless `project` is called: the read models are as far as that. */
+/**
+ * Two processes on one log. Nothing is projected unless `project` is called, so the read models are exactly that far.
+ */
 const keyCheckHarness = async (
   options: { around?: (log: EventLog) => EventLog; withoutLogMs?: number } = {},
 ) => {
@@ -151,8 +153,8 @@ const other = (key: KnownKey): KnownKey => ({ ...key, digest: digestOf(randomUUI
 const permissionsOf = (found: Awaited<ReturnType<typeof standing>>) =>
   'application' in found ? found.application.permissions : found.status;
 
-describe('a key that the read model shows', () => {
-  it('is good, and for 400 ms neither the log nor a stream is asked again', async () => {
+describe('a key in the read model', () => {
+  it('is valid, and for 400 ms neither the log nor a stream is read again', async () => {
     const { customer, project, reading, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -162,7 +164,7 @@ describe('a key that the read model shows', () => {
     expect(readsSince()).toEqual({ heads: expect.any(Number), streams: 0 });
   });
 
-  it('is asked for once per proof where the store cannot tell whether it has changed', async () => {
+  it('is read once per proof if the store cannot tell whether it has changed', async () => {
     const { customer, project, reading, here, switchTo, write, elsewhere } = await keyCheckHarness();
     const { changeToken: _, ...plain } = here.projecting.reader('applications');
     let asked = 0;
@@ -189,7 +191,7 @@ describe('a key that the read model shows', () => {
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
     ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
   ])(
-    'and %s elsewhere is refused within a second, although the read model never moves',
+    'that %s through another process is refused within a second, even if the read model never moves',
     async (_, status, what) => {
       const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
       const [key, neighbour] = [await customer(), await customer()];
@@ -208,7 +210,7 @@ describe('a key that the read model shows', () => {
     ['is revoked', 'revoked', ({ keyId }) => revokeKey(keyId)],
     ['loses its Application', 'application_deleted', ({ applicationId }) => deleteApplication(applicationId)],
     ['loses its tenant', 'tenant_deleted', () => deleteTenant()],
-  ])('and %s by this process is refused at once', async (_, status, what) => {
+  ])('that %s through this process is refused at once', async (_, status, what) => {
     const { customer, project, reading, write, here } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -217,7 +219,7 @@ describe('a key that the read model shows', () => {
     expect((await reading(key)).status).toBe(status);
   });
 
-  it('and was seen to be revoked in its stream is refused at once, although an older proof still counts', async () => {
+  it('whose revocation was seen in its stream is refused at once, even if an older proof is still valid', async () => {
     const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -229,7 +231,7 @@ describe('a key that the read model shows', () => {
     expect((await reading(key)).status).toBe('revoked');
   });
 
-  it('has the permissions of its Application since, although the read model never moves', async () => {
+  it('has the current permissions of its Application, even if the read model never moves', async () => {
     const { customer, project, reading, write, elsewhere, check } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -239,7 +241,7 @@ describe('a key that the read model shows', () => {
     expect(permissionsOf(await check.atHead(checked(key)))).toEqual(['log:read']);
   });
 
-  it('is checked anew when another generation answers: the proof was not of that one', async () => {
+  it('is checked again when another generation answers, which the proof did not cover', async () => {
     const { customer, project, reading, write, elsewhere, here, switchTo } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -251,7 +253,7 @@ describe('a key that the read model shows', () => {
     expect((await reading(key)).status).toBe('revoked');
   });
 
-  it('is refused from the moment that it expires, however long it is remembered', async () => {
+  it('is refused from the moment it expires, however long it is cached', async () => {
     const { customer, project, check, write, elsewhere } = await keyCheckHarness();
     const key = await customer();
     const brief = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
@@ -263,8 +265,8 @@ describe('a key that the read model shows', () => {
   });
 });
 
-describe('a key that the read model does not show yet', () => {
-  it('is good at once, for reads and for writes', async () => {
+describe('a key that is not in the read model yet', () => {
+  it('is valid at once, for reads and for writes', async () => {
     const { customer, reading, check, write, elsewhere, project } = await keyCheckHarness();
     const key = await customer();
     expect((await reading(key)).status).toBe('good');
@@ -275,7 +277,7 @@ describe('a key that the read model does not show yet', () => {
     expect((await reading({ ...key, ...second })).status).toBe('good');
   });
 
-  it('is refused once it is revoked as well', async () => {
+  it('is refused at once when it is revoked', async () => {
     const { customer, reading, write, elsewhere } = await keyCheckHarness();
     const key = await customer();
     await write(elsewhere, key.tenantId, revokeKey(key.keyId));
@@ -284,7 +286,7 @@ describe('a key that the read model does not show yet', () => {
 });
 
 describe('a forged key', () => {
-  it('costs no fold, and the reads of many at once are shared', async () => {
+  it('costs no fold, and many at once share their reads', async () => {
     const { customer, project, check, isFolded, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -301,7 +303,7 @@ describe('a forged key', () => {
     expect(isFolded(key.tenantId)).toBe(false);
   });
 
-  it('naming a tenant whose events are not projected yet: the stream is read once for all', async () => {
+  it('for a tenant whose events are not projected yet reads the stream once for all', async () => {
     const { customer, check, isFolded, readsSince } = await keyCheckHarness();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
@@ -313,7 +315,7 @@ describe('a forged key', () => {
 });
 
 describe('a tenant whose stream cannot be read', () => {
-  it('is unreadable for reads and writes, and nobody else is', async () => {
+  it('is unreadable for reads and writes, and affects no other tenant', async () => {
     const { customer, reading, check, elsewhere, project } = await keyCheckHarness();
     const [key, neighbour] = [await customer(), await customer()];
     await project();
@@ -328,8 +330,8 @@ describe('a tenant whose stream cannot be read', () => {
   });
 });
 
-describe('a tenant with many changes beyond the read model', () => {
-  it('has them read once: later checks read only what came since', async () => {
+describe('a tenant with many changes that are not projected', () => {
+  it('has them read once: later checks read only newer ones', async () => {
     const { customer, reading, write, elsewhere, project, check, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();
@@ -344,7 +346,7 @@ describe('a tenant with many changes beyond the read model', () => {
   });
 });
 
-describe('while the log does not answer', () => {
+describe('while the log does not respond', () => {
   const away = async (withoutLogMs?: number) => {
     const silence = signal<never>();
     let mode: 'there' | 'silent' | 'failing' = 'there';
@@ -373,24 +375,27 @@ describe('while the log does not answer', () => {
     });
   };
 
-  it.each(['silent', 'failing'] as const)('(%s) reads go on, and at most one waits for it', async (how) => {
-    const one = await away();
-    one.be(how);
-    await proofIsOver(one);
-    const unknown = other(one.key);
-    expect((await one.reading(unknown)).status).toBe('unknown');
-    const { value, ms } = await timed(() =>
-      Promise.all(Array.from({ length: 20 }, () => one.reading(one.key))),
-    );
-    expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
-    expect(ms).toBeLessThan(250);
-    expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
-    const brief = (key: KnownKey): PresentedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
-    expect(await refusedWith(one.check.forWriting(brief(unknown)))).toBe('log_unavailable');
-    expect(await refusedWith(one.check.atHead(brief(one.key)))).toBe('log_unavailable');
-  });
+  it.each(['silent', 'failing'] as const)(
+    '(%s), reads continue, and at most one waits for it',
+    async (how) => {
+      const one = await away();
+      one.be(how);
+      await proofIsOver(one);
+      const unknown = other(one.key);
+      expect((await one.reading(unknown)).status).toBe('unknown');
+      const { value, ms } = await timed(() =>
+        Promise.all(Array.from({ length: 20 }, () => one.reading(one.key))),
+      );
+      expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
+      expect(ms).toBeLessThan(250);
+      expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
+      const brief = (key: KnownKey): PresentedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
+      expect(await refusedWith(one.check.forWriting(brief(unknown)))).toBe('log_unavailable');
+      expect(await refusedWith(one.check.atHead(brief(one.key)))).toBe('log_unavailable');
+    },
+  );
 
-  it('for a while, who needs it waits for it until the deadline', async () => {
+  it('briefly, a request that needs it waits until its deadline', async () => {
     const answer = signal();
     let isSlow = false;
     const around = (log: EventLog): EventLog => ({
@@ -410,13 +415,16 @@ describe('while the log does not answer', () => {
     expect((await waiting).status).toBe('unknown');
   });
 
-  it.each(['silent', 'failing'] as const)('(%s) for longer than agreed, reads are refused', async (how) => {
-    const one = await away(0);
-    one.be(how);
-    await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
-  });
+  it.each(['silent', 'failing'] as const)(
+    '(%s) for longer than configured, reads are refused',
+    async (how) => {
+      const one = await away(0);
+      one.be(how);
+      await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
+    },
+  );
 
-  it('what was known of a revocation still counts', async () => {
+  it('a known revocation still counts', async () => {
     const one = await away();
     await one.write(one.elsewhere, one.key.tenantId, revokeKey(one.key.keyId));
     expect((await one.check.atHead(checked(one.key))).status).toBe('revoked');
@@ -425,14 +433,14 @@ describe('while the log does not answer', () => {
     expect((await one.reading(one.key)).status).toBe('revoked');
   });
 
-  it('nothing is refused that the read model lacked when the log last answered', async () => {
+  it('keys missing from the read model when the log last responded are not refused', async () => {
     const one = await away();
     const neighbour = await one.customer();
     await one.project();
     expect((await one.reading(neighbour)).status).toBe('good');
     const second = newKey();
     await one.write(one.elsewhere, one.key.tenantId, addKey(one.key.applicationId, second));
-    // The log has said since how far it is, and the read model is not there.
+    // The log has reported its head since, and the read model has not reached it.
     await one.check.atHead(checked(neighbour));
     one.be('failing');
     await proofIsOver({ ...one, key: neighbour });
@@ -443,7 +451,7 @@ describe('while the log does not answer', () => {
     expect((await one.reading(other(one.key))).status).toBe('unknown');
   });
 
-  it('and is back, nothing is missing', async () => {
+  it('and after it is back, nothing is missing', async () => {
     const one = await away(0);
     one.be('failing');
     await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
@@ -472,8 +480,8 @@ describe('without read models', () => {
   );
 });
 
-describe('a write with a key that this process knows to be good', () => {
-  it('is identified without a read, and as of the head before it is refused', async () => {
+describe('a write with a key that this process knows to be valid', () => {
+  it('is identified without a read, and checked at the head before it is refused', async () => {
     const { customer, project, check, write, elsewhere, here, readsSince } = await keyCheckHarness();
     const key = await customer();
     await project();

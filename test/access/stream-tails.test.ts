@@ -5,7 +5,7 @@ import { streamNames } from '../../src/event-log/streams';
 
 const emptyLog = { readStream: async function* (): AsyncGenerator<readonly LoggedEvent[]> {} };
 
-it('does not keep what it read of ever more tenants that are not there', async () => {
+it('does not accumulate what it read about tenants that do not exist', async () => {
   const tails = streamTails(emptyLog, streamNames());
   const first = randomUUID();
   await tails.read(first, -1, 0);

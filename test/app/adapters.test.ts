@@ -14,7 +14,7 @@ const scratchIn = (folder: string): readonly string[] =>
   readdirSync(folder).filter((name) => name.startsWith('scratch-'));
 
 describe('a scratch store', () => {
-  it('is gone when it is removed, and so is what a killed process has left; others stay', async () => {
+  it('is deleted when it is removed, and so are leftovers of killed processes; others stay', async () => {
     const folder = freshFolder();
     const { pid: dead } = spawnSync(process.execPath, ['-e', '']);
     for (const owner of [dead, process.ppid])
@@ -28,7 +28,7 @@ describe('a scratch store', () => {
   });
 });
 
-describe('an event log by its address', () => {
+describe('an event log named by its address', () => {
   it('is the one in a data folder, named in any of three ways', async () => {
     const folder = freshFolder();
     const identities = new Set<string>();
@@ -40,7 +40,7 @@ describe('an event log by its address', () => {
     expect(identities.size).toBe(1);
   });
 
-  it('must be there to be copied from, and is not made by looking', async () => {
+  it('must exist to be copied from, and is not created by opening it to read', async () => {
     const nowhere = join(freshFolder(), 'nowhere');
     await expect(openLog(nowhere, streamNames(), 'source', quiet)).rejects.toMatchObject({
       code: 'log_not_found',
@@ -49,7 +49,7 @@ describe('an event log by its address', () => {
     expect(existsSync(nowhere)).toBe(false);
   });
 
-  it('is not made by looking into an event store either', async () => {
+  it('is not created in an event store by opening it to read either', async () => {
     const store = await startStandIn();
     try {
       await expect(openLog(store.url, streamNames('other.'), 'source', quiet)).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe('an event log by its address', () => {
   });
 
   it.each(['', 'sqlite:', 'mysql:x', 'postgres://me:hunter2@db/x', 'http://localhost'])(
-    'is refused where it is not valid: "%s"',
+    'is refused if the address is not valid: "%s"',
     async (address) => {
       const error = await openLog(address, streamNames(), 'target', quiet).catch(
         (reason: unknown) => reason as Error,
@@ -76,7 +76,7 @@ describe('an event log by its address', () => {
     },
   );
 
-  it('is refused where there is a file', async () => {
+  it('is refused if the address is a file', async () => {
     const file = join(freshFolder(), 'file');
     writeFileSync(file, '');
     await expect(openLog(file, streamNames(), 'target', quiet)).rejects.toMatchObject({

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { keptSecret } from '../../src/app/data-folder';
 import { freshFolder } from '../support/folders';
 
-describe('the secret that is kept with the data', () => {
-  it('is made once, for the owner only, and leaves nothing else behind', () => {
+describe('the secret stored in the data folder', () => {
+  it('is created once, readable by its owner only, and leaves nothing else behind', () => {
     const folder = freshFolder();
     const secret = keptSecret(folder);
     expect(secret.length).toBeGreaterThanOrEqual(32);
@@ -14,7 +14,7 @@ describe('the secret that is kept with the data', () => {
     expect(readdirSync(folder)).toEqual(['secret']);
   });
 
-  it.each(['', 'short'])('is not taken from a file that holds %j', (text) => {
+  it.each(['', 'short'])('is refused if the file holds %j', (text) => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'secret'), text);
     expect(() => keptSecret(folder)).toThrow(/secret .* is damaged/);

@@ -4,8 +4,8 @@ import { lineWriter } from '../../src/app/line-writer';
 import { freshFolder } from '../support/folders';
 import { until } from '../support/waiting';
 
-describe('lines that are written without waiting', () => {
-  it('go on after more came at once than is kept', async () => {
+describe('lines written without waiting', () => {
+  it('continue after more arrived at once than is buffered', async () => {
     const path = join(freshFolder(), 'log');
     const fd = openSync(path, 'w');
     const { write } = lineWriter(fd, (count) => `lost ${count}\n`);

@@ -2,7 +2,7 @@ import { readModelStoreOf, storeOf, withoutSecrets } from '../../src/app/log-add
 
 const DATA_DIR = '/data';
 
-describe('the address of a store, where it is shown', () => {
+describe('the displayed address of a store', () => {
   it.each([
     ['esdb://h:2113?tls=false', 'esdb://h:2113?tls=false'],
     ['esdb://admin:s3cret@h:2113?tls=false', 'esdb://…@h:2113?tls=false'],
@@ -15,7 +15,7 @@ describe('the address of a store, where it is shown', () => {
       'mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:s3cret',
       'mongodb://h/?authMechanismProperties=…',
     ],
-  ])('%s has no secrets', (address, shown) => {
+  ])('%s contains no secrets', (address, shown) => {
     expect(withoutSecrets(address)).toBe(shown);
   });
 

@@ -35,7 +35,7 @@ describe('a request on a terminal', () => {
 });
 
 describe('the logger', () => {
-  it('lets no key pass, wherever it stands in a line', () => {
+  it('masks a key anywhere in a line', () => {
     const key = makeKey(randomUUID());
     const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
@@ -54,7 +54,7 @@ describe('the logger', () => {
     expect(stderr).not.toContain(key.slice(4));
   });
 
-  it('writes what is not about a request at once, after what came before it', () => {
+  it('writes lines that are not about a request at once, after those before them', () => {
     const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {
       logger.info({ ms: 1 }, 'request');
@@ -67,7 +67,7 @@ describe('the logger', () => {
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['request', 'another']);
   });
 
-  it('has written everything, in order, when the process ends or fails', () => {
+  it('has written everything, in order, when the process exits or crashes', () => {
     const module = join(__dirname, '..', '..', 'src', 'app', 'logger.js');
     for (const end of ['process.exit(3)', "throw new Error('at the end')"]) {
       const script = `require(${JSON.stringify(module)}).makeLogger('info').then((logger) => {

@@ -11,7 +11,7 @@ const PARKED =
 const UNREADABLE =
   'Writes to a tenant are refused: its history cannot be read. tenant-ledger status shows it.';
 
-/** `said` ends the time in which news is gathered. */
+/** `said` ends the interval in which news is collected. */
 const heard = () => {
   const lines: unknown[][] = [];
   const notices = parkedNotices({
@@ -28,7 +28,7 @@ const heard = () => {
 };
 
 describe('the notices about parked tenants', () => {
-  it('say once that a tenant is parked, in all its projections, and once that it is freed', () => {
+  it('report once that a tenant is parked, in all its projections, and once that it is unparked', () => {
     const { parked, said } = heard();
     parked('logs', blocked('one'));
     parked('usage', blocked('one'));
@@ -46,7 +46,7 @@ describe('the notices about parked tenants', () => {
     expect(said()).toEqual([]);
   });
 
-  it('warn once, however late another worker comes to the same event', () => {
+  it('warn once, however late another worker reaches the same event', () => {
     const { parked, said } = heard();
     parked('tenants', blocked('one'));
     expect(said()).toEqual([['warn', { ...blocked('one'), projections: ['tenants'] }, PARKED]]);
@@ -61,7 +61,7 @@ describe('the notices about parked tenants', () => {
     ]);
   });
 
-  it('say it again for another event and for another reason', () => {
+  it('are repeated for another event and for another reason', () => {
     const { parked, said } = heard();
     parked('logs', blocked('one'));
     said();
@@ -73,14 +73,14 @@ describe('the notices about parked tenants', () => {
     ]);
   });
 
-  it('say nothing of a tenant that is freed at once, as a newer program does at its start', () => {
+  it('omit a tenant that is unparked at once, as by a newer program at its start', () => {
     const { parked, said } = heard();
     parked('logs', blocked('one'), blocked('two'));
     parked('logs', blocked('two'));
     expect(said()).toEqual([['warn', { ...blocked('two'), projections: ['logs'] }, PARKED]]);
   });
 
-  it('sum up many', () => {
+  it('summarize many tenants', () => {
     const { parked, said } = heard();
     const many = Array.from({ length: 11 }, (_, i) => blocked(`tenant ${i}`));
     parked('logs', ...many);
@@ -97,7 +97,7 @@ describe('the notices about parked tenants', () => {
     expect(said()).toEqual([['info', { tenants: 11 }, 'Many tenants are no longer parked.']]);
   });
 
-  it('take those after the end of a list that was cut to be as they were', () => {
+  it('treat tenants beyond the end of a truncated list as unchanged', () => {
     const { notices, parked, said } = heard();
     parked('logs', blocked('a'), blocked('b'), blocked('c'));
     said();
@@ -109,7 +109,7 @@ describe('the notices about parked tenants', () => {
     expect(said()).toEqual([]);
   });
 
-  it('say which tenants cannot be decided about, and which can be again', async () => {
+  it('report which tenants are blocked from decisions, and which no longer are', async () => {
     const { notices, said } = heard();
     const unreadable = [{ ...blocked('one'), position: null }];
     let looks = 0;

@@ -36,7 +36,7 @@ const factsOf = (count: number) =>
   }));
 
 describe('the projecting workers', () => {
-  it('begin when they can, say what is wrong until then, and project at once what another thread appends', async () => {
+  it('start when they can, report what is wrong until then, and project at once what another thread appends', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
     const warnings: string[] = [];
     const onError = (what: string): void => void warnings.push(what);
@@ -58,7 +58,7 @@ describe('the projecting workers', () => {
     ['slow', slowReadModel],
     ['failing', stuckReadModel],
   ])(
-    'show Applications and keys at once though the log rows are %s',
+    'show Applications and keys at once even if the log rows are %s',
     async (_, hinder) => {
       const configuration = readConfiguration({ DATA_DIR: freshFolder() });
       const workers = projectingWorkers(configuration, () => undefined);
@@ -94,7 +94,7 @@ describe('the projecting workers', () => {
     60_000,
   );
 
-  it('report what has moved to the main thread: a write does not wait for a look at the file', async () => {
+  it('report progress to the main thread, so that a write does not wait for a poll of the file', async () => {
     const configuration = readConfiguration({ DATA_DIR: freshFolder() });
     const onError = (what: string, error: unknown): never => {
       throw new Error(what, { cause: error });

@@ -11,7 +11,7 @@ const named = (...names: string[]) => projections.filter(({ name }) => names.inc
 const quiet = { onError: () => undefined, onStep: () => undefined };
 const options = { ifEqual: false, acceptParked: false };
 
-/** The module, with workers that only do what is given here. */
+/** The module, with workers that do only what is given here. */
 const withWorkers = (run: (worker: EventEmitter) => void): typeof import('../../src/app/replay-workers') => {
   jest.resetModules();
   jest.doMock('node:worker_threads', () => ({
@@ -30,7 +30,7 @@ describe('the workers of a replay', () => {
     jest.resetModules();
   });
 
-  it('leave nobody without an outcome when they die', async () => {
+  it('report an outcome to every caller when they die', async () => {
     const workers = withWorkers((worker) => {
       worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
       worker.emit('error', new Error('out of memory'));
@@ -51,7 +51,7 @@ describe('the workers of a replay', () => {
     ]);
   });
 
-  it('keep what is done, even if cleaning up failed, and say where a bug is', async () => {
+  it('keep finished work even if cleaning up failed, and say where a bug is', async () => {
     const workers = withWorkers((worker) => {
       worker.emit('message', { type: 'done', projection: 'logs', outcome: 'rebuilt' });
       for (const projection of ['logs', 'tenants'])
@@ -69,7 +69,7 @@ describe('the workers of a replay', () => {
     expect(tenants).not.toHaveProperty('reason.code');
   });
 
-  it('report every verification that failed, not only the first', async () => {
+  it('report every failed verification, not only the first', async () => {
     const workers = withWorkers((worker) => {
       for (const projection of ['logs', 'tenants'])
         worker.emit('message', { type: 'failed', projection, code: 'failed', message: `no ${projection}` });
@@ -83,13 +83,13 @@ describe('the workers of a replay', () => {
     expect(reported).toEqual([['logs was not verified.', 'no logs']]);
   });
 
-  it('share the work: every projection that follows the activity of tenants has one', () => {
+  it('share the work: every projection of tenant activity gets its own worker', () => {
     expect(spread(projections, 8)).toEqual([['logs'], ['usage', 'tenants', 'applications']]);
     expect(spread(projections, 1)).toHaveLength(1);
     expect(spread(named('tenants', 'applications'), 8)).toEqual([['tenants', 'applications']]);
   });
 
-  it('leave nobody without an outcome when they cannot even begin', async () => {
+  it('report an outcome to every caller when they cannot even start', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'events.db'), 'This is no database.');
     const configuration = readConfiguration({ DATA_DIR: folder });

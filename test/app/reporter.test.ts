@@ -15,8 +15,8 @@ const reporting = () => {
   return { lines, report, after: (ms: number) => (now += ms) };
 };
 
-describe('what goes wrong and is tried again', () => {
-  it('is logged once a minute, with how often it was reported since', () => {
+describe('a failure that is retried', () => {
+  it('is logged once a minute, with the number of reports since', () => {
     const { lines, report, after } = reporting();
     for (let i = 0; i < 5; i += 1) report('The lease cannot be renewed.', AWAY);
     expect(lines).toEqual([['warn', { err: AWAY }, 'The lease cannot be renewed.']]);
@@ -28,7 +28,7 @@ describe('what goes wrong and is tried again', () => {
     expect(lines[2]).toEqual(['warn', { err: AWAY }, 'The lease cannot be renewed.']);
   });
 
-  it('is logged at once if it is something else, or fails for another reason', () => {
+  it('is logged at once if it is another one, or has another reason', () => {
     const { lines, report } = reporting();
     report('The lease cannot be renewed.', AWAY);
     report('The lease cannot be renewed.', fault('log_unavailable', 'X'));
@@ -37,7 +37,7 @@ describe('what goes wrong and is tried again', () => {
     expect(lines.map(([level]) => level)).toEqual(['warn', 'warn', 'warn', 'error']);
   });
 
-  it('is logged again when it happens after good news', () => {
+  it('is logged again if it recurs after a recovery', () => {
     const { lines, report } = reporting();
     report('The event log is out of reach.', AWAY);
     report('The event log is back.');

@@ -1,7 +1,7 @@
 import type { App } from '../../src/app/app';
 import { lookBriefly } from '../../src/app/status';
 
-describe('a brief look at tenants that may be unreadable', () => {
+describe('a time-limited check for unreadable tenants', () => {
   const asked: string[] = [];
   let go: () => void = () => undefined;
   const held = new Promise<void>((resolve) => (go = resolve));
@@ -13,7 +13,7 @@ describe('a brief look at tenants that may be unreadable', () => {
     },
   } as unknown as App['ledger'];
 
-  it('does not wait for one that takes long, and does not begin it again', async () => {
+  it('does not wait for one that takes long, and does not start it again', async () => {
     const look = lookBriefly();
     await look(ledger, new Set(['a', 'b']));
     await look(ledger, new Set(['a', 'b']));

@@ -59,7 +59,7 @@ describe('an exported file', () => {
     ...more,
   });
 
-  it.each(eventFormats)('in %s is found complete, also by standard tools', async (format) => {
+  it.each(eventFormats)('in %s is confirmed as complete, also by standard tools', async (format) => {
     const file = await exported(ledgerLog, requestIn(format));
     const checked = await checkExport(ledgerLog, file);
     expect(checked.difference).toBeUndefined();
@@ -68,7 +68,7 @@ describe('an exported file', () => {
     expect(sum.slice(0, 64)).toBe(checked.trailer.sha256);
   });
 
-  it('is complete for its filter, range and limit, also when the log has grown since', async () => {
+  it('is complete for its filter, range and limit, even if the log has grown since', async () => {
     const [, after = ''] = (await eventsOf(ledgerLog.log.readAll())).map(({ position }) => position);
     const requests: readonly Partial<ExportRequest>[] = [
       { filter: { trace: 'trace-17' } },
@@ -82,10 +82,10 @@ describe('an exported file', () => {
     for (const file of files) expect((await checkExport(ledgerLog, file)).difference).toBeUndefined();
   });
 
-  it.each(eventFormats)(seeded('in %s hides no change of a byte in its lines'), async (format) => {
+  it.each(eventFormats)(seeded('in %s reveals any changed byte in its lines'), async (format) => {
     const file = await exported(ledgerLog, requestIn(format, { limit: 20 }));
     const bytes = readFileSync(file);
-    // Without the last line feed the trailer would not be a line of its own, and the file not an export.
+    // Without the last line feed, the trailer would not be its own line, and the file not an export.
     const lines = bytes.subarray(0, bytes.lastIndexOf('\n{"trailer"'));
     const changedByte = fc.tuple(fc.nat(lines.length - 1), fc.integer({ min: 1, max: 255 }));
     const isNoticed = fc.asyncProperty(changedByte, async ([at, by]) => {
@@ -134,7 +134,7 @@ describe('an exported file', () => {
     );
   });
 
-  it('that is cut, or of another log, is refused', async () => {
+  it('that is truncated, or from another log, is refused', async () => {
     const file = await exported(ledgerLog, requestIn('ndjson'));
     const withoutTrailer = altered(file, (all) => all.slice(0, -1));
     await expect(checkExport(ledgerLog, withoutTrailer)).rejects.toMatchObject({ code: 'file_unreadable' });
@@ -147,7 +147,7 @@ describe('an exported file', () => {
     }
   });
 
-  it('has no text that a spreadsheet takes for a formula', async () => {
+  it('contains no text that a spreadsheet takes for a formula', async () => {
     const file = await exported(ledgerLog, requestIn('csv'));
     const line =
       readFileSync(file, 'utf8')

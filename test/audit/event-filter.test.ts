@@ -55,7 +55,7 @@ const history = {
 };
 type Name = keyof typeof history;
 
-describe('events by a filter', () => {
+describe('the events matching a filter', () => {
   let ledgerLog: LedgerLog;
   beforeAll(async () => {
     ledgerLog = await openLogIn(freshFolder());
@@ -98,13 +98,13 @@ describe('events by a filter', () => {
     expect(await found(filter)).toEqual(expected);
   });
 
-  it('reports events that cannot be read and so have no entity to compare', async () => {
+  it('include events that cannot be read and so have no entity to compare', async () => {
     let unreadable = 0;
     await found({ operation: 'update' }, () => void (unreadable += 1));
     expect(unreadable).toBe(1);
   });
 
-  it('reads a range: after a position, up to another', async () => {
+  it('can be limited to a range: after a position, up to another', async () => {
     const positions: string[] = [];
     for await (const { events } of findEvents(ledgerLog, {}, {}, () => undefined))
       positions.push(...events.map(({ position }) => position));

@@ -15,7 +15,7 @@ const form: StreamForm = {
   end: (json) => `${json}\n`,
 };
 
-describe('a stream that follows', () => {
+describe('a following stream', () => {
   let ledgerLog: LedgerLog;
   beforeAll(async () => (ledgerLog = await openLogIn(freshFolder())));
   afterAll(() => ledgerLog.log.close());

@@ -19,7 +19,7 @@ describe('the live tail of an instance', () => {
   beforeEach(() => (subscriptions = { begun: 0, open: 0 }));
   afterAll(() => ledgerLog.log.close());
 
-  /** The log, with its subscriptions counted; each may be made to fail. */
+  /** The log, counting its subscriptions; each can be made to fail. */
   const counted = (
     failure: () => Error | undefined = () => undefined,
   ): Pick<EventLog, 'head' | 'readAll' | 'readTenant'> => ({
@@ -44,7 +44,7 @@ describe('the live tail of an instance', () => {
   const append = (tenantId: string) =>
     ledgerLog.log.append(ledgerLog.streams.activity(tenantId), [anEvent()], 'no_stream');
 
-  it('follows the log once, however many follow however many tenants, and stops with the last', async () => {
+  it('subscribes to the log once, however many followers and tenants there are, and stops with the last', async () => {
     const tail = liveTail(counted(), ledgerLog.streams);
     const tenants = Array.from({ length: 20 }, () => randomUUID());
     const follow = (_: unknown, at: number) => tail.follow(tenants[at % tenants.length] ?? '');
@@ -68,7 +68,7 @@ describe('the live tail of an instance', () => {
     await until(() => subscriptions.open === 0);
   });
 
-  it('reads what is new once for all who follow the tenant, and again after the next change', async () => {
+  it('reads new events once for all followers of the tenant, and again after the next change', async () => {
     const tail = liveTail(counted(), ledgerLog.streams);
     const tenantId = randomUUID();
     const followers = await Promise.all(Array.from({ length: 20 }, () => tail.follow(tenantId)));
@@ -92,7 +92,7 @@ describe('the live tail of an instance', () => {
     await until(() => subscriptions.open === 0);
   });
 
-  it('wakes everybody when it cannot follow, and goes on once it can', async () => {
+  it('wakes all followers when its subscription fails, and continues once it can subscribe again', async () => {
     let failures = 1;
     const failure = () => (failures-- > 0 ? new Error('The store is away.') : undefined);
     const tail = liveTail(counted(failure), ledgerLog.streams);
@@ -109,7 +109,7 @@ describe('the live tail of an instance', () => {
     await until(() => subscriptions.open === 0);
   });
 
-  it('does not spin when a read ends by itself, as it does when the log is closed', async () => {
+  it('does not spin if a read ends on its own, as it does when the log is closed', async () => {
     let follows = 0;
     const ending = {
       head: async () => undefined,

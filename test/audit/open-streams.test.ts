@@ -2,8 +2,8 @@ import { MAX_STREAMS_PER_TENANT, openStreams } from '../../src/audit/open-stream
 
 const INSTANCE = 500;
 
-describe('streams that are open', () => {
-  it('are bounded per tenant and per instance, and one that has ended makes room', () => {
+describe('open streams', () => {
+  it('are limited per tenant and per instance, and one that ends makes room', () => {
     const { open } = openStreams();
     const releases = Array.from({ length: INSTANCE }, (_, at) =>
       open(`tenant ${Math.floor(at / MAX_STREAMS_PER_TENANT)}`),

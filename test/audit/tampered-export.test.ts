@@ -9,7 +9,7 @@ import { freshFolder } from '../support/folders';
 import { openLogIn } from '../support/log-under-test';
 import { commandProcess } from '../support/service';
 
-/** Several chunks; `npm run campaign:audit` takes a million. */
+/** Several chunks; `npm run campaign:audit` sets a million. */
 const EVENTS = Number(process.env['EVENTS'] ?? 1_500);
 const AT = Math.floor(EVENTS * 0.7);
 const MINUTES = 60_000;
@@ -18,7 +18,7 @@ type Tamper = (line: string, index: number) => readonly string[];
 
 const idIn = (line: string): string => /"id":"([^"]+)"/.exec(line)?.[1] ?? '';
 
-/** Writes a changed copy whose trailer fits the changed lines: only the log can tell. */
+/** Writes an altered copy whose trailer matches the altered lines: only the log can tell. */
 const tampered = async (file: string, tamper: Tamper): Promise<string> => {
   const copy = `${file}-tampered`;
   const out = createWriteStream(copy);
@@ -66,7 +66,7 @@ describe(`an export of ${EVENTS} events`, () => {
   const check = (what: string) => commandProcess(['audit', 'check', what], env);
 
   it(
-    'is found complete and unaltered',
+    'is confirmed as complete and unaltered',
     async () => {
       const { code, stdout } = await check(file);
       expect(code).toBe(0);
@@ -104,7 +104,7 @@ describe(`an export of ${EVENTS} events`, () => {
     ],
   ];
   it.each(cases)(
-    'is caught where a line was %s, although the trailer fits',
+    'is detected as altered if a line was %s, even if the trailer matches',
     async (_, tamper, what) => {
       const { code, stdout, stderr } = await check(await tampered(file, tamper));
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -11,7 +11,7 @@ const [APPLICATION, KEY, OTHER_KEY, OWNER] = [randomUUID(), randomUUID(), random
 const settings = { fingerprintTokens: false, deduplicateTokens: false };
 const at = (day: number): string => `2024-01-${String(day).padStart(2, '0')}T00:00:00.000Z`;
 
-/** One a day, from the first of January 2024 on. */
+/** One event a day, from January 1, 2024. */
 const history: readonly TenantEvent[] = [
   { type: 'TenantCreated', data: { name: 'One', ownerId: OWNER, settings, includedMonthlyActiveTokens: 0 } },
   {
@@ -52,7 +52,7 @@ describe('the history of a tenant', () => {
 
   const on = (day: number) => tenantAt(ledgerLog, tenantId, { time: at(day) });
 
-  it('gives the state at a time: everything recorded up to it', async () => {
+  it('returns the state at a time: everything recorded up to it', async () => {
     expect(await tenantAt(ledgerLog, tenantId, { time: '2023-12-31T23:59:59.999Z' })).toEqual({
       status: 'absent',
     });
@@ -65,7 +65,7 @@ describe('the history of a tenant', () => {
     expect(await tenantAt(ledgerLog, tenantId)).toMatchObject({ status: 'deleted' });
   });
 
-  it('gives the state at a position, that event included', async () => {
+  it('returns the state at a position, including that event', async () => {
     const entries: HistoryEntry[] = [];
     await tenantAt(ledgerLog, tenantId, undefined, (entry) => entries.push(entry));
     const renamed = entries.find(({ type }) => type === 'TenantUpdated');
@@ -120,7 +120,7 @@ describe('the history of a tenant', () => {
     ]);
   });
 
-  it('tells who could do what: keys that were not revoked or expired, permissions that the type may hold', async () => {
+  it('tells who could do what: keys that were neither revoked nor expired, permissions that the type may hold', async () => {
     const keysOn = async (day: number) =>
       accessTo(await on(day), at(day)).flatMap(({ keys }) => keys.map(({ id }) => id));
     expect(accessTo(await on(4), at(4))).toEqual([
@@ -139,7 +139,7 @@ describe('the history of a tenant', () => {
     expect(accessTo(await on(8), at(8))).toEqual([]);
   });
 
-  it('finds what updates changed, also when reading begins in the middle', async () => {
+  it('finds what updates changed, even if reading starts in the middle', async () => {
     const changesOf = updateChanges(ledgerLog);
     for await (const batch of ledgerLog.log.readStream(ledgerLog.streams.tenant(tenantId), 4))
       for (const logged of batch) {

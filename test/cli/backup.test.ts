@@ -36,7 +36,7 @@ describe('tenant-ledger backup', () => {
     await copy.stop();
   });
 
-  it('says what to do where there is nothing to back up, or another kind of log', async () => {
+  it('says what to do if there is nothing to back up, or another kind of log', async () => {
     const folder = freshFolder();
     const empty = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup create', join(folder, 'b'));
     expect([empty.code, empty.stderr]).toEqual([

@@ -13,7 +13,7 @@ const onTerminal = itIf(hasTerminals, 'no script command');
 const operator = operatorAt(freshFolder());
 const { folder } = operator;
 
-/** On a terminal of its own, where this is typed once the question is there. */
+/** Runs the command on its own terminal and types the answer once the prompt is there. */
 const answered = async (line: string, answer: string) => {
   const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
     env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
@@ -28,7 +28,7 @@ const answered = async (line: string, answer: string) => {
   return { code, output };
 };
 
-describe('what cannot be undone', () => {
+describe('an irreversible command', () => {
   let tenant = '';
   let application = '';
   beforeAll(async () => {
@@ -41,7 +41,7 @@ describe('what cannot be undone', () => {
     (await operator.json(`application show --tenant ${tenant} ${application}`))['status'],
   ];
 
-  it('is not done without a terminal and without --yes', async () => {
+  it('does nothing without a terminal and without --yes', async () => {
     for (const line of [`tenant delete ${tenant}`, `application delete --tenant ${tenant} ${application}`]) {
       const { code, stdout, stderr } = await operator.run(line);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -50,7 +50,7 @@ describe('what cannot be undone', () => {
     expect(await statusOf()).toEqual(['active', 'active']);
   });
 
-  onTerminal('is asked for on a terminal, by name', async () => {
+  onTerminal('asks for confirmation on a terminal, naming its target', async () => {
     for (const no of ['\n', 'n\n', 'nonsense\n', '\u0003', '\u0004']) {
       const { code, output } = await answered(`tenant delete ${tenant}`, no);
       expect({ no, code }).toEqual({ no, code: 1 });

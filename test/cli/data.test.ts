@@ -18,7 +18,7 @@ import { startService } from '../support/service';
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
 describe('a command that writes', () => {
-  it('names who did it: --actor, else OPERATOR_ID, and the user of the machine', async () => {
+  it('records who ran it: --actor, else OPERATOR_ID, and the user of the machine', async () => {
     const [actor, operatorId] = [randomUUID(), randomUUID()];
     const folder = freshFolder();
     await operatorAt(folder).json(`tenant create --name A --actor ${actor}`);
@@ -32,7 +32,7 @@ describe('a command that writes', () => {
     ]);
   });
 
-  it('projects by itself when no server runs, also what others left behind', async () => {
+  it('projects on its own if no server runs, including what others left unprojected', async () => {
     const operator = operatorAt(freshFolder());
     const made = [];
     for (const name of ['A', 'B', 'C']) made.push(await operator.json(`tenant create --name ${name}`));
@@ -50,7 +50,7 @@ describe('a command that writes', () => {
     }
   });
 
-  it('waits at most 2 s for another process that projects, and has written all the same', async () => {
+  it('waits at most 2 s for another process that projects, and its write counts either way', async () => {
     const leases = projections.map(({ name, version }) => projectingLease(name, version));
     const operator = operatorAt(freshFolder());
     const { tenant_id: id } = await operator.json('tenant create --name A');
@@ -77,7 +77,7 @@ describe('a command that writes', () => {
     expect(await operator.json(`tenant show ${id}`)).toMatchObject({ included_monthly_active_tokens: 9 });
   });
 
-  it('makes keys that work over HTTP at once and are found in no file', async () => {
+  it('creates keys that work over HTTP at once and appear in no file', async () => {
     const service = await startService();
     const operator = operatorAt(service.folder);
     const { tenant_id: tenant } = await operator.json('tenant create --name Fresh');
@@ -145,7 +145,7 @@ describe('a command on a folder without data', () => {
   it.each([
     ['none', () => join(freshFolder(), 'not', 'there')],
     ['an empty one', freshFolder],
-  ])('says where it looked and how to name another folder, and makes nothing: %s', async (_, choose) => {
+  ])('says where it looked and how to name another folder, and creates nothing: %s', async (_, choose) => {
     const folder = choose();
     const before = existsSync(folder) ? readdirSync(folder) : undefined;
     for (const env of [{ EVENTSTORE_URL: '' }, nowhere]) {
@@ -160,7 +160,7 @@ describe('a command on a folder without data', () => {
     expect(existsSync(folder) ? readdirSync(folder) : undefined).toEqual(before);
   });
 
-  it('does not make it when no data is needed', async () => {
+  it('does not create the folder if no data is needed', async () => {
     const other = operatorAt(join(freshFolder(), 'none'));
     for (const line of ['permissions', 'config', 'explain key_refused', '--help', 'tenant show nonsense'])
       await other.run(line);
@@ -185,7 +185,7 @@ describe('new data', () => {
     expect(statSync(join(folder, '..')).mode & 0o777).toBe(0o700);
   });
 
-  it('that others may read is warned about in one line, and left as it is', async () => {
+  it('that others may read is reported with a warning in one line, and left unchanged', async () => {
     const folder = freshFolder();
     await operatorAt(folder).json('tenant create --name A');
     chmodSync(folder, 0o755);
@@ -218,7 +218,7 @@ describe('output that cannot be written', () => {
   const folder = freshFolder();
   const onLinux = itIf(existsSync('/dev/full'), 'no /dev/full');
 
-  onLinux('is one sentence and exit code 1', async () => {
+  onLinux('is reported in one sentence, with exit code 1', async () => {
     const { tenant_id: id } = await operatorAt(folder).json('tenant create --name A');
     const lines = ['permissions', '--help', 'tenant list', `logs --tenant ${id}`, 'status', 'config'];
     for (const line of lines) {
@@ -232,7 +232,7 @@ describe('output that cannot be written', () => {
 });
 
 describe('a reader that stops reading', () => {
-  it('is no failure', async () => {
+  it('is not an error', async () => {
     const child = spawn(process.execPath, [MAIN, 'permissions'], { stdio: ['ignore', 'pipe', 'pipe'] });
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));

@@ -45,7 +45,7 @@ describe('tenant-ledger doctor', () => {
     return folder;
   };
 
-  it('finds nothing wrong beside a healthy service, and says what it looked at', async () => {
+  it('finds nothing wrong beside a healthy service, and lists what it checked', async () => {
     const { code, problems, findings } = await examine(service.folder);
     expect({ code, problems }).toEqual({ code: 0, problems: [] });
     const checks = [
@@ -109,13 +109,13 @@ describe('tenant-ledger doctor', () => {
       ],
       { check: 'certificate', fix: expect.stringContaining('tlsCAFile') },
     ],
-  ])('names %s, and what to do', async (_, given, expected) => {
+  ])('reports %s, and what to do', async (_, given, expected) => {
     const { code, problems } = await examine(...given());
     expect(code).toBe(1);
     expect(problems).toContainEqual(expect.objectContaining(expected));
   });
 
-  itIf(process.getuid !== undefined, 'no file modes')('names data that others may read', async () => {
+  itIf(process.getuid !== undefined, 'no file modes')('reports data that others may read', async () => {
     const folder = broken('SELECT 1');
     chmodSync(folder, 0o755);
     chmodSync(join(folder, 'events.db'), 0o644);
@@ -126,7 +126,7 @@ describe('tenant-ledger doctor', () => {
     );
   });
 
-  itIf(hasOpenssl, 'no openssl')('names a certificate that expires soon', async () => {
+  itIf(hasOpenssl, 'no openssl')('reports a certificate that expires soon', async () => {
     const folder = freshFolder();
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
     const request = `req -x509 -newkey rsa:2048 -nodes -days 3 -subj /CN=localhost -keyout ${key} -out ${certificate}`;
@@ -144,7 +144,7 @@ describe('tenant-ledger doctor', () => {
     }
   });
 
-  it('names a tenant that is parked, and how to go on', async () => {
+  it('reports a parked tenant, and how to proceed', async () => {
     const { json: tenant } = await ask(`${service.url}/tenants/self`, { key: service.key });
     edit(
       service.folder,

@@ -5,7 +5,7 @@ import { operatorAt } from '../support/operator';
 import { command, spawnProgram, startService, type Finished } from '../support/service';
 import { ask } from '../support/http';
 
-/** A key that leaked is on stdin, never among the arguments, and never printed. */
+/** A leaked key is read from stdin, never from the arguments, and never printed. */
 describe('a key on stdin', () => {
   const folder = freshFolder();
   const operator = operatorAt(folder);
@@ -17,7 +17,7 @@ describe('a key on stdin', () => {
     return finished;
   };
 
-  /** The same in a process of its own, with a real stdin. */
+  /** The same in its own process, with a real stdin. */
   const piped = async (line: string, input: string): Promise<Finished> => {
     const child = spawnProgram(line.split(' '), { DATA_DIR: folder });
     let [stdout, stderr] = ['', ''];
@@ -58,7 +58,7 @@ describe('a key on stdin', () => {
     expect(all.join()).not.toContain(key);
   });
 
-  it('is found with its state and its last use, and revoked', async () => {
+  it('is found with its status and its last use, and revoked', async () => {
     const { tenant, application, key } = await made();
     const { stop, url } = await startService({ DATA_DIR: folder });
     expect((await ask(`${url}/permissions`, { key })).status).toBe(200);
@@ -78,7 +78,7 @@ describe('a key on stdin', () => {
   it.each([
     ['the Application', 'application_deleted'],
     ['the tenant', 'tenant_deleted'],
-  ])('is found also when %s is deleted', async (what, status) => {
+  ])('is found even if %s is deleted', async (what, status) => {
     const { tenant, application, key } = await made();
     await operator.json(
       what === 'the tenant'
@@ -88,7 +88,7 @@ describe('a key on stdin', () => {
     expect(JSON.parse((await given('key find --json', key)).stdout)).toMatchObject({ status });
   });
 
-  it('that is none is refused, and not repeated', async () => {
+  it('that is not a key is refused, and not repeated', async () => {
     const { tenant = '', key } = await made();
     const unknown = makeKey(tenant);
     for (const [input, code] of [
@@ -107,7 +107,7 @@ describe('a key on stdin', () => {
       }
   });
 
-  it('is not taken from the arguments', async () => {
+  it('is not accepted as an argument', async () => {
     const { key } = await made();
     for (const line of [`key find ${key}`, `key revoke ${key}`]) {
       const refused = await given(line, '');

@@ -23,7 +23,7 @@ interface Done {
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-/** One command that is given its stdin. */
+/** Runs one command with this input on stdin. */
 const fed = async (args: readonly string[], folder: string, input: string): Promise<Finished> => {
   const child = spawnProgram(args, { DATA_DIR: folder });
   let stdout = '';
@@ -75,7 +75,7 @@ describe('ingest without a server', () => {
     }
   });
 
-  it(seeded('may be killed halfway and run again'), async () => {
+  it(seeded('can be killed halfway and run again'), async () => {
     const facts = manyFacts(tenants, 5_000, seed);
     const file = fileOf(facts);
     const log = await sqliteEventLog(folder, streamNames());
@@ -94,7 +94,7 @@ describe('ingest without a server', () => {
     await mustShow(facts);
   });
 
-  it(seeded('may run twice at the same time'), async () => {
+  it(seeded('can run twice at the same time'), async () => {
     const facts = manyFacts(tenants, 2_000, seed);
     const file = fileOf(facts);
     const runs = [operator.json<Done>('ingest', file), operator.json<Done>('ingest', file)];
@@ -130,7 +130,7 @@ describe('ingest without a server', () => {
     await mustShow(facts);
   });
 
-  it('names the first thousand refused lines and counts the others', async () => {
+  it('lists the first thousand refused lines and counts the rest', async () => {
     const { code, stdout, stderr } = await fed(['ingest', '--json'], folder, 'x\n'.repeat(1_200));
     expect(code).toBe(1);
     const done = JSON.parse(stdout) as Done;
@@ -168,7 +168,7 @@ describe('ingest without a server', () => {
     expect(await eventsIn(folder)).toEqual(before);
   });
 
-  it('says in one sentence what is wrong with a file', async () => {
+  it('states in one sentence what is wrong with a file', async () => {
     const aFolder = freshFolder();
     const missing = join(aFolder, 'missing.ndjson');
     expect(await operator.run('ingest', missing)).toEqual({
@@ -183,7 +183,7 @@ describe('ingest without a server', () => {
     });
   });
 
-  it('takes the example of the documentation as it is', async () => {
+  it('takes the example from the documentation as it is', async () => {
     const page = readFileSync(join(ROOT, 'docs', 'logs-and-usage.md'), 'utf8');
     const creating = /`tenant-ledger (tenant create --name Example --id (\S+))`/.exec(page);
     await operator.json(creating?.[1] ?? '');
@@ -213,7 +213,7 @@ describe('ingest without a server', () => {
     await shown.close();
   });
 
-  it('takes a fact of exactly the longest line', async () => {
+  it('takes a fact of exactly the maximum line length', async () => {
     const [tenant] = tenants as [string];
     const occurredAt = new Date().toISOString();
     const sized = (length: number): Fact => {
@@ -256,7 +256,7 @@ describe('ingest beside a server', () => {
     return rows.filter(({ entity_type }) => !['application', 'key', 'tenant'].includes(entity_type));
   };
 
-  it(seeded('is shown by the server as soon as it ends, and again after a second time'), async () => {
+  it(seeded('is shown by the server as soon as it ends, also the second time'), async () => {
     const customers = [await newTenant(), await newTenant()];
     const facts = manyFacts(
       customers.map(({ tenantId }) => tenantId),
@@ -279,7 +279,7 @@ describe('ingest beside a server', () => {
     }
   });
 
-  it(seeded('may be killed halfway and run again'), async () => {
+  it(seeded('can be killed halfway and run again'), async () => {
     const { tenantId, key } = await newTenant();
     const facts = manyFacts([tenantId], 5_000, seed + 1);
     const file = fileOf(facts);
@@ -298,7 +298,7 @@ describe('ingest beside a server', () => {
     expect(json).toEqual(countedUsage(facts, tenantId));
   });
 
-  it('is refused for a tenant that is deleted', async () => {
+  it('is refused for a deleted tenant', async () => {
     const { tenantId, key } = await newTenant();
     expect(await ask(`${service.url}/tenants/self`, { method: 'DELETE', key })).toMatchObject({
       status: 204,

@@ -32,7 +32,7 @@ describe('a list', () => {
     await close();
   });
 
-  it('of keys or Applications is whole, however long it is', async () => {
+  it('of keys or Applications is complete, however long it is', async () => {
     const keys = await operator.json<{ application_id: string; key_id: string }[]>(
       `key list --tenant ${tenant}`,
     );
@@ -47,7 +47,7 @@ describe('a list', () => {
     );
   });
 
-  it('of tenants fits 100 columns, whatever they are called', async () => {
+  it('of tenants fits in 100 columns, whatever their names', async () => {
     const { stdout } = await operator.run('tenant list');
     const lines = stdout.trim().split('\n');
     expect(lines).toHaveLength(3);

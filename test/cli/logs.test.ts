@@ -22,7 +22,7 @@ const rowsIn = (stdout: string): readonly Row[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Row);
 
-/** A program that goes on, and what it has printed so far. */
+/** A program that keeps running, and what it has printed so far. */
 const following = (folder: string, ...args: readonly string[]) => {
   const child = spawnProgram(['logs', ...args, '--follow'], { DATA_DIR: folder });
   let stdout = '';
@@ -35,7 +35,7 @@ const following = (folder: string, ...args: readonly string[]) => {
 
 const OPERATOR = '00000000-0000-0000-0000-000000000000';
 
-/** A tenant that was recorded at an earlier time, so that what happens to it may have been as well. */
+/** A tenant recorded at an earlier time, so that its later events may be in the past as well. */
 const tenantMadeAt = async (folder: string, recordedAt: string): Promise<string> => {
   const { log, streams } = await openLogIn(folder);
   const tenantId = randomUUID();
@@ -137,7 +137,7 @@ describe('tenant-ledger logs', () => {
     [['--since', '2021-01-31T11:00:00.0001Z', '--until', '2021-01-31T12:00:00.0001Z'], [2]],
     [['--entity-type', 'spaceship'], []],
     [['--since', '2099-01-01'], []],
-  ])('prints what %j select', async (args, places) => {
+  ])('prints the rows that %j selects', async (args, places) => {
     expect(await printed(...args)).toEqual(places);
   });
 
@@ -160,7 +160,7 @@ describe('tenant-ledger logs', () => {
     });
   });
 
-  it('prints the log of a deleted tenant: the trail survives', async () => {
+  it('prints the log of a deleted tenant, whose audit trail is kept', async () => {
     const { tenant_id: gone } = (await operator.json('tenant create --name Gone')) as { tenant_id: string };
     expect((await operator.run(`tenant delete --yes ${gone}`)).code).toBe(0);
     const { stdout } = await operator.run(`logs --tenant ${gone} --json`);
@@ -168,7 +168,7 @@ describe('tenant-ledger logs', () => {
   });
 
   it.each([[[]], [['--follow']]])(
-    'ends quietly when its reader goes away, as in | head -1: %j',
+    'ends quietly when its reader stops, as in | head -1: %j',
     async (follow) => {
       const { tenant_id: long } = (await operator.json('tenant create --name Long')) as { tenant_id: string };
       await reportFacts(
@@ -187,7 +187,7 @@ describe('tenant-ledger logs', () => {
     },
   );
 
-  it('follows: prints what there is and what comes, without a server, until SIGTERM', async () => {
+  it('with --follow prints existing and new rows, without a server, until SIGTERM', async () => {
     const { child, ended, stdout } = following(folder, '--tenant', tenant, '--json');
     await until(() => rowsIn(stdout()).length === 5, 20_000, 'the first rows');
     const [id] = await reportFacts(folder, tenant, [
@@ -208,7 +208,7 @@ describe('tenant-ledger logs --follow beside a server', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('sees each new row once, in order, filtered, and ends with 0 on SIGINT', async () => {
+  it('prints each new row once, in order, filtered, and exits with 0 on SIGINT', async () => {
     const { folder } = service;
     const { tenant_id: tenant } = (await operatorAt(folder).json('tenant create --name A')) as {
       tenant_id: string;
@@ -242,7 +242,7 @@ describe('tenant-ledger logs --follow beside a server', () => {
     ['beside a server', true, [1, 2]],
     ['alone', false, [1]],
   ])(
-    'goes on while the read model is rebuilt and the old ones are pruned: %s',
+    'continues while the read model is rebuilt and old generations are pruned: %s',
     async (_, withServer, rounds) => {
       const folder = withServer ? service.folder : freshFolder();
       const operator = operatorAt(folder);

@@ -2,7 +2,7 @@ import { freshFolder } from '../support/folders';
 import { operatorAt } from '../support/operator';
 import { stuckReadModel } from '../support/stuck';
 
-it('a write that the read models cannot take is done all the same, and says both', async () => {
+it('a write that the read models cannot store is still made, and the command reports both', async () => {
   const operator = operatorAt(freshFolder());
   const { tenant_id: tenant } = await operator.json('tenant create --name Acme');
   const { application_id: application } = await operator.json(

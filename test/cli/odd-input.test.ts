@@ -5,7 +5,7 @@ import { operatorAt } from '../support/operator';
 const NAME = 'a\u001b[2J\u0007\nb';
 const SHOWN = 'a\\u001b[2J\\u0007\\u000ab';
 
-it('shows the control characters of a name instead of obeying them, but not in JSON', async () => {
+it('escapes control characters in a name instead of printing them, except in JSON', async () => {
   const operator = operatorAt(freshFolder());
   const { tenant_id: tenant } = await operator.json('tenant create --name', NAME);
   const shown = await operator.run(`tenant show ${tenant}`);
@@ -17,7 +17,7 @@ it('shows the control characters of a name instead of obeying them, but not in J
   expect(await operator.json(`tenant show ${tenant}`)).toMatchObject({ name: NAME });
 });
 
-it('says in a sentence why a file of facts cannot be read', async () => {
+it('states in one sentence why a file of facts cannot be read', async () => {
   const operator = operatorAt(freshFolder());
   await operator.json('tenant create --name A');
   const missing = join(operator.folder, 'missing.ndjson');

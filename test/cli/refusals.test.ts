@@ -98,8 +98,8 @@ const refused: readonly Refused[] = [
   },
 ];
 
-describe('what the state of a tenant does not allow', () => {
-  it('is refused with 1, one line with the code on stderr, and writes nothing', async () => {
+describe('a command that the state of a tenant does not allow', () => {
+  it('exits with 1 and one line with the code on stderr, and writes nothing', async () => {
     const before = await eventsIn(operator.folder);
     const ended = await operator.runAll(refused.map(({ line }) => `${line()} --json`));
     for (const [at, { line, code, says }] of refused.entries()) {
@@ -116,7 +116,7 @@ describe('what the state of a tenant does not allow', () => {
     expect(await eventsIn(operator.folder)).toEqual(before);
   });
 
-  it('has a code that can be explained', async () => {
+  it('has a code that `explain` describes', async () => {
     const codes = [...new Set(refused.map(({ code }) => code))];
     for (const code of codes)
       expect(await operator.json(`explain ${code}`)).toEqual({
@@ -127,7 +127,7 @@ describe('what the state of a tenant does not allow', () => {
       });
   });
 
-  it('does not include codes that do not exist', async () => {
+  it('cannot have an unknown code explained', async () => {
     const { code, stdout, stderr } = await operator.run('explain nonsense');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('There is no error code nonsense. Known: ');

@@ -15,7 +15,7 @@ import { until } from '../support/waiting';
 
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 
-/** A process is only stopped by Ctrl-Z if a shell with job control has started it. */
+/** Ctrl-Z stops a process only if a shell with job control has started it. */
 const JOB = 'set -m; exec 3>&2 2>/dev/null; "$@" 2>&3 & echo $!; read _; wait $!';
 const hasJobControl =
   process.platform === 'linux' &&
@@ -39,7 +39,7 @@ afterAll(() => {
   for (const pid of started) if (!['Z', 'gone'].includes(stateOf(pid))) process.kill(pid, 'SIGKILL');
 });
 
-/** A command as a shell runs it in a job of its own. */
+/** A command run by a shell as its own job. */
 const job = async (args: readonly string[], folder: string) => {
   const shell = spawn('bash', ['--norc', '-c', JOB, 'job', process.execPath, MAIN, ...args], {
     env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
@@ -72,7 +72,7 @@ const job = async (args: readonly string[], folder: string) => {
 
 const STOPS = 6;
 
-describe('a command that is stopped with Ctrl-Z', () => {
+describe('a command stopped with Ctrl-Z', () => {
   whereJobs(
     seeded('holds no lock that the server needs'),
     async () => {
@@ -101,7 +101,7 @@ describe('a command that is stopped with Ctrl-Z', () => {
   );
 
   whereJobs(
-    seeded('holds no lock that other commands need, though it projects by itself'),
+    seeded('holds no lock that other commands need, even if it projects on its own'),
     async () => {
       const operator = operatorAt(freshFolder());
       const { tenant_id: tenant } = await operator.json('tenant create --name A');
@@ -120,8 +120,8 @@ describe('a command that is stopped with Ctrl-Z', () => {
   );
 });
 
-describe('a process that is stopped while it holds the write lock of the log', () => {
-  it('makes the server say that it is not ready, and why, until it goes on', async () => {
+describe('a process stopped while it holds the write lock of the log', () => {
+  it('makes the server report that it is not ready, and why, until the process continues', async () => {
     const service = await startService({ EVENTSTORE_URL: '' });
     const ready = () => ask(`${service.operationsUrl}/readyz`);
     expect((await ready()).status).toBe(200);

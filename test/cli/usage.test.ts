@@ -85,10 +85,10 @@ const wrong: readonly { line: string; says: readonly string[] }[] = [
   { line: 'explain', says: ["missing required argument 'code'"] },
 ];
 
-describe('the use of the command line', () => {
+describe('the command line', () => {
   const { run, runAll } = operatorAt(freshFolder());
 
-  it('is explained by --help, for every command', async () => {
+  it('explains every command with --help', async () => {
     const helps = await runAll(Object.keys(commands).map((line) => `${line} --help`));
     expect(helps.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
       helps.map(() => ({ code: 0, stderr: '' })),
@@ -100,13 +100,13 @@ describe('the use of the command line', () => {
     }
   });
 
-  it('lists every command in the help of the program, and prints the version', async () => {
+  it('lists every command in its help, and prints the version', async () => {
     const [help, version] = await Promise.all([run('--help'), run('--version')]);
     for (const line of Object.keys(commands)) expect(help.stdout).toContain(line.split(' ')[0]);
     expect(version).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
   });
 
-  it('is refused with 2, a reason and no output where it is wrong', async () => {
+  it('refuses wrong usage with exit code 2, a reason and no output', async () => {
     const ended = await runAll(wrong.map(({ line }) => line));
     for (const [at, { line, says }] of wrong.entries()) {
       const { code, stdout, stderr } = ended[at] ?? {};
@@ -117,7 +117,7 @@ describe('the use of the command line', () => {
     }
   });
 
-  it('is refused with JSON on stderr where --json was given', async () => {
+  it('refuses wrong usage with JSON on stderr if --json was given', async () => {
     const lines = wrong.map(({ line }) => line).filter((line) => !line.endsWith('--name'));
     const ended = await runAll(lines.map((line) => `${line} --json`));
     for (const [at, { code, stdout, stderr }] of ended.entries()) {
@@ -127,7 +127,7 @@ describe('the use of the command line', () => {
     }
   });
 
-  it('sets the name of every setting apart from its meaning', async () => {
+  it('separates the name of every setting from its description', async () => {
     const { stdout } = await run('serve --help');
     for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name} {2,}[A-Z]`, 'm'));
   });

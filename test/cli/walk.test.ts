@@ -5,7 +5,7 @@ import { operatorAt, type Operator } from '../support/operator';
 import { startService } from '../support/service';
 import { firstGeneration } from '../support/generation-names';
 
-/** Every command that works on data, once with --json and once for people, on the same data. */
+/** Every command that works on data, once with --json and once with readable output, on the same data. */
 const places: readonly {
   where: string;
   open: () => Promise<{ operator: Operator; close: () => Promise<void> }>;
@@ -44,7 +44,7 @@ describe.each(places)('the command line $where', ({ open }) => {
   });
   afterAll(() => place.close());
 
-  it('makes, shows, lists, changes and deletes a tenant', async () => {
+  it('creates, shows, lists, changes and deletes a tenant', async () => {
     const created = await operator.json(
       `tenant create --id ${id} --owner ${owner.toUpperCase()} --included-tokens 5 --name`,
       'Ünï & Co',
@@ -86,7 +86,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     expect(list.find((line) => line.startsWith(other))).toMatch(/ Plain +deleted /);
   });
 
-  it('makes, shows, lists, changes and deletes an Application', async () => {
+  it('creates, shows, lists, changes and deletes an Application', async () => {
     const created = await operator.json(
       `application create --tenant ${id} --name Web --type private --permission token:create --permission token:create`,
     );
@@ -146,7 +146,7 @@ describe.each(places)('the command line $where', ({ open }) => {
     expect(await operator.json(`key list --tenant ${id}`)).toMatchObject([{ status: 'application_deleted' }]);
   });
 
-  it('makes, lists and revokes keys', async () => {
+  it('creates, lists and revokes keys', async () => {
     const { application_id: app, key_id: first } = await operator.json(
       `application create --tenant ${id} --name Keys --type public --expires 2031-01-31`,
     );
@@ -204,10 +204,10 @@ describe.each(places)('the command line $where', ({ open }) => {
   });
 });
 
-describe('what can be looked up without data', () => {
+describe('the command line without data', () => {
   const operator = operatorAt(freshFolder(), { HEADER_PREFIX: 'ACME' });
 
-  it('are the permissions', async () => {
+  it('lists the permissions', async () => {
     const all = await operator.json<unknown[]>('permissions');
     expect(all).toHaveLength(30);
     expect(all[0]).toEqual({
@@ -223,7 +223,7 @@ describe('what can be looked up without data', () => {
     expect(plain.stdout).toMatch(/^type +application_types +description\n/);
   });
 
-  it('are the error codes', async () => {
+  it('lists the error codes', async () => {
     expect(await operator.json<unknown>('explain key_refused')).toEqual({
       code: 'key_refused',
       status: 401,
@@ -233,7 +233,7 @@ describe('what can be looked up without data', () => {
     expect((await operator.run('explain key_refused')).stdout).toMatch(/^code: +key_refused\nstatus: +401\n/);
   });
 
-  it('are the settings, with where they come from', async () => {
+  it('lists the settings, with where each value comes from', async () => {
     const rows = await operator.json<unknown[]>('config');
     expect(rows).toContainEqual({
       name: 'HEADER_PREFIX',

@@ -14,9 +14,9 @@ const thrown = (): ReadonlySet<string> => {
   );
 };
 
-/** The other direction does not compile: a fault takes only codes of the table. */
+/** The other direction does not compile: a fault accepts only codes of the table. */
 describe('error codes', () => {
-  it('are thrown somewhere, every one that is documented', () => {
+  it('that are documented are all thrown somewhere', () => {
     const elsewhere = [
       'headers_too_large',
       'malformed_request',

@@ -57,7 +57,7 @@ describe('the examples in docs/deployment', () => {
     expect([status, stderr.toString()]).toEqual([0, expect.not.stringContaining('"level":"warn"')]);
   });
 
-  it('the Caddyfile keeps API keys out of the log of Caddy', () => {
+  it("the Caddyfile keeps API keys out of Caddy's log", () => {
     expect(textOf('Caddyfile')).toContain('request>headers>Svc-Api-Key delete');
   });
 

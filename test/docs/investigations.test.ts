@@ -27,7 +27,7 @@ const hasJq = (): boolean => {
   }
 };
 
-/** A service with a history that has something to say on each question. */
+/** A service with a history that has a result for each question. */
 const withHistory = async (service: Service) => {
   const operator = operatorAt(service.folder);
   const put = await fetch(`${service.url}/tenants/self`, {
@@ -87,7 +87,7 @@ describe('docs/investigations.md', () => {
   const isRun = (line: string): boolean => !line.includes('| jq') || hasJq();
   for (const line of LINES.filter((one) => !isRun(one)))
     it.skip(`works as written, but jq is not installed: ${line}`, () => undefined);
-  /** Neither a pipe nor a file in the folder: then it need not have a process of its own. */
+  /** A command with neither a pipe nor a file in the folder does not need its own process. */
   const isPlain = (line: string): boolean => /^tenant-ledger (?!.*(--output|ndjson))[^|>]*$/.test(line);
   it.each(LINES.filter(isPlain))('works as written: %s', async (line) => {
     const [, ...words] = await shellWords(line, ids);

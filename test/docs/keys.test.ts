@@ -13,7 +13,7 @@ const blockAfter = (start: string): string => {
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** As the page says it, with the checksum of another library. */
+/** As the page describes it, with the checksum of another library. */
 const isKey = (text: string): boolean => {
   const checksum = Array.from(text.slice(-6)).reduce((value, digit) => value * 62 + DIGITS.indexOf(digit), 0);
   return checksum === zlib.crc32(text.slice(0, -6));
@@ -30,13 +30,13 @@ describe('docs/keys.md, for secret scanners', () => {
       expect(none.match(pattern)).toBeNull();
   });
 
-  it('tells keys from look-alikes by their checksum', () => {
+  it('distinguishes keys from look-alikes by their checksum', () => {
     expect(keys.filter(isKey)).toEqual(keys);
     const lookAlikes = keys.map((key) => key.replace(/.(?=.{10}$)/, (one) => (one === 'a' ? 'b' : 'a')));
     expect(lookAlikes.filter(isKey)).toEqual([]);
   });
 
-  it('has code in Python that does the same', () => {
+  it('has Python code that does the same', () => {
     const code = blockAfter('```python\n');
     const looksLike = `key_${'a'.repeat(55)}`;
     const run = `${code}\nimport sys\nprint([is_key(line.strip()) for line in sys.stdin])`;

@@ -10,7 +10,7 @@ const pages = [
     .map((name) => join('docs', name)),
 ];
 
-/** As GitHub makes them. */
+/** As GitHub generates them. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -22,8 +22,8 @@ const anchorsIn = (page: string): ReadonlySet<string> =>
     Array.from(readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm), ([, heading = '']) => anchorOf(heading)),
   );
 
-describe('links in the documentation', () => {
-  it.each(pages)('of %s lead somewhere', (page) => {
+describe('the links', () => {
+  it.each(pages)('in %s point to something that exists', (page) => {
     const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/```.*?```/gs, '');
     const links = Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link);
     const lost = links

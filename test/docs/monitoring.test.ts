@@ -28,7 +28,7 @@ const rules = (
 ).groups.flatMap((group) => group.rules);
 const dashboard = JSON.parse(readFileSync(join(FOLDER, 'dashboard.json'), 'utf8')) as Dashboard;
 
-/** Made by others: Prometheus itself and its blackbox exporter. */
+/** From others: Prometheus itself and its blackbox exporter. */
 const FOREIGN = new Set(['up', 'probe_ssl_earliest_cert_expiry']);
 
 const namesIn = (expr: string): readonly string[] =>
@@ -38,7 +38,7 @@ const namesIn = (expr: string): readonly string[] =>
     ?.filter((word) => word.includes('_') || FOREIGN.has(word))
     .filter((word) => word !== 'histogram_quantile') ?? [];
 
-/** What a chart over time says nothing about. */
+/** Metrics that make no useful chart over time. */
 const NOT_SHOWN = [
   'tenant_ledger_build_info',
   'tenant_ledger_disk_size_bytes',
@@ -49,7 +49,7 @@ const NOT_SHOWN = [
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
 
-describe('what docs/monitoring is made of', () => {
+describe('the files in docs/monitoring', () => {
   let known: ReadonlySet<string>;
   beforeAll(async () => {
     const { text } = makeMetrics({
@@ -66,13 +66,13 @@ describe('what docs/monitoring is made of', () => {
     );
   });
 
-  it.each(rules.map((rule) => [rule.alert, rule] as const))('%s asks for what there is', (_, rule) => {
+  it.each(rules.map((rule) => [rule.alert, rule] as const))('%s uses metrics that exist', (_, rule) => {
     const names = namesIn(rule.expr);
     expect(names).not.toEqual([]);
     for (const name of names) expect([...known, ...FOREIGN]).toContain(name);
   });
 
-  it('every alert names what shows the trouble and what fixes it, with commands that exist', async () => {
+  it('every alert names what shows the problem and what fixes it, with commands that exist', async () => {
     const texts = rules.map(({ annotations }) => annotations.description);
     for (const text of texts) expect(text).toMatch(/^Show: .+ Fix: /s);
     const named = new Set(
@@ -87,7 +87,7 @@ describe('what docs/monitoring is made of', () => {
       expect(helps[at]?.stdout).toContain(`Usage: tenant-ledger ${line}`);
   });
 
-  it('the dashboard asks for what there is, and for all of ours', () => {
+  it('the dashboard uses metrics that exist, and all of ours', () => {
     const asked = dashboard.panels.flatMap(({ targets }) => targets.flatMap(({ expr }) => namesIn(expr)));
     for (const name of asked) expect([...known]).toContain(name);
     for (const { targets } of dashboard.panels)

@@ -23,7 +23,7 @@ describe('the README', () => {
   });
   afterAll(() => service.stop());
 
-  /** As a reader would run it, but for the ports. */
+  /** As a reader would run it, except for the ports. */
   const requested = async (line: string): Promise<string> => {
     const here = line
       .replaceAll('http://127.0.0.1:8080', service.url)
@@ -54,7 +54,7 @@ describe('the README', () => {
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
 
-  it('lists the folders that exist, every one', () => {
+  it('lists the folders that exist, all of them', () => {
     const section = README.split('\n## Project layout\n')[1]?.split('\n## ')[0] ?? '';
     const rows = section.split('\n').filter((line) => line.startsWith('| `'));
     const listed = rows.flatMap((row) =>

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { tables } from './tables';
 
 /**
- * The tables in docs/ are made from the code. A table stands between `<!-- name -->` and `<!-- /name -->`.
- * `npm run docs` writes them again; without it this test reports which one is out of date.
+ * The tables in docs/ are generated from the code. A table is between `<!-- name -->` and `<!-- /name -->`. `npm run
+ * docs` rewrites them; otherwise this test reports which one is out of date.
  */
 const ROOT = join(__dirname, '..', '..', '..');
 const writing = process.env['WRITE_DOCS'] === '1';
@@ -22,7 +22,7 @@ const withTables = (text: string, file: string): string =>
 const unpadded = (text: string): string => text.replace(/ +/g, ' ').replace(/-{3,}/g, '---');
 
 describe('the tables in docs/', () => {
-  it.each(Object.keys(tables))('%s says what the code says', (file) => {
+  it.each(Object.keys(tables))('%s match the code', (file) => {
     const path = join(ROOT, file);
     const found = readFileSync(path, 'utf8');
     const made = withTables(found, file);

@@ -4,7 +4,7 @@ import { eventSchemas } from '../../src/domain/event-schemas';
 import { specifiedPolicies } from '../../src/limits/policies';
 import { problems, type Problem } from '../../src/problems';
 
-/** The tables of the documentation, made from the code. */
+/** The tables of the documentation, generated from the code. */
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 

@@ -16,7 +16,7 @@ const fullBatch = (tenantId: string): string =>
     }),
   ).join('\n') + '\n';
 
-it('refuses facts of a tenant that another process deletes while they are taken in', async () => {
+it('refuses facts of a tenant that another process deletes while they are ingested', async () => {
   const folder = freshFolder();
   const mine = await openLedger(folder);
   const other = await openLedger(folder);

@@ -19,7 +19,7 @@ const activity = {
 
 const read = (line: unknown) => readFact(typeof line === 'string' ? line : JSON.stringify(line), NOW);
 
-/** What a line becomes, as the log gives it back: nothing that passes the door may be bad behind it. */
+/** The event of a line as the log returns it: no accepted line may be bad in the log. */
 const decoded = (line: unknown) => {
   const fact = read(line);
   if (fact.status === 'refused') throw new Error(`It was refused: ${fact.reason}`);
@@ -33,7 +33,7 @@ const withData = (more: Record<string, unknown>) => ({ ...good, data: { ...good.
 const without = (member: string) =>
   Object.fromEntries(Object.entries(good).filter(([name]) => name !== member));
 
-describe('a fact line that is good', () => {
+describe('a valid fact line', () => {
   it.each(factTypes)('may be a %s', (type) => {
     expect(decoded({ ...activity, type })).toMatchObject({
       status: 'good',
@@ -41,7 +41,7 @@ describe('a fact line that is good', () => {
     });
   });
 
-  it('becomes an event with what it says and nothing else', () => {
+  it('becomes an event with its content and nothing else', () => {
     const data = { entityId: 'tok_1', occurredAt: '2026-01-31T12:00:00+02:00' };
     const actor = { type: 'user', id: ACTOR, name: 'Eve' };
     expect(read({ ...good, version: 1, actor, trace_id: 'a.b_c:d-1', data, color: 'red' })).toEqual({
@@ -79,7 +79,7 @@ describe('a fact line that is good', () => {
     expect(decoded(line)).toMatchObject({ status: 'good', event: { id: ID, tenantId: TENANT } });
   });
 
-  it('is the same in capitals', () => {
+  it('is case-insensitive in its ids', () => {
     const actor = { type: 'user', id: ACTOR.toUpperCase() };
     const capitals = { ...good, id: ID.toUpperCase(), tenant_id: TENANT.toUpperCase(), actor };
     expect(read(capitals)).toEqual(read({ ...good, actor: { type: 'user', id: ACTOR } }));
@@ -89,7 +89,7 @@ describe('a fact line that is good', () => {
       });
   });
 
-  it('may have members called __proto__, which change nothing', () => {
+  it('may have members called __proto__, which have no effect', () => {
     const line = JSON.stringify(withData({ more: 1 }))
       .replace('{', '{"__proto__":{"actor":1,"polluted":true},')
       .replace('"entityId"', '"__proto__":{"tenantId":"x","polluted":true},"constructor":1,"entityId"');
@@ -98,7 +98,7 @@ describe('a fact line that is good', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('may hold data of exactly the largest size', () => {
+  it('may hold data of exactly the maximum size', () => {
     const rest = JSON.stringify({ ...good.data, more: '' }).length;
     const largest = withData({ more: 'x'.repeat(MAX_APPEND_BYTES - rest) });
     expect(read(largest)).toMatchObject({ status: 'good', bytes: MAX_APPEND_BYTES });
@@ -218,14 +218,14 @@ const refused: readonly [unknown, string][] = [
   ]),
 ];
 
-describe('a fact line that is bad', () => {
+describe('an invalid fact line', () => {
   it('is refused with the reason', () => {
     expect(refused.map(([line]) => ({ line, answer: read(line) }))).toEqual(
       refused.map(([line, reason]) => ({ line, answer: { status: 'refused', reason } })),
     );
   });
 
-  it('is refused when its data would grow too large in the log', () => {
+  it('is refused if its data would become too large in the log', () => {
     const numbers = `[${Array.from({ length: 50_000 }, () => '1e20').join(',')}]`;
     const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${numbers}`);
     expect(line.length).toBeLessThan(262_144);
@@ -235,7 +235,7 @@ describe('a fact line that is bad', () => {
     });
   });
 
-  it('is refused when its data are nested too deep to be written', () => {
+  it('is refused if its data is nested too deeply to be written', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const line = JSON.stringify(withData({ more: 0 })).replace('"more":0', `"more":${deep}`);
     expect(read(line)).toEqual({ status: 'refused', reason: '"data" is nested too deep' });

@@ -15,7 +15,7 @@ interface Outcome extends Ingested {
 interface IngestOptions {
   readonly dryRun?: boolean;
   readonly now?: () => string;
-  /** The read models show nothing of what is there. */
+  /** The read models show none of the events. */
   readonly areBehind?: boolean;
 }
 
@@ -60,7 +60,7 @@ describe('ingest', () => {
   const rowIds = async (tenantId = tenant): Promise<readonly string[]> =>
     (await here.logs(tenantId)).filter((row) => row.entity_type !== 'tenant').map((row) => row.id);
 
-  it('takes what is good, and names the line and the reason of what is not', async () => {
+  it('accepts valid lines, and reports the number and the reason of the others', async () => {
     const facts = [aFact(tenant), aFact(tenant), aFact(tenant)];
     const lines = [facts[0]!, '', 'nonsense', facts[1]!, '{}', '   ', { ...facts[1]!, type: 'X' }, facts[2]!];
     expect(await take(lines)).toEqual({
@@ -76,13 +76,13 @@ describe('ingest', () => {
     expect(await rowIds()).toEqual(facts.map(({ id }) => id).toReversed());
   });
 
-  it('has shown everything when it ends', async () => {
+  it('has everything shown when it ends', async () => {
     await take(manyFacts([tenant], 1_000, seed));
     expect(await here.areUpToDate()).toBe(true);
     expect(await rowIds()).toHaveLength(1_000);
   });
 
-  it('takes nothing from nothing', async () => {
+  it('accepts nothing from empty input', async () => {
     const before = await here.app.log.head();
     expect(await take([])).toEqual({ accepted: 0, alreadyThere: 0, refused: 0, errors: [] });
     expect(await here.app.log.head()).toEqual(before);
@@ -107,7 +107,7 @@ describe('ingest', () => {
     expect(await rowIds()).toHaveLength(2);
   });
 
-  it('notices a tenant that another process makes or deletes while it reads', async () => {
+  it('notices a tenant that another process creates or deletes while it reads', async () => {
     const elsewhere = await readingsOf(folder);
     const late = randomUUID();
     const facts = [aFact(late), aFact(tenant), aFact(late), aFact(tenant)];
@@ -128,7 +128,7 @@ describe('ingest', () => {
     });
   });
 
-  it('does not keep a line waiting for the next one', async () => {
+  it('does not delay a line until the next one arrives', async () => {
     const fact = aFact(tenant);
     let seen = false;
     const source = async function* () {
@@ -141,14 +141,14 @@ describe('ingest', () => {
     expect(seen).toBe(true);
   });
 
-  it('takes many large facts at once', async () => {
+  it('accepts many large facts at once', async () => {
     const large = 'x'.repeat(260_000);
     const facts = Array.from({ length: 10 }, () => aFact(tenant, { data: { entityId: 'a', large } }));
     expect(await take(facts)).toMatchObject({ accepted: 10, refused: 0 });
     expect((await reported()).map(({ id }) => id)).toEqual(facts.map(({ id }) => id));
   });
 
-  it('keeps the order of each of many tenants', async () => {
+  it('preserves the order of each of many tenants', async () => {
     const tenants = await Promise.all(Array.from({ length: 40 }, () => here.newTenant()));
     const facts = manyFacts(tenants, 4_000, seed);
     expect(await take(facts)).toMatchObject({ accepted: 4_000, refused: 0 });
@@ -159,7 +159,7 @@ describe('ingest', () => {
     }
   });
 
-  it(seeded('counts an id once per tenant, however often it comes'), async () => {
+  it(seeded('counts an id once per tenant, however often it is sent'), async () => {
     const other = await here.newTenant();
     const facts = manyFacts([tenant], 300, seed);
     const shared = facts.map((fact) => ({ ...fact, tenant_id: other }));
@@ -172,7 +172,7 @@ describe('ingest', () => {
     expect((await reported()).length).toBeGreaterThan(300);
   });
 
-  it('counts apart what is there already, and does not append it again', async () => {
+  it('counts facts that already exist separately, and does not append them again', async () => {
     const other = await here.newTenant();
     const facts = manyFacts([tenant], 20, seed);
     expect(await take([...facts, facts[3]!])).toMatchObject({ accepted: 20, alreadyThere: 1, refused: 0 });
@@ -183,14 +183,14 @@ describe('ingest', () => {
     expect(await reported(other)).toHaveLength(1);
   });
 
-  it('names refused lines in their order, whatever they are refused for', async () => {
+  it('reports refused lines in their order, whatever the reason', async () => {
     const [a, b] = [randomUUID(), randomUUID()];
     const lines = [aFact(b), 'x', aFact(a), aFact(tenant), aFact(b), 'y', aFact(a)];
     const { errors } = await take(lines);
     expect(errors.map(([line]) => line)).toEqual([1, 2, 3, 5, 6, 7]);
   });
 
-  it('changes no count by a copy that names no time of its own', async () => {
+  it('changes no count for a copy that names no time of its own', async () => {
     const facts = [
       aFact(tenant, { data: { entityId: 'a' } }),
       aFact(tenant, { type: 'TokenDeleted', data: { entityId: 'a' } }),
@@ -212,7 +212,7 @@ describe('ingest', () => {
     expect(await reported()).toHaveLength(5);
   });
 
-  it('changes no count by a second fact with an id that was taken', async () => {
+  it('changes no count for a second fact with a used id', async () => {
     const fact = aFact(tenant, { data: { entityId: 'a', occurredAt: '2026-01-01T00:00:00Z' } });
     await take([fact]);
     const once = await here.usage(tenant);
@@ -223,7 +223,7 @@ describe('ingest', () => {
     expect(await rowIds()).toEqual([fact.id]);
   });
 
-  it('only looks when asked to', async () => {
+  it('with a dry run only checks', async () => {
     const deleted = await here.newTenant();
     await here.deleteTenant(deleted);
     const before = await here.app.log.head();
@@ -239,7 +239,7 @@ describe('ingest', () => {
     expect(await here.app.log.head()).toEqual(before);
   });
 
-  it('gives the same rows as facts that others append to the log without metadata', async () => {
+  it('produces the same rows as facts that others append to the log without metadata', async () => {
     const { log, streams, projecting } = here.app;
     const { id, type, data } = aFact(tenant, { type: 'CardCreated' });
     const { position } = await log.append(
@@ -259,7 +259,7 @@ describe('ingest', () => {
     expect(await projecting.isParked(tenant)).toBe(false);
   });
 
-  it('takes facts for a tenant whose log says its name in capitals', async () => {
+  it('accepts facts for a tenant whose log has its id in capitals', async () => {
     const capitals = tenant.toUpperCase();
     const fact = aFact(capitals, { data: { entityId: 'a', tenantId: capitals } });
     expect(await take([fact])).toMatchObject({ accepted: 1, refused: 0 });

@@ -34,17 +34,17 @@ describe('lines', () => {
     ['a line over many chunks', ['a', 'b', 'c\nd', 'e', '\n'], ['abc', 'de']],
     ['a byte order mark at the start only', ['\uFEFFa\n\uFEFFb\n'], ['a', '\uFEFFb']],
     ['other ends of lines as text', ['a\u2028b\u0085c\n'], ['a\u2028b\u0085c']],
-  ])('are cut from %s', async (_, chunks, expected) => {
+  ])('are split from %s', async (_, chunks, expected) => {
     expect(await linesIn(...chunks)).toEqual(texts(...expected));
   });
 
-  it.each([1, 2, 3, 5, 7])('keep characters whole that are cut every %s bytes', async (length) => {
+  it.each([1, 2, 3, 5, 7])('keep characters intact that are split every %s bytes', async (length) => {
     const lines = ['Grüße', '漢字', '😀 👩‍👩‍👧', ''];
     const bytes = Buffer.from(`${lines.join('\n')}\n`);
     expect(await linesIn(...cutEvery(bytes, length))).toEqual(texts(...lines));
   });
 
-  it('are given as soon as they are whole', async () => {
+  it('are yielded as soon as they are complete', async () => {
     const seen: string[] = [];
     const source = async function* () {
       yield 'a\nb';
@@ -56,7 +56,7 @@ describe('lines', () => {
     expect(seen).toEqual(['a', 'asked for more', 'bc']);
   });
 
-  it('are refused by number when they are too long, and the next one is taken', async () => {
+  it('are refused by number if they are too long, and the next one is accepted', async () => {
     const long = Buffer.alloc(300_000, 'x');
     const whole = Buffer.concat([Buffer.from('a\n'), long, Buffer.from('\nb\n'), long]);
     for (const chunks of [[whole], cutEvery(whole, 65_536), cutEvery(whole, 1_000)])
@@ -68,14 +68,14 @@ describe('lines', () => {
       ]);
   });
 
-  it.each(['\n', '\r\n', ''])('may be exactly as long as the limit, before the end %j', async (end) => {
+  it.each(['\n', '\r\n', ''])('may be exactly as long as the maximum, before the end %j', async (end) => {
     const longest = 'x'.repeat(MAX_LINE_BYTES);
     expect(await linesIn(`${longest}${end}`)).toEqual(texts(longest));
     expect(await linesIn(`${longest}x${end}`)).toEqual([{ number: 1, fault: TOO_LONG }]);
     expect(await linesIn(`${longest}\r\r${end}`)).toEqual([{ number: 1, fault: TOO_LONG }]);
   });
 
-  it('are refused when they are not UTF-8', async () => {
+  it('are refused if they are not UTF-8', async () => {
     const latin = Buffer.from('Gr\xFC\xDFe\n', 'latin1');
     const half = Buffer.from('😀').subarray(0, 2);
     expect(await linesIn('a\n', latin, 'b\n', half)).toEqual([
@@ -86,7 +86,7 @@ describe('lines', () => {
     ]);
   });
 
-  it('cost flat memory, however long one of them is', async () => {
+  it('take constant memory, however long one of them is', async () => {
     const before = process.memoryUsage().arrayBuffers;
     let most = 0;
     const source = async function* () {

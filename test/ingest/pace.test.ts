@@ -27,7 +27,7 @@ const slowReadModels = () => {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Appends batches of 500 that are each shown after some time, and gives how many were ahead when it first had to wait. */
+/** Appends batches of 500, each shown after some time, and returns how many were ahead when it first had to wait. */
 const batchesAhead = async (batches: number, shownAfterMs: number): Promise<readonly number[]> => {
   const models = slowReadModels();
   const one: Pace = pace(models.reached, models.now);
@@ -55,7 +55,7 @@ describe('the pace of ingest', () => {
     expect(asked).toEqual([]);
   });
 
-  it('waits for the oldest facts when too many are ahead', async () => {
+  it('waits for the oldest facts if too many are ahead', async () => {
     const models = slowReadModels();
     const { appended } = pace(models.reached, models.now);
     await appended('1', 500);
@@ -67,17 +67,17 @@ describe('the pace of ingest', () => {
     await second;
   });
 
-  it('lets more go ahead while they are shown in time, up to a bound', async () => {
+  it('lets more facts go ahead while they are shown in time, up to a maximum', async () => {
     const ahead = await batchesAhead(200, 1);
     expect(ahead[0]).toBe(2);
     expect(Math.max(...ahead)).toBe(21);
   });
 
-  it('lets few go ahead while they are shown late', async () => {
+  it('lets few facts go ahead while they are shown late', async () => {
     expect(Math.max(...(await batchesAhead(50, 600)))).toBe(2);
   });
 
-  it('waits for everything at the end, and says whether it is shown', async () => {
+  it('waits for everything at the end, and reports whether it is shown', async () => {
     for (const isShown of [true, false]) {
       const models = slowReadModels();
       const { appended, finished } = pace(models.reached, models.now);

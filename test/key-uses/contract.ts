@@ -7,10 +7,10 @@ const [TENANT, OTHER] = [randomUUID(), randomUUID()];
 
 export const time = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 
-/** Where last uses are kept: another process opens the same. */
+/** Where last uses are stored: another process opens the same place. */
 export type Place = (options?: KeyUsesOptions) => KeyUses;
 
-/** What every store of last uses does. */
+/** What every store of last uses must do. */
 export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>): void =>
   describe(`last uses of keys in ${name}`, () => {
     const opened: KeyUses[] = [];
@@ -26,7 +26,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       for (const one of opened.splice(0)) await one.close();
     });
 
-    it('are there after the end, for their own tenant only', async () => {
+    it('are stored when the process ends, for their own tenant only', async () => {
       const open = await fresh();
       const uses = open();
       uses.used(TENANT, 'a', time(1));
@@ -46,7 +46,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       expect(await later.lastUses(randomUUID())).toEqual(new Map());
     });
 
-    it('are written at most once in a period for each key', async () => {
+    it('are written at most once per period for each key', async () => {
       const open = await fresh();
       const uses = open({ periodMs: 60_000 });
       for (let second = 0; second < 50; second += 1) uses.used(TENANT, 'a', time(second));
@@ -58,7 +58,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       expect((await open().lastUses(TENANT)).get('a')).toBe(time(49));
     });
 
-    it('are written while the process goes on', async () => {
+    it('are written while the process runs', async () => {
       const open = await fresh();
       open().used(TENANT, 'a', time(1));
       const reader = open();
@@ -68,7 +68,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       expect((await reader.lastUses(TENANT)).get('a')).toBe(time(1));
     });
 
-    it('of several processes: the latest one counts', async () => {
+    it('of several processes are merged: the latest one counts', async () => {
       const open = await fresh();
       for (const second of [5, 3]) {
         const uses = open();
@@ -78,7 +78,7 @@ export const keyUsesContract = (name: string, freshPlace: () => Promise<Place>):
       expect((await open().lastUses(TENANT)).get('a')).toBe(time(5));
     });
 
-    it('take no more memory than so many keys', async () => {
+    it('take memory for a maximum number of keys only', async () => {
       const open = await fresh();
       const uses = open({ maxKeys: 2 });
       for (const keyId of ['a', 'b', 'c', 'a']) uses.used(TENANT, keyId, time(keyId === 'a' ? 9 : 1));

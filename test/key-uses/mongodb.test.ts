@@ -10,7 +10,7 @@ keyUsesContract('MongoDB', async () => {
 });
 
 describe('last uses of keys in MongoDB', () => {
-  it('that cannot be written disturb nobody; that cannot be read are reported', async () => {
+  it('that cannot be written are ignored; a failed read is reported', async () => {
     const connection = await connectMongodb();
     const uses = mongoKeyUses(connection);
     await connection.close();

@@ -15,7 +15,7 @@ keyUsesContract('SQLite', async () => {
 });
 
 describe('last uses of keys in a file', () => {
-  it('need no file before the first one, and make none', async () => {
+  it('need no file before the first one, and create none', async () => {
     const folder = freshFolder();
     const uses = sqliteKeyUses(folder);
     expect(await uses.lastUses(TENANT)).toEqual(new Map());
@@ -23,7 +23,7 @@ describe('last uses of keys in a file', () => {
     expect(existsSync(join(folder, 'key-uses.db'))).toBe(false);
   });
 
-  it('that cannot be written disturb nobody; that cannot be read are reported', async () => {
+  it('that cannot be written are ignored; a failed read is reported', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'key-uses.db'), 'no database'.repeat(100));
     const uses = sqliteKeyUses(folder);
@@ -32,7 +32,7 @@ describe('last uses of keys in a file', () => {
     await uses.close();
   });
 
-  it('are none while the file is being made', async () => {
+  it('are none while the file is being created', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'key-uses.db'), '');
     const uses = sqliteKeyUses(folder);
@@ -40,7 +40,7 @@ describe('last uses of keys in a file', () => {
     await uses.close();
   });
 
-  it('are one row for each key', async () => {
+  it('take one row for each key', async () => {
     const folder = freshFolder();
     for (let round = 0; round < 3; round += 1) {
       const uses = sqliteKeyUses(folder, { periodMs: 0 });

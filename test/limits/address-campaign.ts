@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * `npm run campaign:limits [ADDRESSES]`: so many clients, each with an address of its own (and with windows so long that
- * none ends), ask one server once. How many counters does it keep, and how much memory does it take? The short form is in
- * many-addresses.test.ts.
+ * `npm run campaign:limits [ADDRESSES]`: this many clients, each with its own address (and with windows so long that
+ * none ends), send one request each to one server. How many counters does it keep, and how much memory does it use? The
+ * short form is many-addresses.test.ts.
  */
 const ADDRESSES = Number(process.argv[2] ?? 1_000_000);
 const MAX_KEPT = 200_000;
@@ -57,7 +57,7 @@ const addressOf = (number: number): string =>
 const requestFrom = (number: number): string =>
   `GET /nowhere HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.1, ${addressOf(number)}\r\n\r\n`;
 
-/** One connection asks for each of its addresses, many requests on the way at once. */
+/** One connection sends a request for each of its addresses, many of them in flight at once. */
 const askFor = (url: URL, from: number, to: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(Number(url.port), url.hostname);
@@ -72,7 +72,7 @@ const askFor = (url: URL, from: number, to: number): Promise<void> =>
     socket.on('connect', send);
     socket.on('error', reject);
     socket.on('data', (chunk: string) => {
-      // What is cut in two is rare, and the next answers make up for it: it is the status line that is counted.
+      // Only status lines are counted. One that is split in two is rare, and the next responses make up for it.
       answered += chunk.split('HTTP/1.1 401').length - 1;
       if (chunk.includes('HTTP/1.1 429')) reject(new Error('An address was blocked.'));
       if (answered >= to) {

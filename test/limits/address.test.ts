@@ -88,7 +88,7 @@ describe('an address is counted', () => {
     expect(parseForwarded(element)).toBeUndefined();
   });
 
-  /** The parser of URLs knows addresses, too, and shares nothing with ours. It writes zeros short. */
+  /** The URL parser also knows addresses, and shares nothing with ours. It abbreviates zeros. */
   const byUrlParser = (text: string): string => {
     const host = new URL(`http://[${text}]/`).hostname.slice(1, -1);
     const [head = '', tail] = host.split('::');
@@ -103,7 +103,7 @@ describe('an address is counted', () => {
     return [bits >>> 24, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.');
   };
 
-  /** Many zeros, so that there is something to shorten, and mapped addresses, which chance would never bring. */
+  /** Many zeros, so that there is something to abbreviate, and mapped addresses, which are too rare by chance. */
   const group = fc.oneof(fc.constant(0), fc.constant(0xffff), fc.integer({ min: 0, max: 0xffff }));
   const groups = fc.oneof(
     fc.array(group, { minLength: 8, maxLength: 8 }),
@@ -132,7 +132,7 @@ describe('an address is counted', () => {
       return upper ? text.toUpperCase() : text;
     });
 
-  it(seeded('however it is spelled, as another parser reads it'), () => {
+  it(seeded('however it is written, as another parser reads it'), () => {
     fc.assert(
       fc.property(spelled, (text) => {
         expect(parseAddress(text)?.counted).toBe(byUrlParser(text));

@@ -3,7 +3,7 @@ import { agingMap } from '../../src/limits/aging-map';
 import { seed, seeded } from '../support/property';
 
 describe('an aging map', () => {
-  it(seeded('knows its oldest key, as a plain list does'), () => {
+  it(seeded('returns its oldest key, like a plain list'), () => {
     const step = fc.tuple(
       fc.constantFrom('put', 'put', 'again', 'delete', 'drop', 'drop', 'look'),
       fc.integer({ min: 0, max: 12 }).map(String),

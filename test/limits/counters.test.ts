@@ -11,7 +11,7 @@ const counters = (max = MAX) => {
 const name = (number: number): string => `key-${number}`;
 
 describe('bounded counters', () => {
-  it('count in a window and begin anew at its end, not before', () => {
+  it('count within a window and start again at its end, not before', () => {
     const { clock, add } = counters();
     expect(add('a', 1, WINDOW)).toEqual({ points: 1, endsAt: 10_000 });
     clock.now = 9_999.999;
@@ -20,7 +20,7 @@ describe('bounded counters', () => {
     expect(add('a', 1, WINDOW)).toEqual({ points: 1, endsAt: 20_000 });
   });
 
-  it('drop the oldest to make room, by when its window began', () => {
+  it('evict the entry with the oldest window to make room', () => {
     const { clock, add, get, kept, dropped } = counters();
     for (let number = 0; number < MAX; number += 1) add(name(number), 1, WINDOW);
     clock.now = 5_000;
@@ -31,7 +31,7 @@ describe('bounded counters', () => {
     expect([get(name(0)), get(name(1))?.points, get('new')?.points]).toEqual([undefined, 1, 1]);
   });
 
-  it('keep what is blocked while there is anything else', () => {
+  it('keep blocked entries while there is anything else to evict', () => {
     const { add, block, get, kept, dropped } = counters();
     for (let number = 0; number < MAX; number += 1) add(name(number), 1, WINDOW);
     for (let number = 0; number < 10; number += 1) block(name(number), 6, WINDOW);
@@ -42,7 +42,7 @@ describe('bounded counters', () => {
     expect(get(name(10))).toBeUndefined();
   });
 
-  it('drop the block that began first when there is nothing else', () => {
+  it('evict the block that started first if there is nothing else', () => {
     const { block, add, get, kept, dropped } = counters();
     for (let number = 0; number < MAX; number += 1) block(name(number), 6, WINDOW);
     add('new', 1, WINDOW);
@@ -50,7 +50,7 @@ describe('bounded counters', () => {
     expect([get(name(0)), get(name(1))?.points]).toEqual([undefined, 6]);
   });
 
-  it('remove what is over by and by, which is no drop', () => {
+  it('remove expired entries gradually, which does not count as an eviction', () => {
     const { clock, add, block, kept, dropped } = counters();
     for (let number = 0; number < MAX - 10; number += 1) add(name(number), 1, WINDOW);
     for (let number = 0; number < 10; number += 1) block(`blocked-${number}`, 6, WINDOW);

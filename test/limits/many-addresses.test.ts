@@ -5,10 +5,10 @@ import { rateLimits } from '../../src/limits/rate-limits';
 const ADDRESSES = 210_000;
 
 describe('a great many addresses', () => {
-  it('fill neither the counters nor the memory, and free nobody who is blocked', async () => {
+  it('exhaust neither the counters nor the memory, and unblock nobody', async () => {
     const { count, status } = rateLimits(readPolicies('global=2/3600/3600')!, { report: () => undefined });
     for (let i = 0; i < 3; i += 1) await count('GET', '/', 'blocked');
-    // Cut out of a long text, as an address is out of a header: the long text must not stay with it.
+    // Sliced from a long text, as an address is from a header: the long text must not be retained with it.
     const header = Buffer.alloc(2_000, 'x');
     const from = (number: number): string => {
       header.write(String(number).padStart(20, '.'), 0, 'latin1');

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
 
-/** A server waits 200 ms; here nobody may count alone only because the machine is busy. */
+/** A server waits 200 ms; here no instance may count alone only because the machine is busy. */
 const WITHIN_MS = 20_000;
 
 /** The limits of one instance. */
@@ -98,10 +98,10 @@ describe('rate counters in MongoDB', () => {
     expect(beyond.filter((result) => result?.consumedPoints === 31)).toHaveLength(1);
   });
 
-  it('begin anew after the window, and after the block, which requests do not prolong', async () => {
+  it('start again after the window, and after the block, which requests do not extend', async () => {
     const { db, one, two } = await instances(readPolicies('global=2/60/120')!);
     const kept = db.collection('rate_counters', { readConcern: { level: 'local' } });
-    /** What ends at a time ends so much sooner. */
+    /** Anything due at a time is made due this much sooner. */
     const pass = async (ms: number): Promise<void> => {
       for (const { _id, expire } of await kept.find({}).toArray())
         await kept.updateOne({ _id }, { $set: { expire: new Date((expire as Date).getTime() - ms) } });
@@ -116,7 +116,7 @@ describe('rate counters in MongoDB', () => {
     expect((await one.many(1)).refused).toBeUndefined();
   });
 
-  it('have a unique index on the key, and one on what is over', async () => {
+  it('have a unique index on the key, and one on the expiry', async () => {
     const { db } = await instances(readPolicies('global=2/1/2')!);
     const indexes = await db.collection('rate_counters').indexes();
     const unique = indexes.filter((index) => index.unique === true).map(({ key }) => key);
@@ -127,7 +127,7 @@ describe('rate counters in MongoDB', () => {
 
 const describeStandIn = REAL_MONGODB === '' ? describe : describe.skip;
 
-describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', () => {
+describeStandIn('rate counters in a failing MongoDB (stand-in only)', () => {
   let standIn: MongoServer;
   beforeEach(async () => {
     standIn = await startMongoServer();
@@ -136,7 +136,7 @@ describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', ()
 
   const counting = () => standIn.roundTrips.count({ command: 'findAndModify' });
 
-  it('are not asked about an address that is blocked', async () => {
+  it('are not read for a blocked address', async () => {
     const { db } = await connectMongodb(standIn.url);
     const { many } = await instanceOn(db, readPolicies('global=3/60/60')!);
     await many(5);
@@ -146,34 +146,37 @@ describeStandIn('rate counters in a MongoDB that misbehaves (stand-in only)', ()
   });
 
   it.each([
-    ['is away', (): Promise<void> => standIn.leave(), (): Promise<void> => standIn.comeBack()],
+    ['is down', (): Promise<void> => standIn.leave(), (): Promise<void> => standIn.comeBack()],
     ['is frozen', async (): Promise<void> => standIn.freeze(), async (): Promise<void> => standIn.thaw()],
-  ])('cost no request more than a moment while it %s, and most nothing', async (_, lose, findAgain) => {
-    const clock = { now: 0 };
-    const { db } = await connectMongodb(standIn.url);
-    const policies = readPolicies('global=1000/60/60')!;
-    const { many, reports, status } = await instanceOn(db, policies, { clock, sharedWithinMs: 1_500 });
-    await many(3);
-    await lose();
-    const began = performance.now();
-    await many(1);
-    expect(performance.now() - began).toBeLessThan(3_000);
-    const asked = counting();
-    await many(500);
-    expect(counting()).toBe(asked);
-    expect(status().counted_alone).toBe(501);
-    expect([reports, status().trouble]).toEqual([[ALONE], ALONE]);
-    await findAgain();
-    for (let i = 0; status().trouble !== undefined && i < 50; i += 1) {
-      clock.now += 5_000;
+  ])(
+    'delay no request by more than a moment while it %s, and most not at all',
+    async (_, lose, findAgain) => {
+      const clock = { now: 0 };
+      const { db } = await connectMongodb(standIn.url);
+      const policies = readPolicies('global=1000/60/60')!;
+      const { many, reports, status } = await instanceOn(db, policies, { clock, sharedWithinMs: 1_500 });
+      await many(3);
+      await lose();
+      const began = performance.now();
       await many(1);
-      await pause(50);
-    }
-    expect([reports, status().trouble]).toEqual([[ALONE, TOGETHER], undefined]);
-    expect((await many(1)).stateField).toMatch(/r=99[0-6];/);
-  });
+      expect(performance.now() - began).toBeLessThan(3_000);
+      const asked = counting();
+      await many(500);
+      expect(counting()).toBe(asked);
+      expect(status().counted_alone).toBe(501);
+      expect([reports, status().trouble]).toEqual([[ALONE], ALONE]);
+      await findAgain();
+      for (let i = 0; status().trouble !== undefined && i < 50; i += 1) {
+        clock.now += 5_000;
+        await many(1);
+        await pause(50);
+      }
+      expect([reports, status().trouble]).toEqual([[ALONE, TOGETHER], undefined]);
+      expect((await many(1)).stateField).toMatch(/r=99[0-6];/);
+    },
+  );
 
-  it('are swept by instances where the server does not, and only what is over', async () => {
+  it('are swept by instances if the server does not do it, and only expired ones', async () => {
     standIn.faults.add({
       command: 'createIndexes',
       when: ({ indexes }) =>

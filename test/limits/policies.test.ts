@@ -42,7 +42,7 @@ describe('the policies', () => {
     });
   });
 
-  it('can be changed one by one, and be off', () => {
+  it('can be changed one by one, and turned off', () => {
     expect(readPolicies('off')).toEqual([]);
     const changed = readPolicies('tokens-search=off,global=7,portal=8/2/3')!;
     expect(

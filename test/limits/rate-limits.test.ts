@@ -36,7 +36,7 @@ const rows: readonly [string, string, string, number][] = [
 ];
 
 describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
-  it('is passed by one request more, and then blocks for 10 s, exactly', async () => {
+  it('is exceeded by one request more, and then blocks for exactly 10 s', async () => {
     const { clock, many, count } = limits();
     expect(passed(await many(limit, method, path))).toBe(true);
     clock.now += 9_999;
@@ -57,13 +57,13 @@ describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
     expect(passed(await count(method, path, A))).toBe(false);
   });
 
-  it('is for one address', async () => {
+  it('applies to one address', async () => {
     const { many, count } = limits();
     expect(passed(await many(limit + 1, method, path, A))).toBe(false);
     expect(passed(await count(method, path, B))).toBe(true);
   });
 
-  it('begins anew 10 s after the first request', async () => {
+  it('starts again 10 s after the first request', async () => {
     const { clock, many, count } = limits();
     await many(limit, method, path);
     clock.now += 10_000;
@@ -73,7 +73,7 @@ describe.each(rows)('the limit %s at %s %s', (name, method, path, limit) => {
 });
 
 describe('rate limits', () => {
-  it('of a path count beside the global one; a block of a path holds for that path', async () => {
+  it('of a path count beside the global one; the block of a path applies to that path', async () => {
     const { many, count } = limits();
     await many(51, 'POST', '/tokens/search');
     expect((await count('POST', '/tokens/search', A)).refused?.policy.name).toBe('tokens-search');
@@ -87,7 +87,7 @@ describe('rate limits', () => {
     expect((await count('GET', '/x', A)).stateField).toBe('"global";r=943;t=10');
   });
 
-  it('share a counter where one limit has two paths', async () => {
+  it('share a counter if one limit has two paths', async () => {
     const { many, count } = limits();
     await many(100, 'POST', '/tokens');
     await many(100, 'POST', '/tokenize');
@@ -95,7 +95,7 @@ describe('rate limits', () => {
     expect((await count('POST', '/tokenize', A)).refused?.policy.name).toBe('tokens-create');
   });
 
-  it('block everything with the global one, and count on no path meanwhile', async () => {
+  it('block everything with the global one, and count nothing on paths meanwhile', async () => {
     const { clock, many, count } = limits();
     await many(1_001);
     for (const [method, path] of [
@@ -110,7 +110,7 @@ describe('rate limits', () => {
     );
   });
 
-  it('say what is left and for how long', async () => {
+  it('report what is left and for how long', async () => {
     const { clock, count, many } = limits();
     expect(await count('GET', '/x', A)).toEqual({
       policyField: '"global";q=1000;w=10',
@@ -132,7 +132,7 @@ describe('rate limits', () => {
     expect(last.stateField).toMatch(/"tokens-search";r=0;t=1$/);
   });
 
-  it('that are off count nothing', async () => {
+  it('that are turned off count nothing', async () => {
     const off = limits(readPolicies('off'));
     expect(await off.many(2_000)).toEqual({});
     expect(off.status().counters_kept).toBe(0);
@@ -141,7 +141,7 @@ describe('rate limits', () => {
     expect((await many(51, 'POST', '/tokens/search')).stateField).toBe('"tokens-search";r=0;t=10');
   });
 
-  it('count blocks, counters and drops', async () => {
+  it('count blocks, counters and evictions', async () => {
     const { many, status } = limits(readPolicies('global=5'));
     await many(9);
     await many(9, 'GET', '/x', B);
@@ -157,7 +157,7 @@ describe('rate limits', () => {
     expect(passed(await many(1))).toBe(false);
   });
 
-  it('hold for requests at the same time', async () => {
+  it('apply to concurrent requests', async () => {
     const { count, status } = limits();
     const all = await Promise.all(Array.from({ length: 1_500 }, async () => count('GET', '/x', A)));
     expect(all.filter(passed)).toHaveLength(1_000);
@@ -165,7 +165,7 @@ describe('rate limits', () => {
     expect(status().blocks_started).toBe(1);
   });
 
-  it(seeded('agree with a plain account of every request'), async () => {
+  it(seeded('agree with a naive count of every request'), async () => {
     const [GLOBAL, PATH] = [4, 2];
     const step = fc.record({
       wait: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 4_000 })),
@@ -200,7 +200,7 @@ describe('rate limits', () => {
   });
 });
 
-describe('counters that fail', () => {
+describe('failing counters', () => {
   it('let requests pass uncounted, and report it', async () => {
     const fail = (): never => {
       throw new Error('No memory.');
@@ -214,7 +214,7 @@ describe('counters that fail', () => {
 });
 
 describe('shared counters', () => {
-  /** A store that two instances share, and that can be made to fail or to hang. */
+  /** A store shared by two instances that can be made to fail or to hang. */
   const sharedStore = () => {
     const clock = { now: 0 };
     const state: { mood: 'well' | 'failing' | 'silent' } = { mood: 'well' };
@@ -255,7 +255,7 @@ describe('shared counters', () => {
     expect([...one.warnings, ...two.warnings]).toEqual([]);
   });
 
-  it('never send anybody back at once, whatever they say', async () => {
+  it('never lead to a Retry-After of zero, whatever they return', async () => {
     const shared = (policy: Policy) => {
       const limiter = new MemoryLimiter(policy, boundedCounters(10));
       limiter._getRateLimiterRes = () => new RateLimiterRes(0, 0, 9);
@@ -267,7 +267,7 @@ describe('shared counters', () => {
   const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
   const TOGETHER = 'The shared rate counters are available again: instances count requests together.';
 
-  it('that fail are insured by memory: each instance counts for itself, and says so once', async () => {
+  it('that fail are backed by memory: each instance counts on its own, and reports it once', async () => {
     const { state, shared } = sharedStore();
     const [one, two] = [limits(five, { shared }), limits(five, { shared })];
     await one.many(5);
@@ -291,7 +291,7 @@ describe('shared counters', () => {
     }
   });
 
-  it('that fail are not asked for 5 s, then by one request; when they answer, instances count together', async () => {
+  it('that fail are not used for 5 s, then tried by one request; once they respond, instances count together', async () => {
     const { state, shared, asked } = sharedStore();
     const { clock, many, count, status, warnings } = limits(readPolicies('global=50'), { shared });
     await many(3);
@@ -315,7 +315,7 @@ describe('shared counters', () => {
     expect(status()).not.toHaveProperty('trouble');
   });
 
-  it('that answered before they failed do not bring them back', async () => {
+  it('are not considered recovered by a response from before they failed', async () => {
     const answers: ((result: RateLimiterRes) => void)[] = [];
     const shared = (policy: Policy) => {
       const limiter = new MemoryLimiter(policy, boundedCounters(10));
@@ -335,7 +335,7 @@ describe('shared counters', () => {
     expect(status()).toMatchObject({ trouble: ALONE });
   });
 
-  it('that do not answer are insured as well, soon', async () => {
+  it('that do not respond are also backed by memory, soon', async () => {
     const { state, shared } = sharedStore();
     state.mood = 'silent';
     const { clock, many, count, status } = limits(five, { shared });
@@ -349,7 +349,7 @@ describe('shared counters', () => {
     expect(status()).toMatchObject({ counted_alone: 6, uncounted: 0 });
   });
 
-  it('let requests pass uncounted when memory fails, too, and warn once', async () => {
+  it('let requests pass uncounted if memory fails as well, and warn once', async () => {
     const { state, shared } = sharedStore();
     state.mood = 'failing';
     const memory: Counters = {

@@ -11,7 +11,7 @@ const origin = (setting: string, peer: string, forwardedFor?: string) => {
 };
 
 describe('the origin of a request', () => {
-  describe.each(['', '0'])('when nobody is trusted (%j)', (setting) => {
+  describe.each(['', '0'])('if no proxy is trusted (%j)', (setting) => {
     it('is the peer, whatever is forwarded', () => {
       expect(origin(setting, '192.0.2.9')).toEqual(['192.0.2.9', false]);
       expect(origin(setting, '192.0.2.9', '198.51.100.1')).toEqual(['192.0.2.9', false]);
@@ -45,7 +45,7 @@ describe('the origin of a request', () => {
     });
   });
 
-  describe('behind proxies of these networks', () => {
+  describe('behind proxies in these networks', () => {
     const SETTING = '10.0.0.0/8,192.0.2.9, fd00::/8';
     it.each([
       ['198.51.100.7', '203.0.113.1', '198.51.100.7', false],
@@ -80,7 +80,7 @@ describe('the origin of a request', () => {
     });
   });
 
-  /** An address that is no proxy of ours, and the proxies, as they would write it. */
+  /** An address that is not one of our proxies, and the proxies, as they would write it. */
   const ipv4 = fc.ipV4().filter((text) => !text.startsWith('10.'));
   const client = fc.oneof(
     ipv4,
@@ -113,7 +113,7 @@ describe('the origin of a request', () => {
     ways: fc.array(fc.nat(11), { minLength: 4, maxLength: 4 }),
   });
 
-  it(seeded('is the client, whatever it writes itself, as long as each proxy appends whom it hears'), () => {
+  it(seeded('is the client, whatever it sends itself, as long as each proxy appends its peer'), () => {
     fc.assert(
       fc.property(way, ({ from, lies, proxies, ways }) => {
         const heard = [from, ...proxies.map((host) => `10.0.0.${host}`)];

@@ -9,7 +9,7 @@ import { command, commandProcess, type Finished } from '../support/service';
 const PASSWORD = 'kept-to-ourselves';
 const CREATE = ['tenant', 'create', '--name', 'Acme'];
 
-/** Ends with one sentence on stderr and exit code 1; what it writes to the folder is nothing. */
+/** Exits with code 1 and one sentence on stderr, and writes nothing to the folder. */
 const refused = async (url: string, line = CREATE): Promise<Finished> => {
   const folder = freshFolder();
   const env = { ...SQLITE_LOG, DATA_DIR: folder, MONGODB_URL: url, MONGODB_WAIT_SECONDS: '0' };
@@ -42,7 +42,7 @@ describe('a MONGODB_URL that does not work', () => {
     [`mongodb://user:${PASSWORD}@`, 'MONGODB_URL is not valid: it must be'],
     [`mongodb://user:${PASSWORD}@127.0.0.1/a.b`, 'MONGODB_URL is not valid: "a.b" cannot be'],
     [`mongodb://user:${PASSWORD}@127.0.0.1/x?no=option`, 'MONGODB_URL is not valid: the driver'],
-  ])('because it is none: %s', async (url, sentence) => {
+  ])('because it is not a URL: %s', async (url, sentence) => {
     const { stderr } = await refused(url);
     expect(stderr).toContain(sentence);
     expect(stderr).toContain('[configuration_invalid]');
@@ -55,7 +55,7 @@ describe('a MONGODB_URL that does not work', () => {
     );
   });
 
-  it('because nobody is there', async () => {
+  it('because nothing listens there', async () => {
     const { stderr } = await refused(`mongodb://user:${PASSWORD}@127.0.0.1:1/x`);
     expect(stderr).toContain(
       'MongoDB at 127.0.0.1:1/x could not be reached within 0 s. Start it, or correct MONGODB_URL.',
@@ -70,7 +70,7 @@ describe('a MONGODB_URL that does not work', () => {
     await old.close();
   });
 
-  it('because the database belongs to another program, in which nothing is written', async () => {
+  it('because the database belongs to another program, where nothing is written', async () => {
     const { db, close } = await mongoConnection(inDatabase('shop'), { waitMs: 0, onError: () => undefined });
     await db.collection('orders').insertOne({ paid: true });
     await close();
@@ -79,7 +79,7 @@ describe('a MONGODB_URL that does not work', () => {
     expect(await collectionsOf('shop')).toEqual(['orders']);
   });
 
-  it('because the database has read models of another ledger: with a log of its own, and without any', async () => {
+  it('because the database has read models of another ledger: with its own log, and without any', async () => {
     const [first, second] = [freshFolder(), freshFolder()];
     const env = { ...SQLITE_LOG, MONGODB_URL: inDatabase('ledger') };
     expect(await command(CREATE, { ...env, DATA_DIR: first })).toMatchObject({ code: 0 });
@@ -96,7 +96,7 @@ describe('a MONGODB_URL that does not work', () => {
     expect(await collectionsOf('ledger')).toEqual(before);
   });
 
-  it('and an event store without a log: a command that makes nothing makes none', async () => {
+  it('with an event store without a log: a command that creates nothing does not create one', async () => {
     const store = await startStandIn();
     const folder = freshFolder();
     const env = { DATA_DIR: folder, EVENTSTORE_URL: store.url, STREAM_PREFIX: 'ledger.' };
@@ -112,7 +112,7 @@ describe('a MONGODB_URL that does not work', () => {
     await store.stop();
   });
 
-  it('ends a start, too, after it has waited, with one sentence after its log lines', async () => {
+  it('ends a server start as well, after waiting, with one sentence after its log lines', async () => {
     const folder = freshFolder();
     const ended = await commandProcess(['serve'], {
       ...SQLITE_LOG,
@@ -132,7 +132,7 @@ describe('a MONGODB_URL that does not work', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is shown without its password where settings are shown', async () => {
+  it('is displayed without its password in the settings', async () => {
     const url = `mongodb://user:${PASSWORD}@127.0.0.1:1/x?replicaSet=rs0`;
     const { stdout } = await command(['config'], {
       ...SQLITE_LOG,

@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { startMongoServer, type MongoServer } from '../support/mongodb/server';
 
 /**
- * What the read models rely on, as MongoDB's documentation has it. The stand-in must do it, and so must the server that
- * `npm run test:mongodb` runs this on.
+ * What the read models rely on, according to MongoDB's documentation. The stand-in must behave the same, and so must
+ * the server that `npm run test:mongodb` runs this on.
  */
 const GIVEN = process.env['TEST_MONGODB_URL'] ?? '';
 
-/** Where FerretDB 1.24.2 does not do what MongoDB's documentation says, seen by these tests. */
+/** Where FerretDB 1.24.2 deviates from MongoDB's documentation, as found by these tests. */
 const exceptOnFerretDb =
   (why: string) =>
   (name: string, test: () => Promise<void>): void =>
@@ -95,7 +95,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
         expect(ids(await indexed.find(filter).sort({ _id: 1 }).toArray())).toEqual(expected);
       },
     );
-    it('refuses an operator that it does not know', async () => {
+    it('refuse an unknown operator', async () => {
       await expect(rows.findOne({ n: { $no: 1 } })).rejects.toMatchObject({ code: 2 });
     });
   });
@@ -137,7 +137,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
         expect(await rows.countDocuments({ s: { $lt: text } })).toBe(at);
     });
 
-    it('by several fields, in either direction, with an index and without', async () => {
+    it('can be by several fields, in either direction, with an index and without', async () => {
       const all = ['c', 'a', 'b'].flatMap((a) => [2, 3, 1].map((b) => ({ a, b })));
       const rows = await filled(...all);
       const want = (sign: number) =>
@@ -157,7 +157,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
   });
 
   describe('documents', () => {
-    it('come back as they were stored', async () => {
+    it('are returned as they were stored', async () => {
       const rows = collection();
       const stored = {
         _id: 'a',
@@ -185,7 +185,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(await rows.findOne()).toEqual({ _id: 0, a: [[1], [[2]]] });
     });
 
-    it('are shown in part', async () => {
+    it('can be projected to some of their fields', async () => {
       const rows = await filled({ a: { b: 1, c: 2 }, d: 3 });
       const shown = (projection: Document) => rows.findOne({ _id: 0 }, { projection });
       expect(await shown({ d: 1 })).toEqual({ _id: 0, d: 3 });
@@ -195,7 +195,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
     });
 
     exceptOnFerretDb('takes them')(
-      'of more than 16 MB are refused, and of a little less are not',
+      'of more than 16 MB are refused, and of slightly less are accepted',
       async () => {
         const rows = collection();
         const max = 16 * 1024 * 1024;
@@ -207,7 +207,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
   });
 
   describe('cursors', () => {
-    it('give everything in batches, and more than 101 documents at once only if asked', async () => {
+    it('return everything in batches, and more than 101 documents at once only on request', async () => {
       const rows = await filled(...Array.from({ length: 250 }, (_, n) => ({ n })));
       const cursor = rows.find().sort({ n: 1 });
       await cursor.next();
@@ -217,14 +217,14 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(ids(await rows.find().sort({ n: 1 }).skip(240).toArray())).toHaveLength(10);
     });
 
-    it('carry more than 16 MB in several batches', async () => {
+    it('return more than 16 MB in several batches', async () => {
       const rows = await filled(...Array.from({ length: 20 }, () => ({ text: 'x'.repeat(1_000_000) })));
       expect(await rows.find().batchSize(1_000).toArray()).toHaveLength(20);
     });
   });
 
   describe('updates', () => {
-    it('replace, and keep the _id', async () => {
+    it('replace a document, and keep its _id', async () => {
       const rows = await filled({ n: 1, gone: true });
       expect(await rows.replaceOne({ _id: 0 }, { n: 2 })).toMatchObject({
         matchedCount: 1,
@@ -238,15 +238,18 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       await expect(rows.updateOne({ _id: 0 }, { $set: { _id: 1 } })).rejects.toMatchObject({ code: 66 });
     });
 
-    exceptOnFerretDb('counts it as modified')('modify nothing by what is there already', async () => {
-      const rows = await filled({ n: 2 });
-      expect(await rows.replaceOne({ _id: 0 }, { n: 2 })).toMatchObject({
-        matchedCount: 1,
-        modifiedCount: 0,
-      });
-    });
+    exceptOnFerretDb('counts it as modified')(
+      'modify nothing if the document is already the same',
+      async () => {
+        const rows = await filled({ n: 2 });
+        expect(await rows.replaceOne({ _id: 0 }, { n: 2 })).toMatchObject({
+          matchedCount: 1,
+          modifiedCount: 0,
+        });
+      },
+    );
 
-    it('replace only what is older, and refuse an upsert where something newer is', async () => {
+    it('replace only an older document, and refuse an upsert if there is a newer one', async () => {
       const rows = collection();
       const put = (n: number) => rows.replaceOne({ _id: 'a', n: { $lt: n } }, { n }, { upsert: true });
       expect(await put(3)).toMatchObject({ upsertedCount: 1, upsertedId: 'a' });
@@ -257,7 +260,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(await rows.findOne()).toEqual({ _id: 'a', n: 4 });
     });
 
-    it('change members', async () => {
+    it('change fields', async () => {
       const rows = await filled({ a: 1, b: { c: 1 }, d: 5 });
       const change = async (update: Document) => {
         await rows.updateOne({ _id: 0 }, update);
@@ -270,14 +273,14 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(await change({ $setOnInsert: { a: 9 }, $set: { d: 6 } })).toMatchObject({ a: 3, d: 6 });
     });
 
-    it('insert with what the filter compares for equality', async () => {
+    it('insert with the values that the filter compares for equality', async () => {
       const rows = collection();
       const update = { $setOnInsert: { at: 1 }, $inc: { n: 2 } };
       await rows.updateOne({ _id: 'x', kind: 'k', n: { $gt: 5 } }, update, { upsert: true });
       expect(await rows.findOne()).toEqual({ _id: 'x', kind: 'k', at: 1, n: 2 });
     });
 
-    it('of many', async () => {
+    it('can change many documents', async () => {
       const rows = await filled({ n: 1 }, { n: 2 }, { n: 3 });
       expect(await rows.updateMany({ n: { $gt: 1 } }, { $set: { x: 1 } })).toMatchObject({
         modifiedCount: 2,
@@ -287,7 +290,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(ids(await rows.find().toArray())).toEqual([0]);
     });
 
-    it('that find and modify answer with the document before or after', async () => {
+    it('with findAndModify return the document before or after', async () => {
       const rows = await filled({ n: 1 }, { n: 2 });
       const change = { $inc: { n: 10 } };
       expect(await rows.findOneAndUpdate({}, change, { sort: { n: -1 } })).toEqual({ _id: 1, n: 2 });
@@ -309,7 +312,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
     }));
 
     const INDEX = 'stops at the first error and reports it as that of the first write';
-    exceptOnFerretDb(INDEX)('go on after an error if they are not ordered', async () => {
+    exceptOnFerretDb(INDEX)('continue after an error if they are unordered', async () => {
       const rows = collection();
       const error = await rows.bulkWrite(operations, { ordered: false }).catch((caught: unknown) => caught);
       expect(error).toMatchObject({ code: 11000, writeErrors: [{ index: 2 }] });
@@ -319,13 +322,13 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       ]);
     });
 
-    exceptOnFerretDb(INDEX)('stop at an error if they are', async () => {
+    exceptOnFerretDb(INDEX)('stop at an error if they are ordered', async () => {
       const rows = collection();
       await expect(rows.bulkWrite(operations)).rejects.toMatchObject({ writeErrors: [{ index: 2 }] });
       expect(await rows.findOne({ _id: 1 })).toEqual({ _id: 1, n: 5 });
     });
 
-    it('count everything together', async () => {
+    it('return the total counts', async () => {
       const rows = await filled({ n: 1 });
       expect(
         await rows.bulkWrite([
@@ -336,7 +339,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       ).toMatchObject({ insertedCount: 1, modifiedCount: 1, deletedCount: 1 });
     });
 
-    it('of ten thousand documents', async () => {
+    it('can write ten thousand documents', async () => {
       const rows = collection();
       await rows.insertMany(Array.from({ length: 10_000 }, (_, n) => ({ _id: n, n })));
       expect(await rows.countDocuments({ n: { $gte: 100 } })).toBe(9_900);
@@ -345,7 +348,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
   });
 
   describe('indexes', () => {
-    it('that are unique refuse a second one', async () => {
+    it('that are unique refuse a second document', async () => {
       const rows = await filled({ a: 1, b: 1 }, { a: 1, b: 2 });
       await rows.createIndex({ a: 1, b: 1 }, { unique: true });
       await expect(rows.insertOne({ _id: 'x', a: 1, b: 2 })).rejects.toMatchObject({ code: 11000 });
@@ -354,7 +357,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       expect(await rows.countDocuments()).toBe(3);
     });
 
-    exceptOnFerretDb('fails with code 1')('that are unique name what is there twice', async () => {
+    exceptOnFerretDb('fails with code 1')('that are unique report the duplicate', async () => {
       const rows = await filled({ a: 1 }, { a: 2 });
       await rows.createIndex({ a: 1 }, { unique: true });
       await expect(rows.updateOne({ _id: 0 }, { $set: { a: 2 } })).rejects.toMatchObject({
@@ -364,12 +367,12 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       });
     });
 
-    exceptOnFerretDb('fails with code 1')('cannot be made unique over what is not', async () => {
+    exceptOnFerretDb('fails with code 1')('cannot be created as unique over duplicates', async () => {
       const rows = await filled({ a: 1 }, { a: 1 });
       await expect(rows.createIndex({ a: 1 }, { unique: true })).rejects.toMatchObject({ code: 11000 });
     });
 
-    it('are listed, made twice harmlessly, and dropped', async () => {
+    it('can be listed, created twice without an error, and dropped', async () => {
       const rows = collection();
       await rows.createIndex({ a: 1, b: -1 }, { name: 'ab' });
       await rows.createIndex({ a: 1, b: -1 }, { name: 'ab' });
@@ -386,7 +389,7 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
   });
 
   describe('collections', () => {
-    it('are listed, dropped, and dropped again', async () => {
+    it('can be listed, dropped, and dropped again', async () => {
       const rows = await filled({ a: 1 });
       const names = async () =>
         (await db.listCollections({ name: rows.collectionName }, { nameOnly: true }).toArray()).map(
@@ -399,21 +402,21 @@ describe(`MongoDB's behaviour, on ${GIVEN === '' ? 'the stand-in' : 'the given s
       await rows.drop();
     });
 
-    it('that are not there have no indexes and no documents', async () => {
+    it('that do not exist have no indexes and no documents', async () => {
       const rows = collection();
       expect(await rows.find({ a: 1 }).toArray()).toEqual([]);
       expect(await rows.deleteMany({})).toMatchObject({ deletedCount: 0 });
       await expect(rows.listIndexes().toArray()).rejects.toMatchObject({ code: 26 });
     });
 
-    it('have names with dots, dollars aside', async () => {
+    it('may have names with dots, but not with dollar signs', async () => {
       const rows = db.collection<Row>(`a.b-c_${randomUUID()}`);
       await rows.insertOne({ _id: 1 });
       expect(await rows.countDocuments()).toBe(1);
     });
   });
 
-  it('refuses commands and fields that it does not know', async () => {
+  it('refuses unknown commands and fields', async () => {
     await expect(db.command({ nonsense: 1 })).rejects.toMatchObject({ code: 59 });
     await expect(db.command({ find: 'c', nonsense: 1 })).rejects.toThrow();
   });

@@ -10,7 +10,7 @@ type Command = Readonly<Record<string, unknown>>;
 
 const HELLO = { ok: 1, isWritablePrimary: true, minWireVersion: 0, maxWireVersion: 21 };
 
-/** A server that answers every command as it is told to: `undefined` for none at all. */
+/** A server that answers every command as it is told to; `undefined` for no response. */
 const serverThat = async (
   answer: (command: Command) => Command | undefined,
   port = 0,
@@ -72,7 +72,7 @@ describe('a connection to MongoDB', () => {
     `mongodb://user:${PASSWORD}@127.0.0.1/a/b`,
     `mongodb://user:${PASSWORD}@127.0.0.1/ledger?reedConcern=majority`,
     'mongodb://127.0.0.1/ledger?tls=true&tlsCAFile=/nowhere/ca.pem',
-  ])('refuses an address that is not valid, and shows no password: %s', async (url) => {
+  ])('refuses an invalid address, and shows no password: %s', async (url) => {
     const error = await open(url).catch((caught: unknown) => caught);
     expect(error).toMatchObject({
       code: 'configuration_invalid',
@@ -81,7 +81,7 @@ describe('a connection to MongoDB', () => {
     expect((error as Error).message).not.toContain(PASSWORD);
   });
 
-  it('reads from the primary and with the majority, whatever the address says, and knows what it is', async () => {
+  it('uses the primary and majority concern, whatever the address says, and reports what it is', async () => {
     const port = await begin(() => ({ ...HELLO, version: '8.0.4' }));
     const { db, place, software, close } = await open(
       `mongodb://127.0.0.1:${port}/ledger?w=1&readPreference=secondary&readConcernLevel=local`,
@@ -94,7 +94,7 @@ describe('a connection to MongoDB', () => {
     await close();
   });
 
-  it('knows the plain error of a connection that was reset', async () => {
+  it('recognises the plain error of a reset connection', async () => {
     const port = await begin(() => HELLO);
     const { run, close } = await open(`mongodb://127.0.0.1:${port}/ledger`);
     const reset = Object.assign(new Error('write ECONNRESET'), { code: 'ECONNRESET', syscall: 'write' });
@@ -104,7 +104,7 @@ describe('a connection to MongoDB', () => {
     await close();
   });
 
-  it('says so in one sentence when the server is not there', async () => {
+  it('reports in one sentence that the server cannot be reached', async () => {
     const reports: string[] = [];
     const waiting = open(`mongodb://user:${PASSWORD}@127.0.0.1:1/ledger`, 1_500, (what) =>
       reports.push(what),
@@ -118,7 +118,7 @@ describe('a connection to MongoDB', () => {
     expect(reports).toEqual(['Waiting for MongoDB at 127.0.0.1:1/ledger, 2 s at most.']);
   });
 
-  it('waits for a server that comes later', async () => {
+  it('waits for a server that starts later', async () => {
     const { server: former, port } = await serverThat(() => HELLO);
     former.close();
     await once(former, 'close');
@@ -130,7 +130,7 @@ describe('a connection to MongoDB', () => {
     expect(comes).toBeDefined();
   });
 
-  it('gives up on a server that never answers', async () => {
+  it('gives up on a server that never responds', async () => {
     const port = await begin(() => undefined);
     await expect(open(`mongodb://127.0.0.1:${port}/ledger`)).rejects.toMatchObject({
       code: 'read_models_unavailable',
@@ -138,7 +138,7 @@ describe('a connection to MongoDB', () => {
     });
   });
 
-  it('refuses a server that is too old, at once', async () => {
+  it('refuses a server that is too old, immediately', async () => {
     const port = await begin(() => ({ ...HELLO, maxWireVersion: 8 }));
     await expect(open(`mongodb://127.0.0.1:${port}/ledger`, 60_000)).rejects.toMatchObject({
       code: 'read_models_unavailable',
@@ -146,7 +146,7 @@ describe('a connection to MongoDB', () => {
     });
   });
 
-  it.each([18, 13])('says so at once when the user is refused with code %i', async (code) => {
+  it.each([18, 13])('reports immediately that the user is refused with code %i', async (code) => {
     const port = await begin((command) =>
       'saslStart' in command ? { ok: 0, code, errmsg: `no ${PASSWORD}` } : HELLO,
     );

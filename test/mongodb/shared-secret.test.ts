@@ -3,7 +3,7 @@ import { connectMongodb, mongodbUrl } from '../support/mongodb-under-test';
 import { refusedWith } from '../support/waiting';
 
 describe('the secret that instances share', () => {
-  it('is made once, however many start at the same time, and is long', async () => {
+  it('is created once, however many start at the same time, and is long', async () => {
     const url = await mongodbUrl();
     const connections = await Promise.all(Array.from({ length: 8 }, () => connectMongodb(url)));
     const secrets = await Promise.all(connections.map(({ db }) => sharedSecret(db)));
@@ -15,7 +15,7 @@ describe('the secret that instances share', () => {
   });
 
   it.each([{ secret: '' }, { secret: 'x'.repeat(31) }, { secret: 32 }, {}])(
-    'that is damaged is refused: %j',
+    'is refused if it is damaged: %j',
     async (damaged) => {
       const { db } = await connectMongodb();
       await db.collection<{ _id: string }>('secrets').insertOne({ _id: 'cursors', ...damaged });

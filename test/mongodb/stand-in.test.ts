@@ -22,7 +22,7 @@ describe('the stand-in for MongoDB', () => {
     return { server, rows: connect(server.url, options) };
   };
   const ONCE = { retryWrites: false };
-  /** The driver reports a connection that was cut under it as it finds it, and does not retry every such error. */
+  /** The driver reports a connection cut under it as it finds it, and does not retry every such error. */
   const rolledBack = async (server: MongoServer, rows: Collection<Row>): Promise<void> => {
     server.rollBack();
     await until(() =>
@@ -61,14 +61,14 @@ describe('the stand-in for MongoDB', () => {
       expect(server.faults.struck).toBe(1);
     });
 
-    it('after some writes of a command', async () => {
+    it('after some of the writes of a command', async () => {
       const { server, rows } = await start(ONCE);
       server.faults.add({ collection: 'rows', action: { type: 'drop', when: 'between', writes: 2 } });
       await expect(rows.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }])).rejects.toThrow();
       expect(await all(rows)).toEqual([{ _id: 1 }, { _id: 2 }]);
     });
 
-    it.each(['before', 'after', 'between'] as const)('%s writes that are retried once', async (when) => {
+    it.each(['before', 'after', 'between'] as const)('%s writes, which are retried once', async (when) => {
       const { server, rows } = await start();
       server.faults.add({ command: 'update', action: { type: 'drop', when, writes: 1 } });
       await rows.bulkWrite(
@@ -80,7 +80,7 @@ describe('the stand-in for MongoDB', () => {
     });
   });
 
-  it('is slow, and applies a write that its client gave up', async () => {
+  it('responds slowly, and applies a write that its client gave up on', async () => {
     const { server, rows } = await start({ ...ONCE, socketTimeoutMS: 100 });
     server.faults.add({ command: 'insert', action: { type: 'slow', ms: 300 } });
     await expect(rows.insertOne({ _id: 1 })).rejects.toMatchObject({ name: 'MongoNetworkTimeoutError' });
@@ -95,7 +95,7 @@ describe('the stand-in for MongoDB', () => {
     expect(await all(rows)).toHaveLength(when === 'before' ? 0 : 1);
   });
 
-  it('refuses with any error', async () => {
+  it('refuses commands with any error', async () => {
     const { server, rows } = await start(ONCE);
     server.faults.add({ command: 'find', times: 2, action: { type: 'error', code: 2 } });
     await expect(all(rows)).rejects.toMatchObject({ code: 2, codeName: 'BadValue' });
@@ -145,7 +145,7 @@ describe('the stand-in for MongoDB', () => {
     expect(server.openCursors).toBe(0);
   });
 
-  describe('goes away and comes back', () => {
+  describe('goes down and comes back', () => {
     it.each([true, false])('with its data: %s', async (withData) => {
       const { server, rows } = await start();
       await rows.insertOne({ _id: 1 });
@@ -155,7 +155,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await all(rows)).toHaveLength(withData ? 1 : 0);
     });
 
-    it('answers nothing while it is frozen, and what it was asked meanwhile after that', async () => {
+    it('answers nothing while it is frozen, and the pending commands after that', async () => {
       const { server, rows } = await start();
       await rows.insertOne({ _id: 1 });
       server.freeze();
@@ -168,7 +168,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await all(rows)).toHaveLength(2);
     });
 
-    it('as a process of its own', async () => {
+    it('as its own process', async () => {
       const server = await startMongoProcess();
       closing.push(server.close);
       const rows = connect(server.url, ONCE);
@@ -193,7 +193,7 @@ describe('the stand-in for MongoDB', () => {
       (await rows.find({}, majority).toArray()).length,
     ];
 
-    it('loses by a rollback what no majority has', async () => {
+    it('loses writes that no majority has in a rollback', async () => {
       const { server, rows } = await start(ONCE);
       await rows.insertOne({ _id: 'kept' });
       await rows.createIndex({ n: 1 });
@@ -206,7 +206,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await rows.find({ n: { $gte: 1 } }).toArray()).toEqual([]);
     });
 
-    it('keeps what was acknowledged with a majority, and all before it', async () => {
+    it('keeps writes acknowledged by a majority, and everything before them', async () => {
       const { server, rows } = await start(ONCE);
       await rows.insertOne({ _id: 1 }, { writeConcern: { w: 1 } });
       await rows.insertOne({ _id: 2 }, { writeConcern: { w: 'majority' } });
@@ -214,7 +214,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await all(rows)).toHaveLength(2);
     });
 
-    it('brings back what was removed and dropped', async () => {
+    it('restores removed documents and dropped collections in a rollback', async () => {
       const { server, rows } = await start(ONCE);
       await rows.createIndex({ n: 1 }, { unique: true });
       await rows.insertMany([
@@ -240,7 +240,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await seen(rows)).toEqual([1, 1]);
     });
 
-    it('reports that the time for a majority is over, and has applied the write', async () => {
+    it('reports that waiting for a majority timed out, and has applied the write', async () => {
       const { server, rows } = await start(ONCE);
       server.replication.hold();
       const writeConcern = { w: 'majority', wtimeoutMS: 20 } as const;
@@ -250,7 +250,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await seen(rows)).toEqual([0, 0]);
     });
 
-    it('tells nobody whether a write that waited for a majority was rolled back', async () => {
+    it('does not reveal whether a write that waited for a majority was rolled back', async () => {
       const { server, rows } = await start(ONCE);
       server.replication.hold();
       const insert = rows.insertOne({ _id: 1 }).catch((error: unknown) => error);
@@ -270,7 +270,7 @@ describe('the stand-in for MongoDB', () => {
     expect(await all(rows)).toHaveLength(1);
   });
 
-  it('lets other connections in between the writes of a command', async () => {
+  it('lets other connections interleave with the writes of a command', async () => {
     const { server, rows } = await start();
     const other = connect(server.url);
     await other.findOne();
@@ -296,7 +296,7 @@ describe('the stand-in for MongoDB', () => {
         stages.push(`${at['stage']}${at['indexName'] === undefined ? '' : ` ${at['indexName']}`}`);
       return stages.join(' < ');
     };
-    it('by indexes or by looking at everything', async () => {
+    it('by an index or by a scan', async () => {
       const { rows } = await start();
       await rows.createIndex({ a: 1, b: -1 }, { name: 'ab' });
       await rows.insertMany([1, 2, 3].map((n) => ({ _id: n, a: n, b: n, c: n })));
@@ -312,7 +312,7 @@ describe('the stand-in for MongoDB', () => {
       expect(await planOf(rows, { c: 1 })).toBe('COLLSCAN');
     });
 
-    it('and how many it looked at', async () => {
+    it('and how many it examined', async () => {
       const { rows } = await start();
       await rows.createIndex({ a: 1 });
       await rows.insertMany(Array.from({ length: 100 }, (_, n) => ({ _id: n, a: n % 10 })));

@@ -13,10 +13,10 @@ const writers = [
   ['in place', { startWriter: writerInPlace }],
 ] as const;
 
-describe.each(writers)('a process that is about to be stopped, with a writer %s', (_, options) => {
+describe.each(writers)('a process about to be suspended, with a writer %s', (_, options) => {
   afterEach(resumeWrites);
 
-  it('begins no other write, and goes on afterwards', async () => {
+  it('starts no other write, and continues afterwards', async () => {
     const folder = freshFolder();
     const readModels = await sqliteReadModels(folder, options);
     const id = { projection: 'counter', version: 1, generation: 1 };

@@ -3,7 +3,7 @@ import { monotonicMs, pause } from '../../src/clock';
 import { startThread, type Thread } from '../../src/sqlite/thread';
 import { refusedWith, until } from '../support/waiting';
 
-describe('a writing thread', () => {
+describe('a writer thread', () => {
   const LONG = 10_000;
   let thread: Thread;
   let naps: Int32Array;
@@ -18,17 +18,17 @@ describe('a writing thread', () => {
   });
   afterEach(() => thread.close());
 
-  it('answers each request with its own answer', async () => {
+  it('answers each request with its own result', async () => {
     const asked = Array.from({ length: 600 }, (_, echo) => echo);
     expect(await Promise.all(asked.map((echo) => thread.call({ echo }, LONG)))).toEqual(asked);
   });
 
-  it('handles together what is asked in one turn of the event loop, and no more than twice a full group', async () => {
+  it('groups the requests of one turn of the event loop, at most twice a full group', async () => {
     const group = () => thread.call<number>('group', LONG);
     expect(await group()).toBe(1);
     const slowly = Array.from({ length: 3 }, () => {
       const asked = group();
-      // The thread has nothing else to do: it would answer now.
+      // The thread is idle, so it would answer now.
       for (const end = monotonicMs() + 20; monotonicMs() < end;);
       return asked;
     });
@@ -37,19 +37,19 @@ describe('a writing thread', () => {
     expect(Math.max(...groups)).toBeLessThan(512);
   });
 
-  it('passes a refusal on with its code and more', async () => {
+  it('passes on a refusal with its code and details', async () => {
     await expect(thread.call({ refuse: 'stream_changed' }, LONG)).rejects.toMatchObject({
       code: 'stream_changed',
       more: { why: 'told to' },
     });
   });
 
-  it('fails the requests of a group that throws, and works on', async () => {
+  it('fails the requests of a group that throws, and keeps working', async () => {
     expect(await refusedWith(thread.call('throw', LONG))).toBe('failed');
     expect(await thread.call({ echo: 1 }, LONG)).toBe(1);
   });
 
-  it('says no_answer when the time is up, and does not begin what came too late', async () => {
+  it('reports no_answer when the time is up, and does not start what is overdue', async () => {
     const slow = thread.call({ busyMs: 1_000 }, LONG);
     await until(() => Atomics.load(naps, 0) === 1);
     const begun = monotonicMs();
@@ -59,7 +59,7 @@ describe('a writing thread', () => {
     expect(await thread.call('count', LONG)).toBe(2);
   });
 
-  it('is started again after it died, and says no_answer to those who waited', async () => {
+  it('is restarted after it died, and reports no_answer to those who waited', async () => {
     await thread.call({ echo: 'it is up' }, LONG);
     const codes = await Promise.all(
       [thread.call({ echo: 1 }, LONG), thread.call('die', LONG), thread.call({ echo: 2 }, LONG)].map(
@@ -72,14 +72,14 @@ describe('a writing thread', () => {
     expect(await thread.call({ echo: 'again' }, LONG)).toBe('again');
   });
 
-  it('tidies up some time after its answers, whatever comes of it', async () => {
+  it('runs its cleanup some time after its answers, whatever the result', async () => {
     for (const times of [1, 2]) {
       expect(await thread.call({ echo: times }, LONG)).toBe(times);
       await until(() => Atomics.load(tidied, 0) === times);
     }
   });
 
-  it('finishes what it has before it is closed, and takes nothing afterwards', async () => {
+  it('finishes pending requests before it closes, and accepts none afterwards', async () => {
     const asked = [thread.call({ busyMs: 50 }, LONG), thread.call({ echo: 1 }, LONG)];
     await thread.close();
     expect(await Promise.all(asked)).toEqual(['rested', 1]);
@@ -92,7 +92,7 @@ describe('a writing thread', () => {
     await thread.close();
   });
 
-  it('ends when nothing is asked of it, and is started again by the next call', async () => {
+  it('ends when it is idle, and is restarted by the next call', async () => {
     const resting = startThread(file, { naps, tidied, open }, { idleMs: 5 });
     const together = ['count', { busyMs: 30 }, 'count'].map((request) => resting.call(request, LONG));
     expect(await Promise.all(together)).toEqual([1, 'rested', 3]);
@@ -106,7 +106,7 @@ describe('a writing thread', () => {
     expect(await refusedWith(resting.call({ echo: 1 }, LONG))).toBe('expired');
   });
 
-  it('says no_answer when it cannot even begin', async () => {
+  it('reports no_answer if it cannot even start', async () => {
     const absent = startThread(join(__dirname, 'there-is-no-such-thread.js'), {});
     expect(await refusedWith(absent.call({ echo: 1 }, LONG))).toBe('no_answer');
     await absent.close();

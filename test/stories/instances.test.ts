@@ -297,7 +297,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
   }, 120_000);
 
   inCampaign(
-    `go on projecting within 5 s after the one that projects was killed, and lose nothing (kills: ${KILLS})`,
+    `resume projecting within 5 s after the projecting instance was killed, and lose nothing (kills: ${KILLS})`,
     async () => {
       const witness = await instances.newTenant();
       const load = await loadOn(instances, WRITERS, [409, 503]);

@@ -30,7 +30,7 @@ describe('tenant-ledger audit', () => {
     await OPERATOR.json(`key revoke ${key} --tenant ${tenant}`);
   });
 
-  it('prints every event as stored, with the digest of a key cut, and the trailer on stderr', async () => {
+  it('prints every event as stored, with key digests truncated, and the trailer on stderr', async () => {
     const { code, stdout, stderr } = await OPERATOR.run('audit');
     expect(code).toBe(0);
     const events = eventsIn(stdout);
@@ -74,7 +74,7 @@ describe('tenant-ledger audit', () => {
     expect(linesOf(csv.stdout)[0]).toMatch(/^id,type,version,tenant_id,/);
   });
 
-  it('writes a file that audit check confirms, and names what was altered in it', async () => {
+  it('writes a file that audit check confirms, or whose alterations it names', async () => {
     const file = join(freshFolder(), 'export.ndjson');
     const { code, stdout, stderr } = await OPERATOR.run('audit --output', file);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -111,7 +111,7 @@ describe('tenant-ledger audit', () => {
     expect(absent.stderr).toContain(`There is no event ${NOBODY} in the log. [event_not_found]`);
   });
 
-  it('shows a tenant and its access before a change and after it', async () => {
+  it('shows a tenant and its access before and after a change', async () => {
     const { stdout } = await OPERATOR.run('audit --type KeyAdded');
     const [{ position } = { position: '' }] = eventsIn(stdout);
     interface History {
@@ -142,7 +142,7 @@ describe('tenant-ledger audit', () => {
   const refusals: readonly (readonly [string, number, string])[] = [
     ['audit --entity nothing', 2, 'It must be a type and an id'],
     ['audit --after 12', 2, 'It must be a position'],
-    // The event log has positions of 16 digits, or of 20 where it is an event store.
+    // The event log has positions of 16 digits, or of 20 in an event store.
     [`audit --after ${'9'.repeat(18)}`, 1, 'is not a position of this log'],
     ['audit --since 2024-02-01 --until 2024-01-01', 2, '--since must not be after --until'],
     ['audit --after 0000000000000001 --since 2024-01-01', 2, 'cannot be used with option'],
@@ -154,7 +154,7 @@ describe('tenant-ledger audit', () => {
     [`audit access --tenant ${NOBODY} --at soon`, 2, 'It must be a time'],
     ['audit check no-such-file', 1, '[file_unreadable]'],
   ];
-  it('a position that the log has not reached is refused', async () => {
+  it('refuses a position that the log has not reached', async () => {
     const { stderr } = await OPERATOR.run('audit --limit 1');
     const [, last = ''] = /"last_position":"([0-9]+)"/.exec(stderr) ?? [];
     const refused = await OPERATOR.run(`audit --after ${'9'.repeat(last.length)}`);
@@ -164,7 +164,7 @@ describe('tenant-ledger audit', () => {
     );
   });
 
-  it.each(refusals)('%s is refused', async (line, code, text) => {
+  it.each(refusals)('refuses %s', async (line, code, text) => {
     const finished = await OPERATOR.run(line);
     expect({ code: finished.code, stdout: finished.stdout }).toEqual({ code, stdout: '' });
     expect(finished.stderr).toContain(text);
@@ -180,7 +180,7 @@ describe('the output of tenant-ledger audit', () => {
     await ledgerLog.log.close();
   });
 
-  it('may lose its reader, as with | head: that is no error, and no position to go on from', async () => {
+  it('may lose its reader, as with | head: that is neither an error nor a position to resume from', async () => {
     const child = spawnProgram(['audit'], { DATA_DIR: folder });
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
@@ -189,7 +189,7 @@ describe('the output of tenant-ledger audit', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it('that cannot be written is one sentence', async () => {
+  it('that cannot be written is reported in one sentence', async () => {
     const full = openSync('/dev/full', 'w');
     const child = spawnProgram(['audit'], { DATA_DIR: folder }, undefined, full);
     let stderr = '';

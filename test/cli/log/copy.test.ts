@@ -48,7 +48,7 @@ const withLog = async (folder: string, count: number): Promise<string> => {
 };
 
 describe('tenant-ledger log copy', () => {
-  it('goes on after a kill -9 in its middle, and holds every event once, in order', async () => {
+  it('resumes after a kill -9 halfway, and holds every event once, in order', async () => {
     const [from, to] = [await withLog(freshFolder(), 1_500), freshFolder()];
     const child = spawnProgram(['log', 'copy', '--from', from, '--to', to], {});
     const ended = once(child, 'close');
@@ -60,8 +60,8 @@ describe('tenant-ledger log copy', () => {
     expect(rowsOf(to)).toEqual(rowsOf(from).slice(0, before));
 
     const report = await copy(`sqlite:${from}`, pathToFileURL(to).href);
-    // What was killed between writing to the WAL and to its index is there for the next process only: this one still
-    // holds the index, since a connection lasts until its statements are collected.
+    // A write killed between the WAL and its index is visible only to the next process: this one still holds the index,
+    // since a connection lasts until its statements are garbage-collected.
     expect(report.events).toBe(1_500);
     expect(report.copied).toBeLessThanOrEqual(1_500 - before);
     expect(report.source_digest).toBe(report.target_digest);
@@ -79,7 +79,7 @@ describe('tenant-ledger log copy', () => {
     expect(found.stderr).not.toContain('\u001b');
   });
 
-  it('makes a log that the service works on as before', async () => {
+  it('creates a log that the service works on as before', async () => {
     const [from, to] = [operatorAt(freshFolder()), operatorAt(freshFolder())];
     const { tenant_id: id } = await from.json('tenant create', '--name', 'Émile & Sons');
     const report = await from.run('log copy', '--from', 'configured', '--to', to.folder);
@@ -90,7 +90,7 @@ describe('tenant-ledger log copy', () => {
     expect(there).toEqual(here);
   });
 
-  it('follows a source that grows until it is quiet, and takes prefixes', async () => {
+  it('follows a growing source until it is quiet, and accepts prefixes', async () => {
     const [from, to] = [freshFolder(), freshFolder()];
     const streams = streamNames('old-');
     const log = await sqliteEventLog(from, streams);
@@ -105,7 +105,7 @@ describe('tenant-ledger log copy', () => {
     await log.close();
   });
 
-  it('says which prefix a log has, and by which option it is named', async () => {
+  it('says which prefix a log has, and which option names it', async () => {
     const [from, to] = [await withLog(freshFolder(), 10), freshFolder()];
     const other = freshFolder();
     await (await sqliteEventLog(other, streamNames('other-'))).close();
@@ -122,7 +122,7 @@ describe('tenant-ledger log copy', () => {
     expect(countIn(other)).toBe(0);
   });
 
-  it('says in a sentence what is wrong with an address, and never a password', async () => {
+  it('states in one sentence what is wrong with an address, and never shows a password', async () => {
     const line = ['log copy', '--from', 'postgres://me:hunter2@db/x', '--to', freshFolder()] as const;
     const { code, stdout, stderr } = await run.run(...line);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -9,7 +9,7 @@ import { operatorAt, type Operator } from '../../support/operator';
 const EMBEDDED = { ...SQLITE_LOG, ...SQLITE_READ_MODELS };
 const at = (folder: string): Operator => operatorAt(folder, EMBEDDED);
 
-/** As it lies in the file. */
+/** As stored in the file. */
 const formatIn = (folder: string): string | undefined => {
   const db = new DatabaseSync(join(folder, 'events.db'), { readOnly: true });
   try {
@@ -30,7 +30,7 @@ interface Status {
 }
 
 describe('tenant-ledger log upgrade', () => {
-  it('raises the format of a log that earlier programs made, once it is confirmed', async () => {
+  it('raises the format of a log created by earlier programs, once it is confirmed', async () => {
     const operator = at(folderOfRelease010());
     expect((await operator.json<Status>('status')).log).toMatchObject({ format: 1, newest_format: 2 });
     expect((await operator.run('status')).stdout).toMatch(/format: +1; 2 after: tenant-ledger log upgrade/);
@@ -60,13 +60,13 @@ describe('tenant-ledger log upgrade', () => {
     expect(await operator.json('log upgrade')).toMatchObject({ format_before: 2, format: 2, allowed: [] });
   });
 
-  it('is not needed for a log that this program makes', async () => {
+  it('is not needed for a log that this program creates', async () => {
     const operator = at(freshFolder());
     await operator.json('tenant create --name Acme');
     expect(formatIn(operator.folder)).toBe('2');
   });
 
-  it('does not make a log', async () => {
+  it('does not create a log', async () => {
     const { code, stderr } = await at(freshFolder()).run('log upgrade --yes');
     expect([code, stderr]).toEqual([1, expect.stringContaining('There is no')]);
   });
@@ -88,7 +88,7 @@ describe('tenant-ledger log upgrade', () => {
     expect([...copies, await restored()].map(formatIn)).toEqual(['2', '2', '2']);
   });
 
-  it('makes programs refuse the log that do not know its format', async () => {
+  it('makes programs that do not know the format refuse the log', async () => {
     const operator = at(folderOfRelease010());
     const db = new DatabaseSync(join(operator.folder, 'events.db'));
     db.exec(`INSERT INTO meta VALUES ('format', '3')`);

@@ -16,7 +16,7 @@ const withLog = async (count: number): Promise<string> => {
 };
 
 describe('tenant-ledger log verify', () => {
-  it('prints what it found, the digest of log copy, and whether an earlier history is still there', async () => {
+  it('prints its findings, the digest that log copy prints, and whether an earlier history is still there', async () => {
     const [folder, elsewhere] = [await withLog(300), freshFolder()];
     const operator = operatorAt(folder, { EVENTSTORE_URL: '', STREAM_PREFIX: 'p-' });
     const first = await operator.json<Record<string, unknown>>('log verify');

@@ -52,7 +52,7 @@ const appAt = async (folder: string): Promise<App> => {
   return app;
 };
 
-/** By hand, in the file, as no program of ours would. */
+/** Edits the file by hand, as none of our programs would. */
 const editByHand = (folder: string, generation: string, sql: string, ...values: string[]): void => {
   const db = openForWriting(join(folder, 'read-models', `${generation}.db`), 'NORMAL');
   expect(db.prepare(sql).run(...values).changes).toBe(1);
@@ -66,7 +66,7 @@ const readBy = async ({ operationsUrl }: Service, projection: string): Promise<s
   return all.find((one) => one.projection === projection)?.generation ?? '';
 };
 
-describe('projections, beside a running server', () => {
+describe('tenant-ledger projections beside a running server', () => {
   let service: Service;
   let operator: Operator;
   let tenantId: string;
@@ -76,7 +76,7 @@ describe('projections, beside a running server', () => {
     tenantId = await (await beside(service)).tenantId();
   });
 
-  it('explains how each command is used, and refuses wrong use with exit code 2', async () => {
+  it('explains each command, and refuses wrong usage with exit code 2', async () => {
     const commands = ['status', 'rebuild', 'rollback', 'prune', 'verify', 'parked', 'retry', 'set-aside'];
     const outer = await operator.run('projections --help');
     expect(outer.code).toBe(0);
@@ -113,7 +113,7 @@ describe('projections, beside a running server', () => {
     }
   });
 
-  it('shows every generation, who projects, and nothing parked', async () => {
+  it('shows every generation, who projects, and that no tenant is parked', async () => {
     const status = await operator.json<Status>('projections status');
     expect(status.projector).toContain(String(service.process.pid));
     expect(status.generations.map(({ generation, role }) => `${generation} ${role}`).toSorted()).toEqual(
@@ -129,7 +129,7 @@ describe('projections, beside a running server', () => {
     expect(await operator.json('projections retry')).toEqual({ retry: 'asked' });
   });
 
-  it('only reports what a rebuild would do, when asked to', async () => {
+  it('with --dry-run only reports what a rebuild would do', async () => {
     const rows = await operator.json<{ projection: string }[]>('projections rebuild --all --dry-run');
     const { head } = await operator.json<Status>('projections status');
     expect(rows).toEqual(
@@ -146,7 +146,7 @@ describe('projections, beside a running server', () => {
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
   });
 
-  it('finds a document that was edited by hand, and it is gone after a rebuild', async () => {
+  it('finds a document edited by hand, which a rebuild repairs', async () => {
     const sql = `UPDATE docs_tenants SET document = json_set(document, '$.name', ?) WHERE key = 'self'
       AND tenant = (SELECT number FROM tenants WHERE tenant = ?)`;
     editByHand(service.folder, 'tenants_v2_1', sql, 'Edited by hand', tenantId);
@@ -213,7 +213,7 @@ describe('projections, beside a running server', () => {
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
   });
 
-  it('switches under load: no request fails, nobody reads an older state', async () => {
+  it('switches under load: no request fails, no reader sees an older state', async () => {
     const { key, url } = service;
     const failures: unknown[] = [];
     const counts = { reads: 0, writes: 0 };
@@ -277,14 +277,14 @@ describe('projections, beside a running server', () => {
   });
 });
 
-describe('beside another server', () => {
+describe('tenant-ledger projections beside another server', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService();
   });
   afterAll(() => service.stop());
 
-  it('a poisoned tenant among 200 is parked within seconds, holds nobody up, and is healed by setting the event aside', async () => {
+  it('shows a poisoned tenant among 200 parked within seconds, delaying no other, and unparks it by setting the event aside', async () => {
     const operator = operatorAt(service.folder);
     const app = await appAt(service.folder);
     const log = await openLog(service.folder);
@@ -324,7 +324,7 @@ describe('beside another server', () => {
     console.log(`poisoned tenant: the slowest of 49 others was shown after ${Math.round(slowest)} ms`);
   });
 
-  it('a rebuild that is killed leaves the live ones as they are; run again, it ends well', async () => {
+  it('leaves the live generations unchanged if a rebuild is killed, which succeeds when it is run again', async () => {
     const { folder } = service;
     const log = await openLog(folder);
     for (let i = 0; i < 12; i++)
@@ -340,7 +340,7 @@ describe('beside another server', () => {
       const child = spawnProgram(['projections', 'rebuild', 'logs'], { DATA_DIR: folder });
       const ended = once(child, 'close');
       await until(async () => (await readModels.leaseHolder('rebuild logs')) !== undefined);
-      await pause(after); // into the work, wherever that is by then
+      await pause(after); // somewhere in the middle of the work
       child.kill('SIGKILL');
       await ended;
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
