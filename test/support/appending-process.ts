@@ -5,9 +5,9 @@ import { codeOf } from '../../src/fault';
 import { anEvent, eventsOf } from './events';
 
 /**
- * Appends so many events to one stream, one at a time, and tries each again until it has won the race for a revision.
- * Run as a program (FOLDER STREAM COUNT) it sends `ready` when the log is open, begins when it gets a message, and sends the
- * ids of its events at the end.
+ * Appends this many events to one stream, one at a time, and retries each until it has won the race for a revision. Run
+ * as a program (FOLDER STREAM COUNT) it sends `ready` when the log is open, starts when it gets a message, and sends
+ * the ids of its events at the end.
  */
 export const appendRacing = async (
   log: EventLog,

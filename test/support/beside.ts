@@ -18,20 +18,22 @@ export interface NewApplication {
   readonly keyId: string;
 }
 
-/** What an operator does and sees beside a running server, on the same folder: another process as far as it can tell. */
+/**
+ * What an operator does and sees beside a running server, on the same data folder: like another process to the server.
+ */
 export interface Beside {
   readonly log: EventLog;
   readonly streams: Streams;
   events(): Promise<readonly LoggedEvent[]>;
-  /** How many there are, but for what was refused: that is recorded when the minute is over. */
+  /** The number of events, not counting refused access, which is recorded when its minute is over. */
   count(): Promise<number>;
   /** The tenant of the first event. */
   tenantId(): Promise<string>;
   /** The command line. */
   run<T = Record<string, string>>(...args: readonly string[]): Promise<T>;
-  /** What the operator decides, without waiting for the read models to show it. */
+  /** Executes a decision of the operator, without waiting for the read models to show it. */
   write(tenantId: string, decide: Decide): Promise<Position>;
-  /** A tenant with a management Application that may do everything to it. */
+  /** A tenant with a management Application that has all permissions on it. */
   newTenant(name?: string): Promise<NewApplication & { readonly tenantId: string }>;
   newApplication(
     tenantId: string,

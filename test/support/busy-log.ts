@@ -3,8 +3,8 @@ import type { EventLog } from '../../src/event-log/event-log';
 import type { Streams } from '../../src/event-log/streams';
 
 /**
- * Facts of many tenants, each after one of another tenant, as they lie in the log of a busy service. Recorded long ago,
- * so that a clock that was looked at again would be seen.
+ * Facts of many tenants, interleaved as in the log of a busy service. Recorded long ago, so that a recorded time taken
+ * from the clock again would be noticed.
  */
 export const fillBusyLog = async (
   { log, streams }: { readonly log: EventLog; readonly streams: Streams },

@@ -12,8 +12,8 @@ import {
 } from '@opentelemetry/api';
 
 /**
- * Loaded by `node --require` before the service, in the place of OpenTelemetry's SDK: it keeps every span that ends as a
- * line of the file SPANS.
+ * Loaded by `node --require` before the service, in place of OpenTelemetry's SDK: it appends every span that ends as a
+ * line to the file SPANS.
  */
 const FILE = process.env['SPANS'] ?? '';
 const active = new AsyncLocalStorage<Context>();

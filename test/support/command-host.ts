@@ -5,13 +5,13 @@ import { main } from '../../src/cli/main';
 
 /**
  * Runs commands for tests, one after another in one process, because starting Node costs far more than most commands.
- * Each command runs as the program runs it, with its own environment, output and exit code, and must leave nothing behind
- * that would keep a process of its own alive.
+ * Each command runs as in the program, with its own environment, output and exit code, and must leave nothing behind
+ * that would keep its own process alive.
  */
 export interface HostedCommand {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** What is on stdin; without it nothing is there to read. */
+  /** The content of stdin; without it stdin is empty. */
   readonly input?: string;
 }
 
@@ -52,16 +52,16 @@ const whenIdle = async (idle: number): Promise<void> => {
   }
 };
 
-/** A command that takes long lowers its priority. Who may not raise it again goes on as it is. */
-const asImportantAsBefore = (): void => {
+/** A long command lowers its priority. A process that may not raise it again stays as it is. */
+const restorePriority = (): void => {
   try {
     setPriority(0);
   } catch {
-    // It is as it was with every command that follows such a one.
+    // All commands after such a one have the lower priority.
   }
 };
 
-/** The first look at a stream opens it. */
+/** The first access to a stream opens it. */
 const streams = [process.stdin, process.stdout, process.stderr] as const;
 
 const stdin = (stream: Readable): void =>
@@ -77,10 +77,10 @@ const run = async ({ args, env, input }: HostedCommand): Promise<void> => {
   await main([process.execPath, 'tenant-ledger', ...args]);
   const code = process.exitCode ?? 0;
   await whenIdle(idle);
-  globalThis.gc?.(); // SQLite closes a connection when the last of its statements is collected
+  globalThis.gc?.(); // SQLite closes a connection when the last of its statements is garbage-collected
   await later(0);
   for (const each of forget) each();
-  asImportantAsBefore();
+  restorePriority();
   process.exitCode = undefined;
   process.send?.({ code, stdout: stdout(), stderr: stderr() });
 };

@@ -4,15 +4,15 @@ import { mustBeDescribed } from './described';
 import type { Answered, Asking } from './http';
 
 /**
- * Many requests from many addresses, over connections that are kept: what a crowd of clients would send, and fast. Each
- * answer is held against the published description like any other.
+ * Many requests from many addresses over keep-alive connections: what a crowd of clients would send, and fast. Each
+ * response is checked against the OpenAPI document like any other.
  */
 export interface Crowd {
   ask(path: string, asking?: Asking): Promise<Answered>;
   close(): void;
 }
 
-/** All of 127/8 is this machine on Linux only. Elsewhere everybody comes from one address. */
+/** Only on Linux all of 127/8 is this machine. Elsewhere all requests come from one address. */
 const ADDRESSES = process.platform === 'linux' ? 100 : 1;
 
 const headersOf = (raw: readonly string[]): Headers => {

@@ -14,9 +14,9 @@ export interface Customer {
   readonly applicationId: string;
   /** `GET /logs`. */
   get(query?: string, more?: Asking): Promise<Answered>;
-  /** Puts facts into the log and waits until they are shown. Gives their ids. */
+  /** Appends facts to the log and waits until they are shown. Returns their ids. */
   report(...facts: readonly Fact[]): Promise<readonly string[]>;
-  /** What the raw log has of this tenant, newest first. */
+  /** The events of this tenant in the raw log, newest first. */
   raw(): Promise<readonly LoggedEvent[]>;
 }
 
@@ -36,7 +36,7 @@ const madeNow = async (by: Beside): Promise<Made> => {
   return { tenantId, ...(await by.newApplication(tenantId, 'management', ...PERMISSIONS)) };
 };
 
-/** Its events lie in the log as they were recorded at an earlier time. */
+/** Its events are in the log as recorded at an earlier time. */
 const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> => {
   const recordedAt = new Date(since).toISOString();
   const [tenantId, id] = [randomUUID(), randomUUID()];
@@ -57,7 +57,7 @@ const madeAt = async ({ log, streams }: Beside, since: string): Promise<Made> =>
   return { tenantId, key, id };
 };
 
-/** With a time: what happens to it later may have been recorded at any time from then on. */
+/** With a time, later events of the customer may be recorded at any time from then on. */
 export const customerOf = async (service: () => Service, by: Beside, since?: string): Promise<Customer> => {
   const { tenantId, key, id } = await (since === undefined ? madeNow(by) : madeAt(by, since));
   const get: Customer['get'] = (query = '', more = {}) =>

@@ -6,8 +6,8 @@ import { openApiDocument } from '../../src/http/openapi/document';
 import { isProblemCode } from '../../src/problems';
 
 /**
- * Holds every answer that a test gets from the API against the published description: an unknown status, a missing or
- * unknown header or a body that does not fit is a failure, whatever else the test looks at.
+ * Checks every response that a test gets from the API against the OpenAPI document: an unknown status, a missing or
+ * unknown header or a body that does not match is a failure, whatever else the test looks at.
  */
 export interface Seen {
   readonly status: number;
@@ -15,7 +15,7 @@ export interface Seen {
   readonly text: string;
 }
 
-/** What was asked for, where that is known: raw bytes may be no request at all. */
+/** What was requested, if that is known: raw bytes may not be a request at all. */
 export interface AskedFor {
   readonly url: string;
   readonly method?: string | undefined;
@@ -42,7 +42,7 @@ interface Document {
   };
 }
 
-/** The prefix of the headers at an address, or that it is not the API. */
+/** The header prefix at an address, or undefined if it is not the API. */
 const addresses = new Map<string, string | undefined>();
 const originOf = (url: string): string => new URL(url).origin;
 
@@ -57,7 +57,7 @@ const EVERYWHERE: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Pages have a style of their own. */
+/** Pages have their own style. */
 const PAGE = /^default-src 'none'; style-src 'sha256-[^' ]+'; frame-ancestors 'none';/;
 
 /** What HTTP itself adds. */
@@ -74,7 +74,7 @@ const PLUMBING = new Set([
   ...Object.keys(EVERYWHERE),
 ]);
 
-/** Clients must take members that they do not know; here one that is not described is a fault. */
+/** Clients must accept unknown members; here an undescribed one is a fault. */
 const closed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== 'object' || value === null) return value;
@@ -83,7 +83,7 @@ const closed = (value: unknown): unknown => {
   return isOpen ? { ...inside, additionalProperties: false } : inside;
 };
 
-/** With the shared headers in the place of references to them. */
+/** Replaces references to shared headers by the headers. */
 const withHeaders = (document: Document): Document => {
   const { headers } = document.components;
   const text = JSON.stringify(document).replaceAll(
@@ -97,11 +97,11 @@ const described = (prefix: string) => {
   const headers = headerNames(prefix);
   const made = openApiDocument({ routes, headers, publicUrl: '', version: '0' });
   const document = closed(withHeaders(made as unknown as Document)) as Document;
-  // That the schemas themselves are valid is for the tests of the description.
+  // The tests of the document itself check that the schemas are valid.
   const ajv = new Ajv2020({ strict: false, allErrors: true, meta: false, validateSchema: false });
   addFormats(ajv);
   const validators = new Map<Json, ValidateFunction>();
-  /** References are to the named schemas. */
+  /** References point to the named schemas. */
   const absolute = (schema: Json): Json =>
     JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"named:')) as Json;
   for (const [name, schema] of Object.entries(document.components.schemas))
@@ -133,11 +133,14 @@ const operationAt = (document: Document, method: string, path: string): Operatio
   return document.paths[template]?.[method.toLowerCase()];
 };
 
-/** A declared path is there and has its methods, and a bug is a bug: described for clients, and a failure here. */
+/**
+ * Responses that are described for clients but are a failure here: a declared path exists and has its methods, and 500
+ * is a bug.
+ */
 const isNeverGiven = (status: number, path: string): boolean =>
   status === 500 || ((status === 404 || status === 405) && !/^\/(problems|events|applications)\//.test(path));
 
-/** Answers to what is not described: the same for every unknown path and method. */
+/** Responses to requests that are not described: the same for every unknown path and method. */
 const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
   const all = Object.values(document.paths).flatMap((path) => Object.values(path));
   const like = all.map(({ responses }) => responses[status]).find((one) => one !== undefined);
@@ -171,7 +174,7 @@ const headerFaults = (
   return [...strange.map((name) => `the header ${name} is not described`), ...wrong, ...common];
 };
 
-/** Lines of a stream; the last one says how it ended. */
+/** The lines of a stream; the last one states how it ended. */
 const lineFaults = (
   text: string,
   schema: Json,
@@ -199,7 +202,7 @@ const bodyFaults = (
   return fault === undefined ? [] : [`the body: ${fault}`];
 };
 
-/** OPTIONS of what is there. */
+/** OPTIONS of a declared path. */
 const OPTIONS = (trace: string): Described => ({
   headers: {
     [trace]: { required: true, schema: {} },
@@ -216,7 +219,7 @@ export const faultsIn = (seen: Seen, { url, method = 'GET', path }: AskedFor): r
   const { document, headers, faultOf } = describedWith(prefix);
   const operation =
     path === undefined ? undefined : operationAt(document, method === 'HEAD' ? 'get' : method, path);
-  // The HTTP parser refuses what never became a request of this path.
+  // The HTTP parser refuses bytes that never became a request for this path.
   const answer =
     (isNeverGiven(seen.status, path ?? '') ? undefined : operation?.responses[seen.status]) ??
     (operation === undefined ? elsewhere(document, seen.status, seen.text) : undefined) ??

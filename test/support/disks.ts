@@ -5,7 +5,7 @@ import { freshFolder } from './folders';
 
 const ran = (name: string, ...args: readonly string[]): boolean => spawnSync(name, args).status === 0;
 
-/** Works on a disk of its own, in memory, that is gone afterwards. */
+/** Runs the work on its own in-memory disk, which is removed afterwards. */
 export const onDisk = async (options: string, work: (disk: string) => Promise<void>): Promise<void> => {
   const folder = join(freshFolder(), 'disk');
   mkdirSync(folder);
@@ -21,7 +21,7 @@ export const makeReadOnly = (disk: string): void => {
   if (!ran('mount', '-o', 'remount,ro', disk)) throw new Error('remount was refused');
 };
 
-/** Empty when disks can be mounted here; else why not. */
+/** Empty if disks can be mounted here; else the reason why not. */
 export const whyNoDisks = ((): string => {
   if (process.platform !== 'linux') return 'not Linux';
   if (process.getuid?.() !== 0) return 'not root';

@@ -7,9 +7,9 @@ import { freshFolder } from './folders';
 const SOURCE = join(__dirname, '..', '..', '..', 'test', 'stories', 'data-folder-0.1.0');
 
 /**
- * A data folder as release 0.1.0 left it after an orderly stop, with its write-ahead logs checkpointed. It holds the
- * demonstration tenant; the tenant EXAMPLE with six facts, 520 renames under the idempotency keys `request-1` to
- * `request-520`, two keys of which the second is revoked, and a snapshot; and one deleted tenant.
+ * A data folder as release 0.1.0 left it after a clean stop, with its write-ahead logs checkpointed. It holds the demo
+ * tenant; the tenant EXAMPLE with six facts, 520 renames with the idempotency keys `request-1` to `request-520`, two
+ * keys of which the second is revoked, and a snapshot; and one deleted tenant.
  */
 export const folderOfRelease010 = (): string => {
   const folder = freshFolder();
@@ -30,7 +30,7 @@ export const keysOfRelease010 = {
   example: 'key_0WCfTonfsFCDyJRADVk41dUVMPuZy2bQfFUijWXZ0U1xIiCdD2t8tYH',
   revoked: 'key_0WCfTonfsFCDyJRADVk41dEpYv0UOiT84ITIk8bOKgfgKAb0w35Ctyg',
   ofDeletedTenant: 'key_12PKxdNbwTAdpP8xEi64JR5ZFWb4xx3V93CeKlKxx6jD6oEFG4FFTuT',
-  /** After three rows of the tenant's own; rows of one entity had the tenant's numbers then. */
+  /** After three of the tenant's own rows; rows of one entity had the tenant's numbers then. */
   cursorOfEntity: 'MDAwMDAwMDAwMDAwMDU0MiA1Mjg.pOGfgdSiAABMGSsFSRVdr1n7KwSAcGJY5eyU5ZHe6MU',
   cursor: 'MDAwMDAwMDAwMDAwMDU0NSA1MzE.eiDrM0gxE0d9ZB6YnJ9G49Ogk7tFWqdGSqidTzOZwJQ',
 };

@@ -13,24 +13,24 @@ AsyncLocalStorage.prototype.run = function (this: AsyncLocalStorage<unknown>, ..
 const IN_MEMORY = '/dev/shm';
 const ENOUGH_BYTES = 2 * 1024 ** 3;
 
-/** Every commit of a test waits for the disk, and the disk may be busy. A process that is killed loses nothing in memory either. */
+/** Every commit of a test waits for the disk, which may be busy. In memory a killed process loses nothing either. */
 const useMemoryForFiles = (): void => {
   try {
     accessSync(IN_MEMORY, constants.W_OK);
     const { bavail, bsize } = statfsSync(IN_MEMORY);
     if (bavail * bsize >= ENOUGH_BYTES) process.env['TMPDIR'] = IN_MEMORY;
   } catch {
-    // Then they are where temporary files are.
+    // Not available: files stay in the temporary folder.
   }
 };
 if (process.env['TMPDIR'] === undefined) useMemoryForFiles();
 
-/** Processes that run commands for one file of tests after another: to start one takes longer than most commands. */
+/** Processes that run commands for one test file after another, since starting one takes longer than most commands. */
 const commandHosts: ChildProcess[] = [];
 
 /**
- * Jest runs each file of tests with an AsyncLocalStorage of its own and leaves it switched on. Up to Node 22, every
- * promise is handed to all that are on: the 70th file in a process would run at a tenth of its speed.
+ * Jest runs each test file with its own AsyncLocalStorage and leaves it enabled. Up to Node 22, every promise is handed
+ * to all that are enabled: the 70th file in a process would run at a tenth of its speed.
  */
 export default class extends TestEnvironment {
   override async setup(): Promise<void> {

@@ -3,10 +3,10 @@ import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Loaded into a server before anything else: on SIGUSR2 it says how long the thread that answers HTTP was held since the
- * last time, and begins anew. `delay` is what a timer sees, other processes' share of the machine included; `held` is the
- * thread's own processor time from one look to the next, which only its own work makes long (Linux; elsewhere it is
- * what a clock says); `working` is the same without the garbage collections in between.
+ * Loaded into a server before anything else: on SIGUSR2 it reports for how long the thread that serves HTTP was blocked
+ * since the last time, and starts again. `delay` is what a timer observes, including time that other processes take;
+ * `held` is the thread's own processor time from one sample to the next, which only its own work makes long (Linux;
+ * elsewhere it is wall-clock time); `working` is the same without the garbage collections in between.
  */
 const LOOK_MS = 2;
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedEvent, NewEvent } from '../../src/event-log/event-log';
 
-/** An event about nothing in particular. */
+/** An arbitrary event. */
 export const anEvent = (data: NewEvent['data'] = {}, more: Partial<NewEvent> = {}): NewEvent => ({
   id: randomUUID(),
   type: 'SomethingHappened',

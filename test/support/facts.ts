@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshFolder } from './folders';
 
-/** A fact as other services report it, one a line. */
+/** A fact as other services report it, one per line. */
 export interface Fact {
   readonly id: string;
   readonly tenant_id: string;
@@ -30,7 +30,7 @@ const HOUR_MS = 3_600_000;
 const picked = <T>(from: readonly T[], random: () => number): T =>
   from[Math.floor(random() * from.length)] as T;
 
-/** A generator that gives the same numbers for the same seed. */
+/** A generator that returns the same numbers for the same seed. */
 export const randomOf = (seed: number) => {
   let state = seed >>> 0;
   return (): number => {
@@ -39,7 +39,7 @@ export const randomOf = (seed: number) => {
   };
 };
 
-/** Facts of every kind about a few entities, at hours of the last hundred days, many of them at the same one. */
+/** Facts of every kind about a few entities, at hours of the last hundred days, many of them at the same hour. */
 export const manyFacts = (tenants: readonly string[], count: number, seed: number): readonly Fact[] => {
   const random = randomOf(seed);
   const now = Date.now();
@@ -60,7 +60,7 @@ export const fileOf = (lines: readonly (Fact | string)[]): string => {
   return file;
 };
 
-/** What the usage report must say, counted naively: fact by fact, entity by entity. All facts name their time. */
+/** The expected usage report, counted naively: fact by fact, entity by entity. All facts name their time. */
 export const countedUsage = (facts: readonly Fact[], tenantId: string, at = new Date().toISOString()) => {
   const own = facts.filter((fact) => fact.tenant_id === tenantId);
   const timesOf = (kind: string, operation: string, entityId?: string): readonly string[] =>

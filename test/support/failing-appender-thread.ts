@@ -2,10 +2,10 @@ import { workerData } from 'node:worker_threads';
 import { openAppender, type AppenderData, type AppendRequest } from '../../src/event-log/sqlite/appender';
 import { answerInThread } from '../../src/sqlite/thread';
 
-/** The appending thread of a log on a disk that fails: its commits throw, some after they have taken effect. */
+/** The appender thread of a log on a failing disk: its commits throw, some of them after they have taken effect. */
 export interface FailingAppenderData extends AppenderData {
   readonly how: 'before' | 'rolled back' | 'after';
-  /** How many commits will still fail. */
+  /** How many commits are still going to fail. */
   readonly left: Int32Array;
 }
 

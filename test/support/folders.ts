@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const made: string[] = [];
 
-/** A folder of its own for one test; it goes when the test file is done. */
+/** A separate folder for one test, removed at the end of the test file. */
 export const freshFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-'));
   made.push(folder);

@@ -4,14 +4,14 @@ import type { Schema } from '../../src/http/routes/schema';
 import { anyCharacter } from './any-character';
 import type { Asking } from './http';
 
-/** Requests made from the declared routes and their schemas: right ones, and ones that are wrong somewhere. */
+/** Requests generated from the declared routes and their schemas: valid ones, and ones that are invalid somewhere. */
 export interface Generated extends Asking {
   readonly path: string;
 }
 
 type Value = fc.Arbitrary<unknown>;
 
-/** No lone surrogates: those cannot be sent. */
+/** No lone surrogates: they cannot be sent. */
 const anyText = fc.string({ unit: anyCharacter, maxLength: 30 });
 
 const aName = fc
@@ -33,7 +33,7 @@ const objectBy = ({ properties = {}, required = [], additionalProperties }: Sche
   return fc.tuple(more, own).map(([others, mine]) => ({ ...others, ...mine }));
 };
 
-/** Values that fit a schema, as far as our schemas go. */
+/** Values that match a schema, as far as our schemas go. */
 const valueBy = (schema: Schema): Value => {
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as unknown[]));
   if (schema['aName'] === true) return aName;
@@ -69,7 +69,7 @@ const queryText = (pairs: readonly (readonly [string, string])[]): string => {
   return text === '' ? '' : `?${text}`;
 };
 
-/** Cursors cannot be guessed, an end must not be before a start, and a stream that is followed does not end. */
+/** Cursors cannot be guessed, an end must not be before a start, and a followed stream does not end. */
 const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/logs': ['start', 'end_date'],
   '/events': ['after', 'end_date', 'follow', 'entity_type', 'entity_id'],
@@ -77,10 +77,12 @@ const NOT_RIGHT: Readonly<Record<string, readonly string[]>> = {
   '/applications': ['start'],
 };
 
-/** What fits the schema of a body, but not what is decided: most texts are no permissions, and the time goes on. */
+/**
+ * What matches the schema of a body but may be refused by a decision: most texts are not permissions, and time passes.
+ */
 const NOT_RIGHT_IN_BODY = new Set(['permissions', 'expires_at']);
 
-/** With these, pages follow each other by cursors only. */
+/** With these, pages can be walked only by cursor. */
 const UNPAGED = ['actor_id', 'operation', 'trace_id'];
 
 const withoutPage = (given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
@@ -130,7 +132,7 @@ export const rightRequest = (route: Route): fc.Arbitrary<Generated> =>
     ...(body === undefined ? {} : { body }),
   }));
 
-/** What the other end of a socket may send as the value of a header. */
+/** What a client may send as the value of a header. */
 const headerText = fc.string({
   unit: fc
     .integer({ min: 0x20, max: 0xff })

@@ -7,7 +7,7 @@ export const TENANT = '7f7a2c0e-6a4f-4d39-9f3c-0d5a1c2b3e4f';
 export const OWNER = '00000000-0000-4000-8000-000000000001';
 export const ACTOR = '00000000-0000-4000-8000-000000000002';
 
-/** Event number n happened on the n-th minute of the first of January. */
+/** Event number n happened at the n-th minute of January 1. */
 export const minute = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString();
 
 export const recordedAt = (event: TenantEvent, revision: number): Recorded<TenantEvent> => ({
@@ -21,14 +21,14 @@ export const recordedAt = (event: TenantEvent, revision: number): Recorded<Tenan
   actor: { type: 'user', id: ACTOR },
 });
 
-/** The tenant that has this history. */
+/** The tenant with this history. */
 export const tenantAfter = (events: readonly TenantEvent[]): Tenant =>
   events.map(recordedAt).reduce(evolve, absent);
 
-/** As configured if nobody says otherwise. */
+/** As configured by default. */
 export const BOUNDS: Bounds = { applications: 1_000, liveKeys: 100 };
 
-/** What the operator asks at minute 30. */
+/** The context of a decision of the operator at minute 30. */
 export const byOperator: DecisionContext = { asker: { kind: 'operator' }, at: minute(30), bounds: BOUNDS };
 
 const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refusal => {
@@ -41,7 +41,7 @@ const refusalOf = (decide: Decide, now: Tenant, question: DecisionContext): Refu
   }
 };
 
-/** given(what happened).when(a decision, who asks).then(what happens) or .thenRefuses(code). */
+/** given(history).when(decision, context).then(events) or .thenRefuses(code). */
 export const given = (...history: readonly TenantEvent[]) => ({
   when: (decide: Decide, question: DecisionContext = byOperator) => ({
     // oxlint-disable-next-line unicorn/no-thenable -- the words of the tests; nobody awaits it

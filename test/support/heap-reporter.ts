@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
-/** Loaded into a server before anything else: on SIGUSR2 it collects garbage and says what is left. */
+/** Loaded into a server before anything else: on SIGUSR2 it collects garbage and reports what is left. */
 if (isMainThread) {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { openGate } from './event-store/gate';
 import { logOf } from './log-under-test';
 
-/** The event log of a folder for a program that is to wait for it. */
+/** The event log of a folder, which can make the programs that use it wait. */
 export interface HeldLog {
-  /** What the program must be given to use it. */
+  /** The settings with which a program uses it. */
   readonly env: Readonly<Record<string, string>>;
-  /** From now on no append is done, until what this gives is called. */
+  /** From now on appends block, until the returned function is called. */
   hold(): () => void;
   close(): Promise<void>;
 }
@@ -21,7 +21,7 @@ const holdFile = (path: string) => (): (() => void) => {
   };
 };
 
-/** SQLite is locked; an event store is behind a gate, and must be a single server that is reached without TLS. */
+/** SQLite is locked; an event store is behind a gate, and must be a single server reachable without TLS. */
 export const heldLog = async (folder: string): Promise<HeldLog> => {
   const { EVENTSTORE_URL } = logOf(folder);
   if (EVENTSTORE_URL === undefined)

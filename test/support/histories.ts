@@ -2,7 +2,7 @@ import type { TenantEvent } from '../../src/domain/events';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { OWNER } from './given';
 
-/** The events that most stories begin with. */
+/** The events that most histories start with. */
 export const APPLICATION = '00000000-0000-4000-8000-00000000000a';
 export const KEY = '00000000-0000-4000-8000-00000000000b';
 export const DIGEST = 'd'.repeat(64);

@@ -1,6 +1,6 @@
 import { mustBeDescribed } from './described';
 
-/** A plain HTTP client for tests: no retries, no cleverness. */
+/** A plain HTTP client for tests: no retries, no magic. */
 export interface Answered {
   readonly status: number;
   readonly headers: Headers;
@@ -18,7 +18,7 @@ export interface Asking {
   readonly body?: unknown;
 }
 
-/** The one place where answers are received: each is held against the published description. */
+/** The one place where responses are received: each is checked against the OpenAPI document. */
 export const received = async (url: string, init: RequestInit = {}): Promise<Answered> => {
   const response = await fetch(url, { ...init, redirect: 'manual' });
   const text = await response.text();

@@ -1,11 +1,11 @@
 import type { Thread } from '../../src/sqlite/thread';
 import { openWriter, type WriteRequest } from '../../src/read-models/sqlite/writer';
 
-/** Where a test may make the writing of SQLite read models fail. */
+/** Where a test may make writes of SQLite read models fail. */
 export interface WriteHooks {
   /** Before every single step of a commit that changes the file. */
   readonly onWrite?: () => void;
-  /** After a request is done: what it throws is what the caller hears instead of the answer. */
+  /** After a request is done: if it throws, the caller gets that error instead of the result. */
   readonly onAnswer?: (what: string) => void;
 }
 

@@ -18,14 +18,14 @@ import { startMongoProcess, type MongoProcess } from './mongodb/own-process';
 import { commandProcess, startService, type Finished, type Service } from './service';
 import { until } from './waiting';
 
-/** Several instances of the program on the same stores: each is a process of its own, and so are the stores. */
+/** Several instances of the program on the same stores: each is its own process, and so are the stores. */
 export interface Instances {
   readonly mongo: MongoProcess;
-  /** A restart takes the place of the one before. */
+  /** A restart replaces the previous one. */
   readonly running: readonly Service[];
-  /** The same stores in this process, which projects nothing: an operator beside the instances. */
+  /** The same stores in this process, which does not project: an operator beside the instances. */
   readonly app: App;
-  /** Stops one in order, or kills it, and starts another in its place. */
+  /** Stops one cleanly, or kills it, and starts another in its place. */
   restart(at: number): Promise<void>;
   replaceKilled(at: number): Promise<void>;
   /** Which of them projects this; -1 for none. */
@@ -57,7 +57,7 @@ const eventStoreProcess = async () => {
   return { url, close: () => child.disconnect() };
 };
 
-/** With SQLite the log is in a folder that all of them share; with EventStoreDB each has a folder of its own. */
+/** With SQLite the log is in a folder that all of them share; with EventStoreDB each has its own folder. */
 const storesOf = async (log: LogKind) => {
   const mongo = await startMongoProcess();
   const MONGODB_URL = `${mongo.url}ledger`;

@@ -5,7 +5,7 @@ import type { NewEvent } from '../../src/event-log/event-log';
 import { readingsOf } from './readings';
 import { until } from './waiting';
 
-/** A tenant with an Application of every type for every permission: alone, all of them, and none. */
+/** A tenant with an Application of every type for every permission: each alone, all of them, and none. */
 export interface IsolatedTenant {
   readonly id: string;
   readonly callers: readonly IsolatedCaller[];
@@ -59,7 +59,7 @@ const applicationOf = (
   };
 };
 
-/** Written to the log directly: no command would give a type a permission that it may not hold. */
+/** Written to the log directly: no command would grant a type a permission that it may not hold. */
 export const isolatedTenants = async (folder: string): Promise<() => Promise<IsolatedTenant>> => {
   const { app, newTenant } = await readingsOf(folder);
   return async () => {

@@ -1,4 +1,4 @@
-/** A test that not every machine, or only a campaign, can run. Where it is skipped, its name says why. */
+/** A test that not every machine, or only a campaign, can run. If it is skipped, its name says why. */
 export const itIf =
   (isPossible: boolean, why: string) =>
   (name: string, work: jest.ProvidesCallback, timeoutMs?: number): void =>

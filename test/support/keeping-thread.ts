@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { sqliteEventLog } from '../../src/event-log/sqlite/sqlite-event-log';
 import { streamNames } from '../../src/event-log/streams';
 
-/** Reads the whole log and keeps the names of one event of every batch, as those do who remember documents by them. */
+/** Reads the whole log and keeps the names from one event of every batch, like a cache of documents keyed by them. */
 const run = async (): Promise<void> => {
   const log = await sqliteEventLog(workerData as string, streamNames(), { opening: 'reads' });
   const kept: string[] = [];

@@ -21,13 +21,13 @@ import { inPlaceAppender } from './in-place-appender';
 
 export const streams = streamNames();
 
-/** A ledger as the program makes one, on the files of a folder. Several may share a folder. */
+/** A ledger as the program creates it, on the files of a folder. Several may share a folder. */
 export interface OpenLedger {
   readonly log: EventLog;
   readonly snapshots: Snapshots;
   readonly folds: Folds;
   readonly ledger: Ledger;
-  /** How many events were read from streams so far. */
+  /** How many events have been read from streams so far. */
   eventsRead(): number;
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ const noReadModels = async (): Promise<never> => {
   throw fault('read_models_unavailable', 'There are no read models.');
 };
 
-/** Whose keys are checked by folding their tenants. */
+/** Checks keys by folding their tenants. */
 export const withoutReadModels: KeyCheck = {
   forReading: noReadModels,
   forWriting: noReadModels,
@@ -56,7 +56,7 @@ export const withoutReadModels: KeyCheck = {
 
 const opened = new Set<OpenLedger>();
 
-/** `around` may stand between the ledger and its log, to interfere at a chosen moment. */
+/** `around` may wrap the log of the ledger, to interfere at a chosen moment. */
 export const openLedger = async (
   folder: string,
   around: (log: EventLog) => EventLog = (log) => log,
@@ -138,7 +138,7 @@ export const makeCustomer = async (
   return customer;
 };
 
-/** Makes a customer's history longer, as another process would: number n was asked for with the key `key-n`. */
+/** Extends a customer's history, as another process would: request number n used the key `key-n`. */
 export const fillStream = async (
   log: EventLog,
   customer: Pick<Customer, 'tenantId' | 'applicationId'>,
@@ -158,7 +158,7 @@ export const fillStream = async (
     ({ revision } = await log.append(stream, events.slice(from, from + 1_000), revision, TIMEOUT_MS));
 };
 
-/** Gives a customer's Application many more keys, as another process would. */
+/** Adds many more keys to a customer's Application, as another process would. */
 export const addKeys = async (
   log: EventLog,
   customer: Pick<Customer, 'tenantId' | 'applicationId'>,
@@ -214,7 +214,7 @@ export const ifAt = (revision: number): Pick<Command, 'precondition'> => ({
   },
 });
 
-/** A fold as it is saved. */
+/** A fold as saved. */
 export const textOf = (fold: Fold): string => [...partsOf(fold)].join('\n');
 
 /** A deadline that no test should reach. */

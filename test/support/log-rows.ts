@@ -9,7 +9,7 @@ import { freshFolder } from './folders';
 export const TENANT = 'aaaaaaaa-0000-4000-8000-000000000001';
 export const ROWS = 500;
 
-/** A row a minute, of two types in turn and of five entities, each under both types. */
+/** One row per minute, alternating between two types and among five entities, each under both types. */
 const eventsOf = (rows: number) =>
   loggedOf(
     Array.from({ length: rows }, (_, at) => ({
@@ -21,7 +21,7 @@ const eventsOf = (rows: number) =>
     })),
   );
 
-/** A log as a process reads it, and the file that it is in. */
+/** A log as a process reads it, and its file. */
 export const filledLog = async (
   rows = ROWS,
 ): Promise<{

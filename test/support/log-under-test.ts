@@ -7,8 +7,8 @@ import { streamNames, type Streams } from '../../src/event-log/streams';
 import { databaseUrl } from './mongodb/database-url';
 
 /**
- * Which event log the programs of a test get: SQLite in their folder, or, where TEST_EVENTSTORE_URL is set, that
- * server, where each folder has a prefix of its own. `npm run test:eventstore` sets it.
+ * Which event log the programs of a test use: SQLite in their folder or, if TEST_EVENTSTORE_URL is set, that server,
+ * where each folder has its own prefix. `npm run test:eventstore` sets it.
  */
 export const logOf = (folder: string): Readonly<Record<string, string>> => {
   const url = process.env['TEST_EVENTSTORE_URL'];
@@ -17,15 +17,15 @@ export const logOf = (folder: string): Readonly<Record<string, string>> => {
   return { EVENTSTORE_URL: url, STREAM_PREFIX: `test-${name}.` };
 };
 
-/** For programs whose folder holds their event log, wherever the others of the test keep theirs. */
+/** For programs whose event log is in their folder, wherever the other programs of the test keep theirs. */
 export const SQLITE_LOG = { EVENTSTORE_URL: '', STREAM_PREFIX: '' };
 
 /** The same for the read models. */
 export const SQLITE_READ_MODELS = { MONGODB_URL: '' };
 
 /**
- * Where the read models of a test are: in the folder, or, where TEST_MONGODB_URL is set, on that server, where each
- * folder has a database of its own. `npm run test:mongodb` sets it.
+ * Where the read models of a test are: in the folder or, if TEST_MONGODB_URL is set, on that server, where each folder
+ * has its own database. `npm run test:mongodb` sets it.
  */
 export const readModelsOf = (folder: string): Readonly<Record<string, string>> => {
   const url = process.env['TEST_MONGODB_URL'] ?? '';

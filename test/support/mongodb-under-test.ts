@@ -11,7 +11,7 @@ import type { MongoServer } from './mongodb/server';
 /** The server that tests may use instead of a stand-in: `npm run test:mongodb` sets it. */
 export const REAL_MONGODB = process.env['TEST_MONGODB_URL'] ?? '';
 
-/** The tests of one file share a stand-in, and what is left open is closed after them. */
+/** The tests of one file share a stand-in; connections left open are closed after them. */
 let standIn: Promise<MongoServer> | undefined;
 const connections = new Set<MongoConnection>();
 afterAll(async () => {
@@ -19,7 +19,7 @@ afterAll(async () => {
   await (await standIn)?.close();
 });
 
-/** Loaded when it is asked for: most files of tests that could use any store use another one. */
+/** Loaded on demand: most test files that could use any store use another one. */
 const startStandIn = (): Promise<MongoServer> => {
   const { startMongoServer } = require('./mongodb/server') as typeof import('./mongodb/server');
   return startMongoServer();
@@ -28,11 +28,11 @@ const startStandIn = (): Promise<MongoServer> => {
 const serverUrl = async (): Promise<string> =>
   REAL_MONGODB === '' ? (await (standIn ??= startStandIn())).url : REAL_MONGODB;
 
-/** The URL of a database of its own for each place. */
+/** The URL of a separate database for each place. */
 export const mongodbUrl = async (place: string = randomUUID()): Promise<string> =>
   databaseUrl(await serverUrl(), place);
 
-/** To the database of a URL, or to one that nobody has used. */
+/** Connects to the database of a URL, or to an unused one. */
 export const connectMongodb = async (url?: string): Promise<MongoConnection> => {
   const options = { waitMs: 10_000, onError: () => undefined };
   const connection = await mongoConnection(url ?? (await mongodbUrl()), options);

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { answerInThread } from '../../src/sqlite/thread';
 
-/** A thread for tests: it echoes, takes its time, refuses or dies, as it is asked to. */
+/** A thread for tests: it echoes, takes its time, refuses or dies, as requested. */
 type Request =
   | { readonly echo: unknown }
   | { readonly busyMs: number }
@@ -11,7 +11,7 @@ type Request =
   | 'throw'
   | 'die';
 
-/** Counts for those outside: the naps that were begun, how often it tidied up, and the threads that were not closed. */
+/** Shared counters: the naps started, the clean-ups run, and the threads not closed. */
 const { naps, tidied, open } = workerData as Record<'naps' | 'tidied' | 'open', Int32Array>;
 Atomics.add(open, 0, 1);
 

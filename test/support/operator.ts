@@ -5,11 +5,11 @@ import { command, type Finished } from './service';
 /** The command line on one data folder. */
 export interface Operator {
   readonly folder: string;
-  /** The line is split at its spaces; what holds spaces itself is given separately. */
+  /** The line is split at its spaces; arguments that contain spaces are given separately. */
   run(line: string, ...more: readonly string[]): Promise<Finished>;
-  /** One line after another. */
+  /** Runs one line after another. */
   runAll(lines: readonly string[]): Promise<readonly Finished[]>;
-  /** Must succeed; gives the one JSON document on stdout. */
+  /** Must succeed; returns the one JSON document on stdout. */
   json<T = Record<string, string>>(line: string, ...more: readonly string[]): Promise<T>;
 }
 
@@ -40,7 +40,7 @@ export const eventsIn = async (folder: string): Promise<readonly LoggedEvent[]> 
   }
 };
 
-/** Does the work for each of them, a few at a time, and gives the results in order. */
+/** Does the work for each item, a few at a time, and returns the results in order. */
 export const fewAtOnce = async <T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,

@@ -1,4 +1,4 @@
 import { setEnvironmentData } from 'node:worker_threads';
 
-/** Imported first: what other tests have left open in this process does not count. */
+/** Imported first, so that whatever other tests have left open in this process does not count. */
 setEnvironmentData('tenant-ledger suspension', undefined);

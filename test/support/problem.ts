@@ -1,12 +1,12 @@
 import { isHttpProblemCode } from '../../src/problems';
 import type { Answered } from './http';
 
-/** What every problem has, always. */
+/** The members of every problem. */
 const MEMBERS = ['code', 'detail', 'instance', 'status', 'title', 'trace_id', 'type'];
 
 const VALIDATION_TITLE = 'One or more validation errors occurred.';
 
-/** Texts that would tell a caller about the inside: stacks, paths, the driver. */
+/** Texts that would reveal internals to a caller: stack traces, paths, the driver. */
 export const INSIDE = /\bat .+:\d+:\d+|node_modules|\/tmp\/|\/home\/|\.db\b|sqlite|SQLITE|ECONN|Error:/;
 
 export interface ExpectedProblem {
@@ -15,13 +15,13 @@ export interface ExpectedProblem {
   readonly instance?: string;
   /** For 400 `validation_failed`: the fields that are named, all of them. */
   readonly fields?: readonly string[];
-  /** Further members that the body has. */
+  /** Additional members of the body. */
   readonly more?: readonly string[];
   readonly type?: string;
   readonly traceHeader?: string;
 }
 
-/** Asserts a whole problem, the same from every layer. */
+/** Asserts a complete problem, the same from every layer. */
 export const expectProblem = (answered: Answered, expected: ExpectedProblem): void => {
   const { status, code, instance, fields, more = [], traceHeader = 'SVC-TRACE-ID' } = expected;
   expect({ status: answered.status, text: answered.text }).toEqual({

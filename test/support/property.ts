@@ -1,4 +1,4 @@
-/** The seed of this run's properties. It stands in the name of each; SEED=… runs the same once more. */
+/** The seed of this run's property tests, part of the name of each; SEED=… repeats a run. */
 export const seed = Number(process.env['SEED'] ?? Date.now() % 2_147_483_647);
 
 export const seeded = (name: string): string => `${name} (SEED=${seed})`;

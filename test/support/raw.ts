@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { mustBeDescribed } from './described';
 import type { Answered } from './http';
 
-/** HTTP by hand, for what no decent client would send. */
+/** HTTP by hand, for what no well-behaved client would send. */
 export interface Conversation {
   readonly socket: Socket;
   received(): string;
@@ -10,7 +10,7 @@ export interface Conversation {
   readonly closed: Promise<void>;
 }
 
-/** With `allowHalfOpen` the client goes on sending after the server has said its last word. */
+/** With `allowHalfOpen` the client keeps sending after the server has half-closed the connection. */
 export const converse = (url: string, { allowHalfOpen = false } = {}): Conversation => {
   const { hostname, port } = new URL(url);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen });
@@ -46,20 +46,20 @@ const parsed = (text: string): { answer: Answered; rest: string } => {
   };
 };
 
-/** All the answers in what was received, in order. */
+/** All the responses in the received text, in order. */
 export const answersIn = (text: string): readonly Answered[] => {
   if (text === '') return [];
   const { answer, rest } = parsed(text);
   return [answer, ...answersIn(rest)];
 };
 
-/** What was asked for, as far as it was HTTP. */
+/** What was requested, as far as it was HTTP. */
 const requestLines = (sent: string): readonly { readonly method: string; readonly path: string }[] =>
   [...sent.matchAll(/(?:^|\n|[}\]])([A-Z]+) (?:http:\/\/[^ /]+)?(\/[^ ?]*)[^ ]* HTTP\/1\.[01]\r\n/g)].map(
     ([, method = '', path = '']) => ({ method, path }),
   );
 
-/** Sends bytes as they are, waits until the server closes, and gives its answers. */
+/** Sends raw bytes, waits until the server closes the connection, and returns its responses. */
 export const sendRaw = async (url: string, ...parts: readonly (string | Buffer)[]): Promise<Answered[]> => {
   const { socket, received, closed } = converse(url);
   for (const part of parts) socket.write(part);

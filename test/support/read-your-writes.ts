@@ -1,7 +1,7 @@
 import { pause } from '../../src/clock';
 import type { Crowd } from './crowd';
 
-/** What clients saw that write on one server and read on another at once. */
+/** What clients saw that write on one server and immediately read on another. */
 export interface Seen {
   reads: number;
   pending: number;
@@ -11,7 +11,7 @@ export interface Seen {
 
 export const nothingSeen = (): Seen => ({ reads: 0, pending: 0, stale: [], failed: [] });
 
-/** One client with a tenant of its own, which writes on one server and reads on the next at once; then it may rest. */
+/** One client with its own tenant, which writes on one server and immediately reads on the next, and then may pause. */
 export const lane = async (
   servers: readonly Pick<Crowd, 'ask'>[],
   key: string,

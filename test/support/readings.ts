@@ -8,17 +8,17 @@ import { monotonicMs } from '../../src/clock';
 import { createTenant, deleteTenant, type Decide } from '../../src/domain/tenant';
 import { openAppIn } from './log-under-test';
 
-/** The app on a folder, as any process opens it; what its read models show now, whoever filled them. */
+/** The app on a folder, as any process opens it, and what its read models show now, whoever projected them. */
 export interface Readings {
   readonly app: App;
   newTenant(tenantId?: string): Promise<string>;
   deleteTenant(tenantId: string): Promise<void>;
   usage(tenantId: string): Promise<UsageReport>;
-  /** All rows of a tenant's log, newest first; it must count as many as it has. */
+  /** All rows of a tenant's log, newest first; their number must equal the total. */
   logs(tenantId: string): Promise<readonly LogRow[]>;
-  /** Do the read models show the whole event log, without waiting? */
+  /** Whether the read models show the whole event log, without waiting. */
   areUpToDate(): Promise<boolean>;
-  /** Before the end of the test file, where something else should have the folder to itself. */
+  /** Closes it before the end of the test file, if something else needs the folder to itself. */
   close(): Promise<void>;
 }
 

@@ -5,14 +5,14 @@ import { freshFolder } from './folders';
 const DIST = join(__dirname, '..', '..');
 const ROOT = join(DIST, '..');
 
-/** What is different in a file of the build: each text is there and replaced by the next one, or something is added. */
+/** A change to one file of the build: each text must be there and is replaced by the next one, or text is added. */
 interface Edit {
   readonly file: string;
   readonly replaced?: readonly (readonly [before: string, after: string])[];
   readonly added?: string;
 }
 
-/** Another release of the program: the same build but for these edits. Gives its main file. */
+/** Another release of the program: the same build except for these edits. Returns its main file. */
 export const releaseWith = (version: string, edits: readonly Edit[]): string => {
   const folder = freshFolder();
   for (const part of ['src', 'projections'])

@@ -3,13 +3,13 @@ import { appendToEnd } from '../../src/event-log/append-to-end';
 import type { NewEvent } from '../../src/event-log/event-log';
 import { openLogIn } from './log-under-test';
 
-/** A reported fact as a test writes it down. */
+/** A reported fact as a test writes it. */
 export interface Fact {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly id?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** What the clock of the log said. Left out: now. */
+  /** The time on the clock of the log; now if omitted. */
   readonly recordedAt?: string;
 }
 
@@ -32,8 +32,8 @@ const openReporter = async (folder: string) => {
 };
 
 /**
- * Puts facts into the log of a folder with any clock, behind the back of whoever else uses it: as another service would
- * that appends to the log directly. Gives their ids.
+ * Appends facts to the log of a folder with any clock, bypassing whatever else uses it, like another service that
+ * appends to the log directly. Returns their ids.
  */
 export const reportFacts = async (
   folder: string,

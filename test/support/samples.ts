@@ -5,7 +5,7 @@ import type { LoggedEvent } from '../../src/event-log/event-log';
 import { streamNames } from '../../src/event-log/streams';
 import { TENANT } from './given';
 
-/** One frozen event per type and version: it must be understood for ever. */
+/** One frozen event per type and version, which must be readable forever. */
 export interface Sample {
   readonly type: string;
   readonly version: number;
@@ -13,7 +13,7 @@ export interface Sample {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** The tests run from dist; the samples stay where they are written. */
+/** The tests run from dist; the samples stay where they were committed. */
 const FOLDER = join(__dirname, '..', '..', '..', 'test', 'samples');
 
 export const sampleFiles = (): readonly string[] => readdirSync(FOLDER).toSorted();
@@ -23,7 +23,7 @@ export const readSample = (file: string): Sample =>
 
 export const sampleOf = (type: string, version = 1): Sample => readSample(`${type}.v${version}.json`);
 
-/** A sample as it would lie in the stream of the tenant. */
+/** A sample as it would be stored in the tenant's stream. */
 export const loggedSample = ({ type, data, metadata }: Sample, revision = 0): LoggedEvent => ({
   id: `00000000-0000-4000-a000-${String(revision).padStart(12, '0')}`,
   type,

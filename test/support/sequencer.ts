@@ -7,8 +7,8 @@ const LONG =
 type Tests = Parameters<Sequencer['sort']>[0];
 
 /**
- * The long files first, so that all workers end together. Jest knows how long each takes only from an earlier run; where
- * there was none, as in CI, it goes by their size, and some of the longest are short.
+ * Runs the long files first, so that all workers finish together. Jest knows how long each takes only from an earlier
+ * run; without one, as in CI, it goes by file size, and some of the longest-running files are short.
  */
 export default class extends Sequencer {
   override sort(tests: Tests): Tests {

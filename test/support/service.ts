@@ -45,7 +45,7 @@ export const spawnProgram = (
     spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: ['pipe', stdout, 'pipe'] }),
   );
 
-/** Runs one command to its end, in a process of its own. */
+/** Runs one command to its end, in its own process. */
 export const commandProcess = async (
   args: readonly string[],
   env: Environment,
@@ -60,7 +60,7 @@ export const commandProcess = async (
   return { code, stdout, stderr };
 };
 
-/** Those of the test environment outlive this file of tests. */
+/** The hosts of the test environment outlive this test file. */
 const { commandHosts: idleHosts = [] } = globalThis as { commandHosts?: ChildProcess[] };
 
 const takeHost = (): ChildProcess => {
@@ -72,7 +72,7 @@ const takeHost = (): ChildProcess => {
   return keepTrackOf(host);
 };
 
-/** An idle one neither keeps the tests from ending nor holds anything of this file. */
+/** An idle host neither keeps the tests from ending nor holds anything of this file. */
 const putBack = (host: ChildProcess): void => {
   running.delete(host);
   host.removeAllListeners();
@@ -82,7 +82,7 @@ const putBack = (host: ChildProcess): void => {
 };
 
 /**
- * Runs one command to its end, in another process that ran commands before. Commands at the same time are in different
+ * Runs one command to its end, in a process that has run commands before. Concurrent commands run in different
  * processes.
  */
 export const command = async (
@@ -129,13 +129,13 @@ export interface Service {
   readonly key: string;
   stdout(): string;
   stderr(): string;
-  /** SIGTERM, and waits. Gives the exit code. */
+  /** Sends SIGTERM and waits. Returns the exit code. */
   stop(): Promise<number | null>;
-  /** SIGKILL, and waits. */
+  /** Sends SIGKILL and waits. */
   kill(): Promise<void>;
 }
 
-/** Every projection has caught up: logs and usage are projected by workers of their own. */
+/** Waits until every projection has caught up: logs and usage are projected by their own workers. */
 export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>): Promise<void> =>
   until(async () => {
     const response = await fetch(`${operationsUrl}/readyz`);
@@ -143,7 +143,7 @@ export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>):
     return response.ok && projections.length > 0 && projections.every(({ lag_events }) => lag_events === 0);
   });
 
-/** Tests fire more than a client may: those about limits set their own, or none (an empty one: as specified). */
+/** Tests send more requests than a client may: those about limits set their own (an empty setting: as specified). */
 const UNLIMITED = { RATE_LIMITS: 'off' };
 
 /** Starts a server on free ports and waits until it is ready. */

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The words that a shell makes of a line, with these variables. */
+/** The words into which a shell splits a line, with these variables. */
 export const shellWords = async (
   line: string,
   env: Readonly<Record<string, string>> = {},

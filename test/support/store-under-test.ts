@@ -9,15 +9,18 @@ import { openMongodb } from './mongodb-under-test';
 export interface StoreHooks {
   /** Before every single write of a commit. */
   readonly onWrite?: () => void;
-  /** After anything that changes the store is done: what it throws is what the caller hears instead of the answer. */
+  /** After every change to the store: if it throws, the caller gets that error instead of the result. */
   readonly onAnswer?: (what: string) => void;
   readonly maxCommitBytes?: number;
 }
 
-/** Opens the store at a place, as another process would if it is open already. Without hooks it writes as a projecting worker does. */
+/**
+ * Opens the store at a place, as another process would if it is already open. Without hooks it writes as a projecting
+ * worker does.
+ */
 type OpenStore = (place: string, hooks?: StoreHooks) => Promise<ReadModels>;
 
-/** The answers to what changes the registry and generations pass through the hook. */
+/** The results of changes to the registry and generations pass through the hook. */
 const answering = (readModels: ReadModels, onAnswer: NonNullable<StoreHooks['onAnswer']>): ReadModels => {
   const through =
     <A extends readonly unknown[], R>(what: string, work: (...parts: A) => Promise<R>) =>
@@ -62,10 +65,10 @@ const stores: Readonly<Record<string, OpenStore>> = {
   },
 };
 
-/** The kind of store that every test means that means any: `READ_MODELS` chooses it. */
+/** The kind of store for all tests that work with any: `READ_MODELS` selects it. */
 export const storeName = process.env['READ_MODELS'] ?? 'sqlite';
 
-/** A store of that kind, at a fresh place if none is named. Whoever opens it closes it. */
+/** A store of that kind, at a fresh place if none is named. The caller closes it. */
 export const storeUnderTest: (place?: string, hooks?: StoreHooks) => Promise<ReadModels> = (
   place = freshFolder(),
   hooks,

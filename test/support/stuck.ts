@@ -4,7 +4,7 @@ import { firstGeneration } from './generation-names';
 
 interface Hindered {
   goOn(): void;
-  /** Leaves it as it is. */
+  /** Leaves the read model as it is. */
   close(): void;
 }
 
@@ -22,11 +22,11 @@ const hindered = (folder: string, projection: string, work: string): Hindered =>
   };
 };
 
-/** Keeps a read model from moving, as a broken disk would, until `goOn` is called. */
+/** Prevents a read model from advancing, as a broken disk would, until `goOn` is called. */
 export const stuckReadModel = (folder: string, projection: string): Hindered =>
   hindered(folder, projection, `RAISE(ABORT, 'stuck')`);
 
-/** Makes every commit of a read model take long, most of a second of its thread by default. */
+/** Makes every commit of a read model slow: it takes most of a second of its thread by default. */
 export const slowReadModel = (folder: string, projection: string, steps = 2_000_000): Hindered =>
   hindered(
     folder,

@@ -4,7 +4,10 @@ import { codeOf } from '../../src/fault';
 const SOONEST_MS = 5;
 const LATEST_MS = 50;
 
-/** Waits for a condition. The longer it has waited, the less often it looks: a look may be a request to who has work to do. */
+/**
+ * Waits for a condition. The longer it has waited, the less often it checks: a check may be a request to a busy
+ * process.
+ */
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   withinMs = 30_000,
@@ -18,14 +21,14 @@ export const until = async (
   }
 };
 
-/** The code that a promise is rejected with, or the value's absence of one. */
+/** The code of the error that a promise is rejected with, or its text; 'no refusal' if it resolves. */
 export const refusedWith = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
     () => 'no refusal',
     (error: unknown) => codeOf(error) ?? String(error),
   );
 
-/** A promise with its ends in hand. */
+/** A promise that is resolved from outside. */
 export const signal = <T = void>() => {
   let give!: (value: T) => void;
   const given = new Promise<T>((resolve) => (give = resolve));

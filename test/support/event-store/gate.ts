@@ -2,20 +2,20 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 /**
- * A port in front of a server, and what can happen on the way: connections cut, bytes held back in both directions (as
- * of a frozen server, or a network that swallows), nobody there. It knows nothing of what passes.
+ * A port in front of a server, and what can happen on the way: connections cut, bytes held back in both directions
+ * (like a frozen server, or a network that drops packets), nobody listening. It knows nothing about the content.
  */
 export interface Gate {
   readonly port: number;
   /** Cuts every connection at once. */
   cut(): void;
-  /** Holds back everything, also of new connections, until `thaw`. */
+  /** Holds back everything, including new connections, until `thaw`. */
   freeze(): void;
   thaw(): void;
-  /** Nobody listens any more; connections are cut. */
+  /** Stops listening and cuts the connections. */
   shut(): Promise<void>;
   open(): Promise<void>;
-  /** How many connections there have been, and how many there are. */
+  /** How many connections there have been, and how many are open. */
   connections(): { readonly ever: number; readonly now: number };
 }
 

@@ -4,7 +4,7 @@ import { eventStoreDbEventLog } from '../../../src/event-log/eventstoredb/events
 import { streamNames, type Streams } from '../../../src/event-log/streams';
 import { startStandIn, type StandIn, type StandInOptions } from './stand-in';
 
-/** A log of our own on a server, closed when the test is over. */
+/** A log of our own on a server, closed at the end of the test. */
 export interface OwnLog {
   readonly log: EventLog;
   readonly streams: Streams;
@@ -16,7 +16,7 @@ export interface OwnLog {
 interface LogOptions {
   readonly waitMs?: number;
   readonly prefix?: string;
-  /** Filled with what the log reports, from the first moment on. */
+  /** Receives what the log reports, from the very start. */
   readonly warnings?: string[];
 }
 
@@ -50,7 +50,7 @@ export const onStandIn = async (
   return { server, ...(await openOn(server.url)) };
 };
 
-/** Follows the whole log into a list, until the test is over. */
+/** Follows the whole log into a list, until the end of the test. */
 export const followed = (log: EventLog): { readonly seen: readonly LoggedEvent[] } => {
   const abort = new AbortController();
   const seen: LoggedEvent[] = [];

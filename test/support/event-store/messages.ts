@@ -15,7 +15,7 @@ import type { Message } from 'google-protobuf';
 import { Any } from 'google-protobuf/google/protobuf/any_pb';
 import type { ExpectedRevision, Proposed, StoredRecord, Verdict } from './stored-log';
 
-/** The words of the protocol, as the package's own generated definitions spell them. */
+/** The messages of the protocol, as the package's own generated definitions spell them. */
 
 const utf8 = (bytes: Uint8Array | string): string =>
   typeof bytes === 'string'
@@ -28,7 +28,7 @@ export const nameOf = (identifier: StreamIdentifier | undefined): string =>
 const identifier = (stream: string): StreamIdentifier =>
   new StreamIdentifier().setStreamName(Uint8Array.from(Buffer.from(stream)));
 
-/** [source] Ids come back in lower case: they are numbers to the server. */
+/** [source] Ids are returned in lower case: to the server they are numbers. */
 export const proposedOf = (message: BatchAppendReq.ProposedMessage): Proposed => ({
   id: (message.getId()?.getString() ?? '').toLowerCase(),
   type: message.getMetadataMap().get('type') ?? '',
@@ -52,7 +52,7 @@ const written = (revision: number, position: bigint): BatchAppendResp => {
   );
 };
 
-/** [source] What is wrong comes as a google.rpc.Status with one detail, whose type says what it is. */
+/** [source] Errors are sent as a google.rpc.Status with one detail, whose type names the error. */
 const wrong = (name: string, detail: Message, words: string): BatchAppendResp => {
   const any = new Any();
   any.pack(detail.serializeBinary(), `event_store.client.${name}`);
@@ -80,7 +80,7 @@ export const timedOut = (): BatchAppendResp => wrong('Timeout', new Timeout(), '
 
 export const strange = (): BatchAppendResp => new BatchAppendResp().setError(new Status().setMessage('Bad'));
 
-/** [source] A server that is not ready says so in words only. */
+/** [source] A server that is not ready says so only in the message. */
 export const notHandled = (words: string): BatchAppendResp => wrong('Nothing', new Empty(), words);
 
 /** [source] `created` is in ticks of 100 ns since 1970. */
@@ -113,7 +113,7 @@ export const checkpoint = (position: bigint): ReadResp =>
 
 export const caughtUp = (): ReadResp => new ReadResp().setCaughtUp(new ReadResp.CaughtUp());
 
-/** An error with what the client package looks at: the trailer `exception`. */
+/** An error with the part that the client package looks at: the trailer `exception`. */
 export const rpcError = (
   code: number,
   details: string,

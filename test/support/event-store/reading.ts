@@ -8,11 +8,11 @@ export type ReadCall = ServerWritableStream<ReadReq, ReadResp>;
 
 /** [source] The default search window of a filter. */
 const WINDOW = 32;
-/** So many records are sent before others have their turn. */
+/** How many records are sent before yielding to other calls. */
 const TURN = 100;
 /**
- * [seen] The live buffer holds 32 events: one append of 500 overran it within two or three, 1,000 at once, 100 never.
- * The real one is a race between threads; here it is a number.
+ * [seen] The live buffer holds 32 events: an append of 500 overran it within two or three, one of 1,000 at once, one of
+ * 100 never. The real one is a race between threads; here it is a number.
  */
 const LIVE_BACKLOG = 600;
 
@@ -20,7 +20,7 @@ const TOO_SLOW = 'Consumer too slow to handle event while live. Client resubscri
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Writes and waits while the client does not take it. False when the call is over. */
+/** Writes, and waits while the client does not read. False if the call has ended. */
 const write = (call: ReadCall, message: ReadResp): Promise<boolean> =>
   new Promise((resolve) => {
     if (call.cancelled || call.destroyed || call.writableEnded) return resolve(false);
@@ -34,7 +34,7 @@ const write = (call: ReadCall, message: ReadResp): Promise<boolean> =>
     call.on('drain', drained).on('cancelled', over).on('close', over);
   });
 
-/** [seen] A position that is no record boundary is an unknown error; one beyond the end is accepted silently. */
+/** [seen] A position that is not a record boundary is an unknown error; one beyond the end is accepted silently. */
 const indexOf = (log: StoredLog, position: ReadReq.Options.Position): number => {
   const found = log.indexAt(BigInt(position.getCommitPosition()));
   if (found === undefined) throw rpcError(status.UNKNOWN, 'Exception was thrown by handler.');
@@ -49,7 +49,7 @@ const filterOf = (options: ReadReq.Options): ((record: StoredRecord) => boolean)
 const isBackwards = (options: ReadReq.Options): boolean =>
   options.getReadDirection() === ReadReq.Options.ReadDirection.BACKWARDS;
 
-/** The place of the first record of a read, or undefined when there is no such stream. */
+/** The index of the first record of a read, or undefined if there is no such stream. */
 const placeIn = (
   log: StoredLog,
   options: ReadReq.Options,
@@ -78,11 +78,11 @@ const placeIn = (
   const revision = Number(from?.getRevision() ?? 0);
   const at = records.findIndex((record) => record.revision >= revision);
   if (at < 0) return { records, first: backwards ? last : records.length };
-  // [unseen] Backwards from a revision that is not there: from the one before it.
+  // [unseen] Backwards from a revision that does not exist: from the one before it.
   return { records, first: backwards && records[at]?.revision !== revision ? at - 1 : at };
 };
 
-/** [seen] With a filter the count is of what it lets through, and the read ends where the log does. */
+/** [seen] With a filter, the count is of matching records, and the read ends where the log does. */
 function* recordsWanted(log: StoredLog, options: ReadReq.Options): Generator<StoredRecord> {
   const { records, first } = placeIn(log, options) ?? { records: [], first: 0 };
   const isWanted = filterOf(options);
@@ -98,7 +98,7 @@ function* recordsWanted(log: StoredLog, options: ReadReq.Options): Generator<Sto
   }
 }
 
-/** True when everything was sent, and it is to be ended. */
+/** True if everything was sent, and the call is to be ended. */
 export const readOnce = async (
   log: StoredLog,
   call: ReadCall,
@@ -106,7 +106,7 @@ export const readOnce = async (
 ): Promise<boolean> => {
   if (placeIn(log, options) === undefined)
     await write(call, notFound(nameOf(options.getStream()?.getStreamIdentifier())));
-  // [seen] To read nothing never ends.
+  // [seen] A read of zero events never ends.
   if (Number(options.getCount()) === 0) return false;
   let sent = 0;
   for (const record of recordsWanted(log, options)) {
@@ -119,12 +119,12 @@ export const readOnce = async (
 
 /** A subscription to $all, and what can be done to it from outside. */
 export interface Subscription {
-  /** An orderly end, without an error. */
+  /** A normal end, without an error. */
   end(): void;
-  /** It stays, but says nothing any more. */
+  /** It stays open, but goes silent. */
   mute(): void;
   fail(code: number, details: string): void;
-  /** Says that everything was looked at up to here, although it was not sent. */
+  /** Claims that everything up to here was checked, although it was not sent. */
   lie(position: bigint): void;
 }
 
@@ -132,7 +132,7 @@ const startOf = (log: StoredLog, options: ReadReq.Options): number => {
   const all = options.getAll();
   const place = all?.getPosition();
   if (place === undefined) return all?.hasEnd() === true ? log.records.length : 0;
-  // [seen] A subscription begins after the event at its position.
+  // [seen] A subscription starts after the event at its position.
   return Math.min(log.records.length, indexOf(log, place) + 1);
 };
 
@@ -159,7 +159,7 @@ export const subscribe = (log: StoredLog, call: ReadCall, options: ReadReq.Optio
     call.emit('error', rpcError(code, details));
   };
   const unlisten = log.onAppended(() => {
-    // [seen] Code 10. A consumer that lags is dropped, and has to come again.
+    // [seen] Code 10. A consumer that lags is dropped, and has to resubscribe.
     if (isLive && !isMute && log.records.length - next > LIVE_BACKLOG) fail(status.ABORTED, TOO_SLOW);
     wake();
   });
@@ -168,7 +168,7 @@ export const subscribe = (log: StoredLog, call: ReadCall, options: ReadReq.Optio
   const send = async (record: StoredRecord): Promise<void> => {
     scanned += 1;
     if (isWanted(record)) await write(call, eventOf(record));
-    // [seen] One per so many events looked at, none while idle, never ahead of what was sent.
+    // [seen] One per this many events checked, none while idle, never ahead of what was sent.
     if (scanned % interval === 0) await write(call, checkpoint(record.position));
     if (scanned % TURN === 0) await turn();
   };
@@ -186,7 +186,7 @@ export const subscribe = (log: StoredLog, call: ReadCall, options: ReadReq.Optio
         next += 1;
         await send(record);
       }
-      // [seen] Once, before anything live.
+      // [seen] Once, before any live event.
       if (!isLive && !isOver && !isMute) await write(call, caughtUp());
       isLive = true;
       await news();

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { startStandIn } from './stand-in';
 
 /**
- * `npm run test:eventstore [PATTERN…]`: the contract, the faults and the whole-service stories with the event log on the
- * server that EVENTSTORE_URL names, or else on the stand-in.
+ * `npm run test:eventstore [PATTERN…]`: the contract, the faults and the whole-service stories with the event log on
+ * the server that EVENTSTORE_URL names, or else on the stand-in.
  */
 const ROOT = join(__dirname, '..', '..', '..', '..');
 const USUAL = [

@@ -1,8 +1,8 @@
 import { startStandIn } from './stand-in';
 
 /**
- * The stand-in in a process of its own, for measurements: says its address, cuts its connections when told to, and ends
- * with whoever started it.
+ * The stand-in in its own process, for measurements: prints its address, cuts its connections on command, and exits
+ * with its parent.
  */
 const run = async (): Promise<void> => {
   const { url, gate } = await startStandIn();

@@ -30,31 +30,31 @@ import { readOnce, subscribe, type ReadCall, type Subscription } from './reading
 import { storedLog, type Proposed, type StoredLog } from './stored-log';
 
 /**
- * A stand-in for EventStoreDB over real gRPC that misbehaves on command. What it imitates, and from where that is known,
- * stands at each place. Never seen on a real server: `notLeader`, gossip of a cluster, the refusal of a user, TLS, a
- * subscription that is mute or lies, and a log that was restored from an older copy.
+ * A stand-in for EventStoreDB over real gRPC that misbehaves on command. What it imitates, and how that is known, is
+ * noted at each place. Never seen on a real server: `notLeader`, gossip of a cluster, the refusal of a user, TLS, a
+ * subscription that goes silent or lies, and a log that was restored from an older copy.
  */
 export interface StandIn {
   readonly url: string;
   readonly port: number;
   readonly log: StoredLog;
   readonly gate: Gate;
-  /** What has been asked of it, by method. */
+  /** The number of calls, by method. */
   readonly asked: Readonly<Record<Method, number>>;
   readonly subscriptions: ReadonlySet<Subscription>;
-  /** The reads and subscriptions that were begun and are not over, neither by this side nor by the other. */
+  /** The reads and subscriptions that were started and have been ended by neither side. */
   readonly openReads: ReadonlySet<unknown>;
-  /** The next so many appends go through this instead. */
+  /** Sends the next appends, this many, through this fault instead. */
   nextAppends(what: AppendFault, times?: number): void;
-  /** The next so many reads give everything and then fail, instead of ending. */
+  /** The next reads, this many, return everything and then fail instead of ending. */
   failReads(times: number): void;
-  /** Every read of this stream takes so much longer, as one of a long stream would. */
+  /** Every read of this stream takes this much longer, like one of a long stream. */
   slowDown(stream: string, ms: number): void;
-  /** Every call to a leader is sent to another server. */
+  /** Every call that requires the leader is referred to another server. */
   notLeader(leader: { readonly host: string; readonly port: number } | undefined): void;
   /** Answers everything with an error until told otherwise. */
   refuseAll(error: { readonly code: number; readonly details: string } | undefined): void;
-  /** The process is gone, with its connections; the log is on the disk. */
+  /** The process is gone, with its connections; the log is on disk. */
   kill(): Promise<void>;
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -66,18 +66,18 @@ type Method = 'append' | 'read' | 'features' | 'gossip' | 'single';
 
 export interface StandInOptions {
   readonly log?: StoredLog;
-  /** [seen] One call takes so many bytes of data; metadata does not count. */
+  /** [seen] One call accepts this many bytes of data; metadata does not count. */
   readonly maxAppendSize?: number;
   readonly tls?: { readonly key: Buffer; readonly certificate: Buffer };
-  /** Only this user may do anything. */
+  /** Only this user is authorised. */
   readonly user?: { readonly name: string; readonly password: string };
-  /** It knows filters in subscriptions only. Never seen. */
+  /** It supports filters in subscriptions only. Never seen. */
   readonly readsWithoutFilters?: boolean;
-  /** For a cluster: what gossip says. */
+  /** For a cluster: what gossip reports. */
   readonly members?: () => readonly { readonly port: number; readonly isLeader: boolean }[];
 }
 
-/** [seen] An append whose ids are under way already is not answered before this. */
+/** [seen] An append whose ids are already in progress is not answered before this. */
 const COMMIT_TIMEOUT_MS = 2_000;
 const LATE_MS = 400;
 const DEFAULT_MAX_APPEND = 1_048_576;
@@ -110,7 +110,7 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     timers.add(timer);
   };
 
-  /** [source] RpcExceptions: access-denied for who may not, and for a wrong password the code of a 401. */
+  /** [source] RpcExceptions: access-denied for an unauthorised user, and for a wrong password the code of a 401. */
   const mayNot = (call: Meta) => {
     if (settings.user === undefined) return undefined;
     const { name, password } = settings.user;
@@ -121,7 +121,7 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     return String(sent) === right ? undefined : rpcError(status.UNAUTHENTICATED, 'Unauthenticated');
   };
 
-  /** [source] RpcExceptions.LeaderInfo, for calls that ask for the leader. */
+  /** [source] RpcExceptions.LeaderInfo, for calls that require the leader. */
   const refused = (call: Meta) => {
     if (refusal !== undefined) return rpcError(refusal.code, refusal.details);
     if (leader !== undefined && call.metadata.get('requires-leader').length > 0)
@@ -153,7 +153,7 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
     answer(answerTo(verdict, expected));
   };
 
-  /** Commits come a moment later, so that two appends can be under way at once. */
+  /** Commits are delayed a little, so that two appends can be in progress at once. */
   const queue = (options: BatchAppendReq.Options, events: readonly Proposed[], answer: Answer): void => {
     const stream = nameOf(options.getStreamIdentifier());
     const key = `${stream} ${events[0]?.id}`;
@@ -178,7 +178,7 @@ export const startStandIn = async (settings: StandInOptions = {}): Promise<Stand
       const answer: Answer = (one) =>
         void call.write(one.setCorrelationId(id).setStreamIdentifier(options?.getStreamIdentifier()));
       asked.append += request.getIsFinal() ? 1 : 0;
-      // [source] Not ready is an answer to one append; not leader, or not allowed, ends the whole call.
+      // [source] Not ready is a response to one append; not leader, or not allowed, ends the whole call.
       if (refusal !== undefined) return answer(notHandled(refusal.details));
       if (error !== undefined) return void call.emit('error', error);
       if (options !== undefined) parts.set(key, { options, events: [] });

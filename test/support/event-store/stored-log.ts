@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
 /**
- * What the stand-in server remembers. It imitates EventStoreDB 23.10 and shares nothing with the adapter. Where each
- * behaviour is known from: [seen] on a running 23.10.8, [source] read in its public source (branch oss-v23.10),
- * or [unseen] as it is described, not looked up in the source and not tried on a node.
+ * What the stand-in server stores. It imitates EventStoreDB 23.10 and shares nothing with the adapter. How each
+ * behaviour is known: [seen] on a running 23.10.8, [source] read in its public source (branch oss-v23.10), or [unseen]
+ * as documented, neither checked in the source nor tried on a node.
  */
 export interface StoredRecord {
   readonly stream: string;
@@ -42,29 +42,29 @@ export interface StoredLog {
   readonly records: readonly StoredRecord[];
   ofStream(stream: string): readonly StoredRecord[];
   append(stream: string, expected: ExpectedRevision, events: readonly Proposed[]): Verdict;
-  /** The index of the record at this position; the number of records if it lies beyond the end; else undefined. */
+  /** The index of the record at this position; the number of records if it is beyond the end; else undefined. */
   indexAt(position: bigint): number | undefined;
-  /** An older copy is put in its place: only the first so many records are left. */
+  /** Replaces the log with an older copy: only the first records are left, this many. */
   restore(count: number): void;
-  /** [unseen] Hides a stream: it reads as not found, and an append begins behind what was there. */
+  /** [unseen] Hides a stream: it reads as not found, and an append continues after its former revisions. */
   softDelete(stream: string): void;
-  /** [unseen] Ends a stream for ever. */
+  /** [unseen] Ends a stream permanently. */
   tombstone(stream: string): void;
-  /** [unseen] `$tb`: what is before this revision is not read any more. */
+  /** [unseen] `$tb`: revisions before this one can no longer be read. */
   truncate(stream: string, before: number): void;
-  /** [unseen] Removes a record for good, as scavenging does with what is deleted; $all goes on behind it. */
+  /** [unseen] Removes a record for good, as scavenging does with deleted ones; $all continues after it. */
   scavenge(id: string): void;
   /** What can be read of a stream now. */
   find(stream: string): Found;
   onAppended(listener: () => void): () => void;
 }
 
-/** A log may begin anywhere: an old server has positions that no JavaScript number can hold. */
+/** A log may start anywhere: an old server has positions that exceed a JavaScript number. */
 export const storedLog = (begin = 0n): StoredLog => {
   const records: StoredRecord[] = [];
   const streams = new Map<string, StoredRecord[]>();
   const listeners = new Set<() => void>();
-  /** The first revision that can be read, where it is not the very first. */
+  /** The first revision that can be read, if it is not the very first. */
   const truncated = new Map<string, number>();
   const tombstones = new Set<string>();
   let end = begin;
@@ -80,7 +80,7 @@ export const storedLog = (begin = 0n): StoredLog => {
     return record;
   };
 
-  /** [seen] The server writes about itself as well, so $all holds what is not ours. */
+  /** [seen] The server writes its own events as well, so $all holds some that are not ours. */
   const addStatistics = (): void => {
     const none = new Uint8Array();
     const data = Buffer.from('{"proc":{"cpu":1}}');
@@ -95,7 +95,10 @@ export const storedLog = (begin = 0n): StoredLog => {
   };
   addStatistics();
 
-  /** [source] IndexWriter.CheckCommit: with an exact revision the ids that follow it decide whether it is the same again. */
+  /**
+   * [source] IndexWriter.CheckCommit: with an exact revision, the ids that follow it decide whether it is a repeated
+   * append.
+   */
   const again = (own: readonly StoredRecord[], after: number, events: readonly Proposed[]): Verdict => {
     const stored = own.filter(({ revision }) => revision > after).slice(0, events.length);
     const last = stored.at(-1);
@@ -107,7 +110,7 @@ export const storedLog = (begin = 0n): StoredLog => {
 
   const isSoftDeleted = (stream: string): boolean => truncated.get(stream) === Infinity;
 
-  /** [unseen] Metadata is a stream of its own; `$tb` of a deleted stream is the largest number there is. */
+  /** [unseen] Metadata is a stream of its own; `$tb` of a deleted stream is the largest number. */
   const setTruncation = (stream: string, before: number): void => {
     truncated.set(stream, before);
     const tb = before === Infinity ? '9223372036854775807' : String(before);
@@ -127,7 +130,8 @@ export const storedLog = (begin = 0n): StoredLog => {
       const own = streams.get(stream) ?? [];
       const actual = own.at(-1)?.revision ?? -1;
       if (tombstones.has(stream)) return { kind: 'deleted' };
-      // [unseen] To a deleted stream both "no stream" and its last revision may append; it goes on behind what was there.
+      // [unseen] Both "no stream" and its last revision may append to a deleted stream, which continues after its
+      // former revisions.
       const revived = isSoftDeleted(stream) && (expected === 'no_stream' || Number(expected) === actual);
       const wanted = typeof expected === 'bigint' ? Number(expected) : expected === 'no_stream' ? -1 : actual;
       if (expected === 'stream_exists' && actual < 0) return { kind: 'wrong_revision', actual };

@@ -144,7 +144,7 @@ export const collectionOf = (name: string): Collection => {
   };
 };
 
-/** An insertion of an `_id` that is there already. */
+/** An insertion with an `_id` that already exists. */
 export const refuseDuplicate = (collection: Collection, document: Document): void => {
   if (collection.get(keyOf(document['_id'])) !== undefined)
     throw duplicate(collection.name, collection.indexes.get(PRIMARY)!, document);

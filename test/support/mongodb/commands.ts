@@ -7,7 +7,7 @@ import type { Store, View } from './store';
 import { MAX_MESSAGE_BYTES } from './wire';
 import * as writing from './writing';
 
-/** A command on its way: its name, its text, and what it works with. */
+/** A command being executed: its name, its body, and what it works with. */
 export interface Command {
   readonly name: string;
   readonly body: Document;
@@ -22,7 +22,7 @@ export interface Command {
 
 interface Known {
   readonly kind: 'hello' | 'read' | 'write' | 'other';
-  /** What may stand in the command besides what every command takes. */
+  /** The fields that the command may have besides those of every command. */
   readonly fields: readonly string[];
   readonly run: (command: Command) => Document | Promise<Document>;
 }
@@ -88,7 +88,7 @@ const create = ({ namespace, store }: Command): Document => {
   return { ok: 1 };
 };
 
-/** Since MongoDB 7.0 dropping what is not there is no error. */
+/** Since MongoDB 7.0, dropping a collection that does not exist is not an error. */
 const drop = ({ namespace, store }: Command): Document => {
   const there = store.collection(namespace);
   store.drop(namespace);
@@ -152,7 +152,7 @@ const EVERYWHERE = new Set([
   'apiVersion',
 ]);
 
-/** A typing error in a command is an error, as on a real server. */
+/** A misspelt field in a command is an error, as on a real server. */
 export const checkFields = (name: string, body: Document): void => {
   const known = new Set(COMMANDS[name]?.fields);
   const strange = Object.keys(body).find(
@@ -161,7 +161,7 @@ export const checkFields = (name: string, body: Document): void => {
   if (strange !== undefined) throw failure(40415, `BSON field '${name}.${strange}' is an unknown field.`);
 };
 
-/** What a server says about itself. */
+/** What a server reports about itself. */
 export interface Self {
   readonly address: string;
   readonly isStandalone: boolean;

@@ -1,4 +1,4 @@
-/** A command's error as MongoDB words it: code, name, text and what else stands in the reply. */
+/** A command's error as MongoDB reports it: code, name, message and the other fields of the reply. */
 export interface CommandFailure extends Error {
   readonly code: number;
   readonly codeName: string;

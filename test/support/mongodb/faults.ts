@@ -1,21 +1,21 @@
 import type { Document } from 'mongodb';
 
-/** How a command is mistreated. */
+/** What a fault does to a command. */
 export type FaultAction =
-  /** The connection is cut, before the command is executed, after it, or after so many of its writes. */
+  /** Cuts the connection before the command is executed, after it, or after this many of its writes. */
   | { readonly type: 'drop'; readonly when: 'before' | 'after' }
   | { readonly type: 'drop'; readonly when: 'between'; readonly writes: number }
-  /** There is never an answer. */
+  /** Never replies. */
   | { readonly type: 'hang'; readonly when: 'before' | 'after' }
-  /** It is executed so much later, also if the client has gone by then. */
+  /** Executes it this much later, even if the client has disconnected by then. */
   | { readonly type: 'slow'; readonly ms: number }
-  /** It is not executed, but refused: 10107 not primary, 11600 shutting down, … */
+  /** Refuses it without executing it: 10107 not primary, 11600 shutting down, … */
   | { readonly type: 'error'; readonly code: number; readonly message?: string }
-  /** One write of the command fails; the others are made as they would be. */
+  /** Fails one write of the command; the others are made as usual. */
   | { readonly type: 'writeError'; readonly write: number; readonly code: number; readonly message?: string }
-  /** Its writes stop at the first error although they are not ordered, as FerretDB's do. */
+  /** Stops its writes at the first error although they are unordered, as FerretDB does. */
   | { readonly type: 'ordered' }
-  /** It is executed, and the reply says that the write concern was not satisfied. */
+  /** Executes it, and replies that the write concern was not satisfied. */
   | { readonly type: 'writeConcernError'; readonly code: number; readonly message?: string };
 
 export interface FaultRule {
@@ -24,18 +24,18 @@ export interface FaultRule {
   readonly collection?: string | RegExp;
   /** In the same process only. */
   readonly when?: (command: Document) => boolean;
-  /** So many that fit are left alone first. */
+  /** How many matching commands are left alone first. */
   readonly skip?: number;
-  /** So many are mistreated; without a number one, with `Infinity` all until the rule is removed. */
+  /** How many are affected; one by default, with `Infinity` all until the rule is removed. */
   readonly times?: number;
   readonly action: FaultAction;
 }
 
 export interface Faults {
-  /** Adds a rule. The first rule that fits a command decides. Returns how to remove it. */
+  /** Adds a rule. The first rule that matches a command applies. Returns a function that removes it. */
   add(rule: FaultRule): () => void;
   clear(): void;
-  /** How many commands have been mistreated. */
+  /** How many commands have been affected. */
   readonly struck: number;
   /** For the server: what happens to this command. */
   next(name: string, collection: string | undefined, command: Document): FaultAction | undefined;

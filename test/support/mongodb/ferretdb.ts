@@ -25,7 +25,7 @@ export const hasGo = (): Promise<boolean> =>
     () => false,
   );
 
-/** Builds it once per source; the first time downloads its modules. */
+/** Builds it once per source; the first build downloads its modules. */
 const built = async (): Promise<string> => {
   const hash = createHash('sha256');
   for (const file of ['main.go', 'go.mod', 'go.sum']) hash.update(readFileSync(join(SOURCE, file)));

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Order } from './server-process';
 
-/** The stand-in in a process of its own, for stories with several real processes. */
+/** The stand-in in its own process, for stories with several real processes. */
 export interface MongoProcess {
   readonly url: string;
   readonly pid: number;

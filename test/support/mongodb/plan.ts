@@ -3,10 +3,10 @@ import type { Collection, Index, Stored } from './collection';
 import { operatorsOf } from './filter';
 import { inverted, isDocument, keyOf, typeOf, valuesAt, type Key } from './values';
 
-/** How a question is answered: by an index that its filter bounds or its sort follows, or by looking at everything. */
+/** How a query is executed: by an index that its filter bounds or its sort follows, or by a scan of everything. */
 export interface Plan {
   readonly index?: Index;
-  /** So many leading fields of the index are bounded by the filter. */
+  /** How many leading fields of the index are bounded by the filter. */
   readonly bounded: number;
   readonly ranges: readonly Range[];
   readonly isBackwards: boolean;
@@ -23,7 +23,7 @@ interface Bounds {
   readonly to?: Bound;
 }
 
-/** A place just before the keys that begin with `key`, or just after them. */
+/** A bound just before the keys that start with `key`, or just after them. */
 interface Bound {
   readonly key: Key;
   readonly isAfter: boolean;
@@ -165,7 +165,7 @@ export const sorted = (found: readonly Stored[], sort: Sort): readonly Stored[] 
     .toSorted((left, right) => (left.key < right.key ? -1 : left.key > right.key ? 1 : 0))
     .map(({ stored }) => stored);
 
-/** The plan as `explain` words it. */
+/** The plan as `explain` reports it. */
 export const explained = (plan: Plan, filter: Document): Document => {
   const isById =
     plan.index?.spec.name === '_id_' && Object.keys(filter).length === 1 && plan.ranges.length === 1;

@@ -6,13 +6,13 @@ import { candidatesOf, explained, planOf, sorted, sortOf, type Plan } from './pl
 import type { View } from './store';
 import { isDocument, keyOf, valuesAt } from './values';
 
-/** Questions: find, count, aggregate, explain, and the cursors over their answers. */
+/** Queries: find, count, aggregate, explain, and the cursors over their results. */
 export interface Cursors {
-  /** The first part of an answer, with a cursor for the rest. */
+  /** The first batch of a result, with a cursor for the rest. */
   open(namespace: string, documents: readonly Document[], batchSize: number, isSingle?: boolean): Document;
   next(id: unknown, batchSize: number): Document;
   kill(ids: readonly unknown[]): Document;
-  /** The server forgets all cursors, as after a restart. */
+  /** The server loses all cursors, as after a restart. */
   killAll(): void;
   readonly size: number;
 }

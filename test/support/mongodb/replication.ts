@@ -3,18 +3,18 @@ import { nameOfCode } from './failure';
 import type { Store } from './store';
 
 /**
- * What of the primary's state a majority of a replica set has. A write with write concern `majority`, which is the
- * default since MongoDB 5.0, is confirmed before it is acknowledged, and with it all writes before it. One with `w: 1`
- * stays unconfirmed until then: on a real set it would be confirmed a moment later, unless the primary fails.
+ * Which part of the primary's state a majority of a replica set has. A write with write concern `majority`, the default
+ * since MongoDB 5.0, is confirmed before it is acknowledged, and with it all writes before it. One with `w: 1` stays
+ * unconfirmed until then: on a real set it would be confirmed a moment later, unless the primary fails.
  */
 export interface Replication {
-  /** From now on nothing is confirmed: writes that wait for a majority wait. */
+  /** From now on nothing is confirmed: writes that need a majority wait. */
   hold(): void;
   /** Confirms everything, now and from now on. */
   release(): void;
-  /** The primary fails: what no majority has is lost, and nobody hears whether their write was. */
+  /** The primary fails: writes without a majority are lost, and no client learns whether its write was. */
   rollBack(): void;
-  /** For the server: resolves when the write may be acknowledged. `lost`: the primary failed meanwhile. */
+  /** For the server: resolves when the write may be acknowledged. `lost`: the primary failed in the meantime. */
   acknowledge(writeConcern: Document | undefined): Promise<Acknowledgement>;
 }
 

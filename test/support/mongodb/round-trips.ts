@@ -1,13 +1,13 @@
-/** How often the server was asked, by command and collection. The driver's own monitoring is not counted. */
+/** How many commands the server received, by command and collection. The driver's own monitoring is not counted. */
 export interface RoundTrips {
   /** All of them, or those of these commands and collections. */
   count(of?: Which): number;
-  /** So many of them had to wait for another one before them: what was under way at the same time is one. */
+  /** The number of steps in sequence: commands in progress at the same time count as one. */
   inTurn(of?: Which): number;
-  /** `find logs_v1_1/rows` and the like, with their numbers. */
+  /** `find logs_v1_1/rows` and the like, with their counts. */
   table(): Readonly<Record<string, number>>;
   reset(): void;
-  /** What it gives back says that it was answered. */
+  /** Records a command; the returned function records its reply. */
   begin(command: string, collection: string | undefined): () => void;
 }
 
@@ -23,7 +23,7 @@ interface RoundTrip {
   upTo: number;
 }
 
-/** Of more than this only the numbers are known. */
+/** Beyond this many only the counts are kept. */
 const MAX_TIMED = 10_000;
 
 const fits = ({ command, collection }: Which, one: Pick<RoundTrip, 'command' | 'collection'>): boolean =>

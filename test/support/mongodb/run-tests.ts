@@ -5,7 +5,7 @@ import { hasGo, startFerretDb } from './ferretdb';
 
 /**
  * `npm run test:mongodb [PATTERN…]`: the contract of read models, what the stand-in promises, and the whole-service
- * stories with the read models on the server that MONGODB_URL names, or else on FerretDB where Go is installed.
+ * stories, with the read models on the server that MONGODB_URL names, or else on FerretDB if Go is installed.
  */
 const ROOT = join(__dirname, '..', '..', '..', '..');
 const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
@@ -23,13 +23,13 @@ const USUAL = [
 ];
 
 /**
- * What FerretDB 1.24 cannot judge, by the names of the tests. Its updates are not atomic: several of them that come at once
- * find the same document as it was before. It closes the connection of one of two that make the same indexes. And a bulk
- * of thousands of writes takes longer there than the driver waits.
+ * Tests that FerretDB 1.24 cannot pass, by name. Its updates are not atomic: concurrent ones all find the document as
+ * it was before. It closes the connection of one of two clients that create the same indexes. And a bulk of thousands
+ * of writes takes longer there than the driver waits.
  */
 const NOT_JUDGED_BY_FERRETDB = [
   'wins alone among many with the same n',
-  'is consistent while another process commits', // a reader that finishes a commit may undo the next one
+  'is consistent while another process commits', // a reader that completes a commit may undo the next one
   'is moved by only one of many at once',
   'are given out once each, whoever asks',
   'is taken by only one of many at once',

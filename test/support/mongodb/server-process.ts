@@ -1,7 +1,7 @@
 import { startMongoServer, type MongoServer } from './server';
 import type { FaultRule } from './faults';
 
-/** The stand-in in a process of its own: does what its parent asks, and ends with it. */
+/** The stand-in in its own process: does what its parent asks, and exits with it. */
 export type Order =
   | {
       readonly do:

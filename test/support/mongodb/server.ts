@@ -13,8 +13,8 @@ import { messageReader, replyTo, type Message } from './wire';
 import type { Retried, Step } from './writing';
 
 /**
- * A stand-in for MongoDB over its real wire protocol, in memory, that misbehaves on command. It refuses what it does not
- * know. By default it is the primary of a replica set.
+ * A stand-in for MongoDB over its real wire protocol, in memory, that misbehaves on command. It refuses commands and
+ * options that it does not know. By default it is the primary of a replica set.
  */
 export interface MongoServer {
   readonly url: string;
@@ -23,14 +23,14 @@ export interface MongoServer {
   readonly faults: Faults;
   readonly replication: Pick<Replication, 'hold' | 'release'>;
   readonly roundTrips: RoundTrips;
-  /** How many connections there are. */
+  /** How many connections are open. */
   readonly connections: number;
   readonly openCursors: number;
-  /** Other connections come between the writes of a command, as on a real server. */
+  /** Lets other connections interleave with the writes of a command, as on a real server. */
   interleave(isOn: boolean): void;
-  /** Loses what no majority has, as when the primary fails, and cuts all connections. */
+  /** Loses writes that no majority has, as when the primary fails, and cuts all connections. */
   rollBack(): void;
-  /** No longer primary, until `stepUp`. */
+  /** It is no longer primary, until `stepUp`. */
   stepDown(): void;
   stepUp(): void;
   killCursors(): void;
@@ -38,9 +38,9 @@ export interface MongoServer {
   /** Accepts and reads, but executes and answers nothing until `thaw`. */
   freeze(): void;
   thaw(): void;
-  /** Nobody listens; connections are cut. */
+  /** Stops listening; connections are cut. */
   leave(): Promise<void>;
-  /** On the same port, with its data or without. */
+  /** Listens on the same port again, with its data or without. */
   comeBack(how?: { readonly withData: boolean }): Promise<void>;
   close(): Promise<void>;
 }
@@ -48,16 +48,16 @@ export interface MongoServer {
 export interface MongoServerOptions {
   readonly topology?: 'replicaSet' | 'standalone';
   readonly port?: number;
-  /** What it says about its age. */
+  /** The version that it reports. */
   readonly wireVersion?: number;
   readonly version?: string;
 }
 
-/** A long command must not keep others waiting: drivers would think that the server is gone. */
+/** A long command must not block others: drivers would consider the server dead. */
 const MAX_HOLD_MS = 50;
 
 const NOT_PRIMARY = 10107;
-/** "Retryable writes" in the driver specifications: the server labels these for the driver. */
+/** "Retryable writes" in the driver specifications: the server labels these errors for the driver. */
 const RETRYABLE = new Set([6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
 const MONITORING = new Set([
   'hello',
@@ -69,9 +69,9 @@ const MONITORING = new Set([
   'endSessions',
 ]);
 
-/** The connection ends without a reply. */
+/** Ends the connection without a reply. */
 const DROPPED = Symbol('dropped');
-/** There is no reply, and the connection stays. */
+/** Sends no reply, and keeps the connection open. */
 const SILENT = Symbol('silent');
 type Outcome = Document | typeof DROPPED | typeof SILENT;
 

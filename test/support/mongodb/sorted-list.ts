@@ -4,7 +4,7 @@ import type { Key } from './values';
 export interface SortedList<T> {
   put(key: Key, value: T): void;
   remove(key: Key): void;
-  /** The values with keys from `from` on and before `to`, in order. */
+  /** The values with keys from `from` up to but excluding `to`, in order. */
   between(from: Key, to: Key): IterableIterator<T>;
   backwards(from: Key, to: Key): IterableIterator<T>;
 }
@@ -30,7 +30,7 @@ const countBefore = (length: number, keyAt: (at: number) => Key, key: Key): numb
 export const sortedList = <T>(): SortedList<T> => {
   const blocks: Block<T>[] = [];
 
-  /** The block in which a key is, or belongs. */
+  /** The block that contains a key, or would. */
   const blockOf = (key: Key): number => {
     const at = countBefore(blocks.length, (one) => blocks[one]!.keys[0]!, key);
     return at < blocks.length && blocks[at]!.keys[0] === key ? at : Math.max(0, at - 1);

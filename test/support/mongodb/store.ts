@@ -3,8 +3,8 @@ import { collectionOf, refuseDuplicate, type Collection, type IndexSpec } from '
 import { keyOf, type Key } from './values';
 
 /**
- * All collections as the primary has applied them, and which of the writes a majority has not confirmed yet. Those are
- * undone by a rollback, and not seen by reads with read concern `majority`.
+ * All collections as the primary has applied them, and which writes a majority has not confirmed yet. Those are undone
+ * by a rollback, and invisible to reads with read concern `majority`.
  */
 export interface Store {
   collection(namespace: string): Collection | undefined;
@@ -18,17 +18,17 @@ export interface Store {
   drop(namespace: string): void;
   /** What reads with read concern `majority` see. */
   committed(): View;
-  /** So many writes are not confirmed by a majority. */
+  /** How many writes are not confirmed by a majority. */
   readonly unconfirmed: number;
   confirm(): void;
   rollBack(): void;
-  /** Everything is lost. */
+  /** Deletes everything. */
   clear(): void;
 }
 
 export type View = Pick<Store, 'collection'>;
 
-/** Undoes one write, which was to one collection. */
+/** Undoes one write to one collection. */
 interface Undo {
   readonly namespace: string;
   readonly undo: (collections: Map<string, Collection>) => unknown;
@@ -44,7 +44,7 @@ const copyOf = (collection: Collection): Collection => {
 export const memoryStore = (): Store => {
   const collections = new Map<string, Collection>();
   let undos: Undo[] = [];
-  /** Collections as a majority has them, where that is something else and somebody has asked. */
+  /** Collections as a majority has them, where they differ and have been read. */
   const seen = new Map<string, Collection | undefined>();
 
   const remember = (namespace: string, undo: Undo['undo']): void => {

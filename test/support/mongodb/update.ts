@@ -4,7 +4,7 @@ import { failure } from './failure';
 import { operatorsOf } from './filter';
 import { isDocument, isSame, keyOf, typeOf } from './values';
 
-/** What an update makes of a document. Documents are never changed in place. */
+/** The result of an update of a document. Documents are never modified in place. */
 export type Change = (document: Document, isInsert: boolean) => Document;
 
 const setAt = (document: Document, way: readonly string[], value: unknown): Document => {
@@ -102,7 +102,7 @@ const replacement = (update: Document): Change => {
   return (document) => (document['_id'] === undefined ? update : { _id: document['_id'], ...update });
 };
 
-/** Refuses what it does not know: pipelines, array filters, collations. */
+/** Refuses what is not supported: pipelines, array filters, collations. */
 export const changeOf = (update: unknown): Change => {
   if (!isDocument(update)) throw failure(9, 'This server takes no updates with an aggregation pipeline.');
   const change = operatorsOf(update) === undefined ? replacement(update) : modifiers(update);
@@ -117,7 +117,7 @@ export const changeOf = (update: unknown): Change => {
 export const isReplacement = (update: unknown): boolean =>
   isDocument(update) && operatorsOf(update) === undefined;
 
-/** What an upsert begins with: the values that the filter compares for equality. */
+/** What an upsert starts with: the values that the filter compares for equality. */
 export const seedOf = (filter: Document): Document =>
   Object.entries(filter).reduce<Document>((seed, [name, value]) => {
     if (name === '$and') return Object.assign(seed, ...(value as Document[]).map(seedOf)) as Document;

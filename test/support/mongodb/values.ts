@@ -1,8 +1,9 @@
 import type { Document } from 'mongodb';
 
 /**
- * BSON values in MongoDB's comparison order. A value's key is a text of bytes (0 to 255 a character): keys compare as
- * the values do, equal values have equal keys, and no key is the beginning of another, so keys can be joined.
+ * BSON values in MongoDB's comparison order. The key of a value is a text of bytes (0 to 255 per character): keys
+ * compare as the values do, equal values have equal keys, and no key is a prefix of another, so keys can be
+ * concatenated.
  */
 export type Key = string;
 
@@ -67,7 +68,10 @@ const doubleKey = (value: number): Key => {
   return value < 0 ? bytesOf(~high >>> 0, ~low >>> 0) : bytesOf((high ^ 0x80000000) >>> 0, low);
 };
 
-/** A 64-bit integer is the nearest double and what is left, so that integers and doubles compare with each other. */
+/**
+ * A 64-bit integer is stored as the nearest double and the remainder, so that integers and doubles compare with each
+ * other.
+ */
 const numberKey = (value: unknown): Key => {
   const isLong = (value as Tagged)._bsontype === 'Long' || typeof value === 'bigint';
   const number = Number(value);
@@ -128,7 +132,7 @@ const payloadOf = (value: unknown): Key => {
 
 export const keyOf = (value: unknown): Key => rankOf(value) + payloadOf(value);
 
-/** The keys of all values of the same type lie between these. Comparisons see only values of their own type. */
+/** The keys of all values of the same type are between these. Comparisons match only values of their own type. */
 export const typeRange = (value: unknown): readonly [from: Key, to: Key] => {
   const rank = rankOf(value);
   return [rank, `${rank}\xff`];
@@ -144,7 +148,7 @@ export const inverted = (key: Key): Key => {
 export const isSame = (left: unknown, right: unknown): boolean =>
   typeof left === 'string' && typeof right === 'string' ? left === right : keyOf(left) === keyOf(right);
 
-/** What stands at a dotted path, through arrays too. Nothing is found where nothing stands. */
+/** The values at a dotted path, including those in arrays. Empty if there are none. */
 export const valuesAt = (document: unknown, path: string): readonly unknown[] => {
   if (!path.includes('.')) {
     if (!isDocument(document) || !Object.hasOwn(document, path)) return [];

@@ -5,7 +5,7 @@ export interface Message {
   readonly requestId: number;
   readonly opCode: number;
   readonly body: Document;
-  /** The client wants no reply: an unacknowledged write. */
+  /** The client expects no reply: an unacknowledged write. */
   readonly noReply: boolean;
 }
 
@@ -18,7 +18,7 @@ const MORE_TO_COME = 2;
 
 export const MAX_MESSAGE_BYTES = 48_000_000;
 
-/** Numbers keep their BSON types, so that a document is given back as it was stored. */
+/** Numbers keep their BSON types, so that a document is returned as it was stored. */
 export const decoded = (bytes: Uint8Array): Document =>
   BSON.deserialize(bytes, { promoteValues: false, promoteLongs: false, promoteBuffers: false });
 
@@ -74,7 +74,7 @@ const parsed = (bytes: Buffer): Message => {
   throw new Error(`This server does not know the operation ${opCode}.`);
 };
 
-/** Cuts a stream of bytes into messages. */
+/** Splits a stream of bytes into messages. */
 export const messageReader = (): ((bytes: Buffer) => readonly Message[]) => {
   let parts: Buffer[] = [];
   let size = 0;

@@ -5,10 +5,10 @@ import type { Store } from './store';
 import { changeOf, isReplacement, seedOf } from './update';
 import { isSame, keyOf } from './values';
 
-/** Comes before every write of a command, by its number: where faults strike and other connections come between. */
+/** Called before every write of a command, with its number: where faults strike and other connections interleave. */
 export type Step = (write: number) => Promise<void>;
 
-/** What one write did, remembered so that a retryable write is not made twice. */
+/** The result of one write, kept so that a retryable write is not made twice. */
 interface Outcome {
   readonly n: number;
   readonly modified?: number;
@@ -16,7 +16,7 @@ interface Outcome {
   readonly value?: unknown;
 }
 
-/** The writes of one command that were made before, if the client retries it. */
+/** The writes of one command that were already made, if the client retries it. */
 export type Retried = Map<number, Outcome>;
 
 interface Writing {
