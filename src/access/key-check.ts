@@ -5,6 +5,7 @@ import { isFinal, standingOf, type KeyRecord, type KeyStanding } from '../domain
 import { logFault, type EventLog } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { fault } from '../fault';
+import { stillReading } from '../ledger/folds';
 import type { KeyCheck, PresentedKey } from '../ledger/identify';
 import { findParked } from '../projecting/parking';
 import { lastRevision } from '../projecting/stream-revisions';
@@ -25,7 +26,6 @@ export interface KeyCheckParts {
 /** How long an answer from the read model counts after the head of the log was asked for. */
 const PROOF_MS = 400;
 
-const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
 const notCaughtUp = () => fault('read_models_unavailable', 'The read models have not caught up yet.');
 
@@ -84,7 +84,7 @@ const fromStream = async (
   since: number,
 ): Promise<KeyRecord> => {
   const revision = await lastRevision(reader, tenantId, 'tenant');
-  const tail = await beforeDeadline(tails.read(tenantId, revision, since), deadline, slow);
+  const tail = await beforeDeadline(tails.read(tenantId, revision, since), deadline, stillReading);
   return findKeyRecord(reader, tenantId, digest, tail.changes);
 };
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../configuration';
@@ -23,7 +23,7 @@ import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/sqlite/lease-holder';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writerInPlace } from '../read-models/sqlite/writer-in-place';
-import { keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { isFolder, keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
@@ -44,8 +44,7 @@ const readModelsIn = (folder: string): string => join(folder, 'read-models');
 
 /** They are made after the log: where there are any, the log has been there. */
 const holdsFiles = (folder: string): boolean =>
-  statSync(readModelsIn(folder), { throwIfNoEntry: false })?.isDirectory() === true &&
-  readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
+  isFolder(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
 const openMongo = async (
   { MONGODB_URL, MONGODB_WAIT_SECONDS }: Configuration,

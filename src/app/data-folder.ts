@@ -31,7 +31,8 @@ const whyUnusable: Readonly<Record<string, string>> = {
   EPERM: 'cannot be written by this user',
 };
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+export const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Readable for the owner only. Another process may make it at the same moment. */
 const makeFolder = (path: string): void => {

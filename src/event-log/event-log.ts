@@ -168,8 +168,9 @@ type LogFaultCode =
 export const logFault = (code: LogFaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
   fault(code, message, more);
 
-const isMoment = (text: string): boolean => {
-  const time = Date.parse(text);
+/** Is it a time as logs write them? */
+export const isRecordedTime = (text: unknown): boolean => {
+  const time = typeof text === 'string' ? Date.parse(text) : NaN;
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 };
 
@@ -177,7 +178,7 @@ const isMoment = (text: string): boolean => {
 export const mustBeAppendable = (events: readonly NewEvent[]): void => {
   if (events.length === 0) throw new TypeError('There is nothing to append.');
   for (const { recordedAt } of events)
-    if (recordedAt !== undefined && !isMoment(recordedAt))
+    if (recordedAt !== undefined && !isRecordedTime(recordedAt))
       throw new TypeError(`${recordedAt} is not a time as a log writes it.`);
   const size = events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event.data)), 0);
   if (size > MAX_APPEND_BYTES)

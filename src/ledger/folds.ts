@@ -138,7 +138,8 @@ const MAX_BYTES = 64 * 1_048_576;
 /** The number of events after which a snapshot pays off; large folds need more. */
 const snapshotEvery = (fold: Fold): number => Math.max(500, Math.floor(bytesOf(fold) / 2_000));
 
-const slow = () => logFault('log_unavailable', 'The history of this tenant is still being read.');
+export const stillReading = () =>
+  logFault('log_unavailable', 'The history of this tenant is still being read.');
 
 interface Cached {
   readonly known: KnownTenant;
@@ -220,11 +221,11 @@ export const cachedFolds = (
     peek: (tenantId) => tenants.get(tenantId)?.known.fold,
     known: async (tenantId, deadline) => {
       const entry = tenants.get(tenantId);
-      if (entry === undefined) return beforeDeadline(load(cache, tenantId), deadline, slow);
+      if (entry === undefined) return beforeDeadline(load(cache, tenantId), deadline, stillReading);
       tenants.put(tenantId, entry);
       return entry.known;
     },
-    atHead: (tenantId, deadline) => beforeDeadline(catchUp(cache, tenantId), deadline, slow),
+    atHead: (tenantId, deadline) => beforeDeadline(catchUp(cache, tenantId), deadline, stillReading),
     advance: (tenantId, { fold, replies }, appended) => {
       const folding = foldingStream(fold, tenantId);
       for (const event of appended) {

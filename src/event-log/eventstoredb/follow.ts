@@ -9,6 +9,7 @@ import {
   type LoggedEvent,
   type Position,
 } from '../event-log';
+import { firstOf } from '../reading';
 import { isLagging } from './answers';
 import type { Connection } from './connection';
 import type { Source } from './source';
@@ -81,11 +82,6 @@ const batchesFrom = async function* (
   }
 };
 
-const isAny = async (batches: AsyncIterable<Batch>): Promise<boolean> => {
-  for await (const batch of batches) if (batch.length > 0) return true;
-  return false;
-};
-
 /** One subscription, until it ends for whatever reason. */
 const subscribeOnce = async function* (
   { connection, log, continuity }: Following,
@@ -102,7 +98,8 @@ const subscribeOnce = async function* (
   /** What others wrote is not missing. */
   const isBehind = async (): Promise<boolean> => {
     const head = (await log.head())?.position ?? '';
-    return head > reached && (upTo === undefined || isAny(upTo(reached, head)));
+    if (head <= reached || upTo === undefined) return head > reached;
+    return (await firstOf(upTo(reached, head))) !== undefined;
   };
   try {
     for await (const batch of batchesFrom(source, isBehind)) {

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '@eventstore/db-client';
 import { isJsonObject } from '../../json';
-import type { LoggedEvent, NewEvent, Position } from '../event-log';
+import { isRecordedTime, type LoggedEvent, type NewEvent, type Position } from '../event-log';
 
 /** As many digits as 64 bits need. Padded, so that the order of the text is the order of the log. */
 const DIGITS = 20;
@@ -31,10 +31,9 @@ export const serialised = ({ id, type, data, metadata, recordedAt }: NewEvent): 
   return { id: id.toLowerCase(), type, data: bytesOf(data), metadata: bytesOf(all) };
 };
 
-const momentIn = (metadata: unknown): string | undefined => {
-  const text = isJsonObject(metadata) ? metadata[RECORDED_AT] : undefined;
-  if (typeof text !== 'string' || Number.isNaN(Date.parse(text))) return undefined;
-  return new Date(text).toISOString() === text ? text : undefined;
+const recordedTimeIn = (metadata: unknown): string | undefined => {
+  const time = isJsonObject(metadata) ? metadata[RECORDED_AT] : undefined;
+  return isRecordedTime(time) ? (time as string) : undefined;
 };
 
 const without = (metadata: unknown): unknown => {
@@ -62,7 +61,7 @@ const weightOf = (value: unknown, depth = 0): number => {
 };
 
 export const eventOf = (record: RecordedEvent): LoggedEvent => {
-  const given = momentIn(record.metadata);
+  const given = recordedTimeIn(record.metadata);
   const metadata = given === undefined ? record.metadata : without(record.metadata);
   const storedAt = record.created.toISOString();
   const recordedAt = given ?? storedAt;

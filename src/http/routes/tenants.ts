@@ -6,6 +6,7 @@ import { parseMoment } from '../../domain/moment';
 import { deleteTenant, mustBeActive, updateTenant, type ActiveTenant } from '../../domain/tenant';
 import { documentOfTenant, findTenant } from '../../../projections/tenants';
 import { fault } from '../../fault';
+import { stillReading } from '../../ledger/folds';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
 import { commandOf } from './command';
 import { readPosition } from './events';
@@ -74,9 +75,8 @@ const momentOf = (text: string, { tenantId }: Asked<unknown>, { cursors }: Route
 const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts): Promise<Answer> => {
   const moment = momentOf(text, asked, parts);
   mustHold(asked.application, 'log:read');
-  const late = () => fault('log_unavailable', 'The history of this tenant is still being read.');
   const reading = tenantAt(parts.events.ledgerLog, asked.tenantId, moment);
-  const tenant = await beforeDeadline(reading, asked.deadline, late);
+  const tenant = await beforeDeadline(reading, asked.deadline, stillReading);
   if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
   return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);
 };
