@@ -37,9 +37,9 @@ describe('a connection string', () => {
     ['esdb://admin:topsecret@es:2113?topsecre=1', 'topsecre'],
     ['esdb://admin:top:secret@es:2113', 'percent-encoded'],
     ['esdb://admin:top@secret@es:2113', 'percent-encoded'],
-    ['esdb://admin:topsecret@es:port', 'cannot read it'],
-    ['esdb://admin:topsecret@es:2113?tls=perhaps', 'cannot read it'],
-    ['esdb://admin:topsecret@es:2113?tlsCAFile=/not/there', 'a file that it names is not there'],
+    ['esdb://admin:topsecret@es:port', 'cannot parse it'],
+    ['esdb://admin:topsecret@es:2113?tls=perhaps', 'cannot parse it'],
+    ['esdb://admin:topsecret@es:2113?tlsCAFile=/not/there', 'a file that it names does not exist'],
   ])('%s is refused with a message that does not repeat it', async (url, words) => {
     const warned = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     const error = await failure(openOn(url));

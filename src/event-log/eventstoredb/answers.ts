@@ -2,15 +2,15 @@ import { beforeDeadline, monotonicMs } from '../../clock';
 import { fault, messageOf, moreOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
-/** What the server's answers, and its silence, mean to callers of the port. The package's errors are distinguished by `type`. */
+/** Maps the server's answers and its silence to faults of the port. The package's errors are told apart by `type`. */
 
-/** What became of the call is unknown. */
+/** The outcome of the call is unknown. */
 export const noAnswer = (why: string): Fault => fault('no_answer', why);
 
-/** The package ignores its deadlines for reads, and a frozen server answers nothing: every call gets a timer. */
+/** The package ignores deadlines on reads, and a frozen server never answers, so every call gets a timer. */
 export const inTime = <T>(call: Promise<T>, withinMs: number): Promise<T> =>
   beforeDeadline(call, monotonicMs() + withinMs, () =>
-    noAnswer(`The event store has not answered within ${withinMs} ms.`),
+    noAnswer(`The event store did not answer within ${withinMs} ms.`),
   );
 
 interface Raw {
@@ -25,24 +25,24 @@ const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== n
 export const isNotLeader = (error: unknown): boolean => rawOf(error).type === 'not-leader';
 export const isMissingStream = (error: unknown): boolean => rawOf(error).type === 'stream-not-found';
 export const isDeletedStream = (error: unknown): boolean => rawOf(error).type === 'stream-deleted';
-/** Also after it was turned into a fault of ours. */
+/** Also if wrapped in one of our faults. */
 export const isUnknown = (error: unknown): boolean =>
   rawOf(error).type === 'unknown' || rawOf((error as Error).cause).type === 'unknown';
-/** The server drops a live subscriber that does not keep up and expects it to subscribe again: nothing is wrong. */
+/** Not a failure: the server drops live subscribers that lag behind, and expects them to subscribe again. */
 export const isLagging = (error: unknown): boolean => rawOf(error).type === 'timeout';
 export const isDenied = (error: unknown): boolean => rawOf(error).type === 'access-denied';
 
-/** The message of gRPC, without its code and an empty note. */
-const wordsOf = (error: unknown): string =>
+/** The gRPC message without its code and an empty resolution note. */
+const grpcMessageOf = (error: unknown): string =>
   messageOf(error)
     .replace(/^\d+ [A-Z_]+: /, '')
     .replace(/\s*Resolution note:\s*$/, '');
 
-/** By the message of gRPC, the call never left this machine: no connection, or no address for the name. */
+/** gRPC messages that mean the call was never sent. */
 const NOT_SENT =
   /No connection established|Name resolution failed|Channel closed before call started|Failed to discover/;
 
-/** The server's messages that mean: nothing was done. */
+/** Server messages that mean nothing was written. */
 const NOT_HANDLED = /Server Is Not Ready|Server Is Too Busy|No leader info available/;
 
 const denied = () =>
@@ -55,13 +55,13 @@ const denied = () =>
 /** Retrying does not help. */
 export const isFinal = (error: unknown): boolean => moreOf(error)['isFinal'] === true;
 
-/** What was in the stream is gone, and retrying does not bring it back. */
+/** The events of the stream are gone, and retrying will not bring them back. */
 export const historyMissing = (stream: string, how: string): Fault =>
   logFault('history_missing', `Stream ${stream} ${how} in the event store.`, { isFinal: true });
 
 export const TOMBSTONED = 'was permanently deleted (tombstoned)';
 
-/** The fault for a failed append: a certain answer, or `no_answer`. */
+/** The fault for a failed append: a definite one, or `no_answer`. */
 export const appendFault = (stream: string, error: unknown): Fault => {
   const { type, actualVersion, maxAppendSize } = rawOf(error);
   switch (type) {
@@ -72,7 +72,7 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     case 'maximum-append-size-exceeded':
       return logFault(
         'event_too_large',
-        `The event store takes at most ${maxAppendSize} bytes in one append.`,
+        `The event store accepts at most ${maxAppendSize} bytes in one append.`,
       );
     case 'access-denied':
       return denied();
@@ -81,16 +81,17 @@ export const appendFault = (stream: string, error: unknown): Fault => {
     case undefined:
     default:
   }
-  const words = wordsOf(error);
-  if (NOT_SENT.test(words)) return logFault('log_unavailable', `The event store cannot be reached: ${words}`);
-  if (NOT_HANDLED.test(words))
-    return logFault('log_unavailable', `The event store is not accepting writes: ${words}`);
-  return noAnswer(`The event store did not answer the append: ${words}`);
+  const message = grpcMessageOf(error);
+  if (NOT_SENT.test(message))
+    return logFault('log_unavailable', `The event store cannot be reached: ${message}`);
+  if (NOT_HANDLED.test(message))
+    return logFault('log_unavailable', `The event store is not accepting writes: ${message}`);
+  return noAnswer(`The event store did not answer the append: ${message}`);
 };
 
 export const readFault = (error: unknown): Fault =>
   isDenied(error)
     ? denied()
-    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${wordsOf(error)}`), {
+    : Object.assign(logFault('log_unavailable', `The event store cannot be read: ${grpcMessageOf(error)}`), {
         cause: error,
       });

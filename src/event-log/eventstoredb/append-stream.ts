@@ -5,23 +5,23 @@ import { type BatchAppendReq, type BatchAppendResp } from '@eventstore/db-client
 import type { ClientDuplexStream } from '@grpc/grpc-js';
 import type { Appended } from '../event-log';
 import { noAnswer } from './answers';
-import { insidesOf } from './client-insides';
+import { internalsOf } from './client-internals';
 import { positionOf } from './record';
 
 /**
- * Sends all appends of one client through one call that stays open. The package has such a stream too, but keeps the pending
- * appends of all its streams in one table: when one stream breaks, the appends of the others are rejected, and their late
- * answers are exceptions that nobody can catch. Here every stream has its own.
+ * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends of
+ * all its streams in one table: when one stream breaks, it rejects the appends of the others as well, and their late
+ * answers throw where no one can catch. Here every stream has its own table.
  */
 export interface AppendStream {
-  /** The requests of one append, the last of them final. Rejects when the stream breaks before the answer. */
+  /** Sends the requests of one append, the last of them final. Rejects if the stream breaks before the answer. */
   send(id: string, stream: string, requests: readonly BatchAppendReq[]): Promise<Appended>;
   close(): void;
 }
 
 type Call = ClientDuplexStream<BatchAppendReq, BatchAppendResp>;
 
-interface Waiting {
+interface Pending {
   readonly stream: string;
   resolve(appended: Appended): void;
   reject(error: Error): void;
@@ -29,10 +29,10 @@ interface Waiting {
 
 interface Open {
   readonly call: Call;
-  readonly waiting: Map<string, Waiting>;
+  readonly pending: Map<string, Pending>;
 }
 
-const settle = ({ stream, resolve, reject }: Waiting, answer: BatchAppendResp): void => {
+const settle = ({ stream, resolve, reject }: Pending, answer: BatchAppendResp): void => {
   const error = answer.getError();
   if (error !== undefined)
     return reject(error.hasDetails() ? unpackToCommandError(error, stream) : new Error(error.getMessage()));
@@ -47,34 +47,34 @@ const settle = ({ stream, resolve, reject }: Waiting, answer: BatchAppendResp): 
 };
 
 export const appendStream = (client: EventStoreDBClient): AppendStream => {
-  const insides = insidesOf(client);
+  const internals = internalsOf(client);
   let opening: Promise<Open> | undefined;
 
   const open = async (): Promise<Open> => {
-    const grpc = await insides.getGRPCClient(StreamsClient, 'append');
+    const grpc = await internals.getGRPCClient(StreamsClient, 'append');
     const call = grpc.batchAppend(
-      ...insides.callArguments({ requiresLeader: true }, { deadline: Infinity }),
+      ...internals.callArguments({ requiresLeader: true }, { deadline: Infinity }),
     ) as Call;
-    const waiting = new Map<string, Waiting>();
-    const over = (error: Error): void => {
+    const pending = new Map<string, Pending>();
+    const fail = (error: Error): void => {
       opening = undefined;
-      for (const one of waiting.values()) one.reject(convertToCommandError(error));
-      waiting.clear();
+      for (const append of pending.values()) append.reject(convertToCommandError(error));
+      pending.clear();
     };
     call.on('data', (answer: BatchAppendResp) => {
       const id = answer.getCorrelationId()?.getString().toLowerCase() ?? '';
-      const one = waiting.get(id);
-      waiting.delete(id);
-      // A caller that no longer waits already knows that there is no answer.
-      if (one !== undefined) settle(one, answer);
+      const append = pending.get(id);
+      pending.delete(id);
+      // A caller that timed out is no longer in the table.
+      if (append !== undefined) settle(append, answer);
     });
-    call.on('end', () => over(new Error('The event store ended the appends.')));
+    call.on('end', () => fail(new Error('The event store closed the append stream.')));
     call.on('error', (error: Error) => {
-      over(error);
-      // This moves the client to another server, or to the leader if the error names one.
-      insides.handleError(grpc, error).catch(() => undefined);
+      fail(error);
+      // Makes the client connect to another server, or to the leader if the error names it.
+      internals.handleError(grpc, error).catch(() => undefined);
     });
-    return { call, waiting };
+    return { call, pending };
   };
 
   return {
@@ -83,9 +83,9 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
         opening = undefined;
         throw error;
       });
-      const { call, waiting } = await opening;
+      const { call, pending } = await opening;
       return new Promise((resolve, reject) => {
-        waiting.set(id, { stream, resolve, reject });
+        pending.set(id, { stream, resolve, reject });
         for (const request of requests) call.write(request);
       });
     },

@@ -8,10 +8,10 @@ import { appendFault, inTime, isNotLeader } from './answers';
 import type { Connection } from './connection';
 import type { Serialised } from './record';
 
-/** An election may be under way. */
+/** Before a retry at another leader, since an election may be in progress. */
 const REDIRECT_MS = 20;
 
-/** The size of one message, if its events are small. */
+/** A new message starts after this many bytes. */
 const MESSAGE_BYTES = 524_288;
 
 export interface AppendRequest {
@@ -21,8 +21,8 @@ export interface AppendRequest {
 }
 
 /**
- * No deadline: the protocol has only a time of day, and clocks differ. A caller whose time is up sends the same append
- * again to find out.
+ * Without a deadline: the protocol expresses it as wall-clock time, and clocks differ. A caller that times out repeats
+ * the append to learn its outcome.
  */
 const optionsOf = ({ stream, expected }: AppendRequest): BatchAppendReq.Options => {
   const options = new BatchAppendReq.Options().setStreamIdentifier(
@@ -43,12 +43,12 @@ const messageOf = ({ id, type, data, metadata }: Serialised): BatchAppendReq.Pro
 };
 
 const requestsOf = (id: string, request: AppendRequest): readonly BatchAppendReq[] => {
-  const fresh = (): BatchAppendReq => new BatchAppendReq().setCorrelationId(new UUID().setString(id));
-  const requests = [fresh().setOptions(optionsOf(request))];
+  const emptyRequest = (): BatchAppendReq => new BatchAppendReq().setCorrelationId(new UUID().setString(id));
+  const requests = [emptyRequest().setOptions(optionsOf(request))];
   let bytes = 0;
   for (const event of request.events) {
     if (bytes > MESSAGE_BYTES) {
-      requests.push(fresh());
+      requests.push(emptyRequest());
       bytes = 0;
     }
     requests.at(-1)?.addProposedMessages(messageOf(event));
@@ -58,7 +58,11 @@ const requestsOf = (id: string, request: AppendRequest): readonly BatchAppendReq
   return requests;
 };
 
-const once = async (connection: Connection, request: AppendRequest, withinMs: number): Promise<Appended> => {
+const appendOnce = async (
+  connection: Connection,
+  request: AppendRequest,
+  withinMs: number,
+): Promise<Appended> => {
   const { client, appends } = connection.current();
   const id = randomUUID();
   try {
@@ -69,26 +73,26 @@ const once = async (connection: Connection, request: AppendRequest, withinMs: nu
   }
 };
 
-/** If a leader stepped down while an append was under way, it may have been written. */
-const asUncertain = (error: Fault, unsure: boolean): Fault =>
-  unsure && error.code === 'log_unavailable' ? fault('no_answer', error.message) : error;
+/** If the leader stepped down during an append, that may have been written. */
+const orNoAnswer = (error: Fault, isUncertain: boolean): Fault =>
+  isUncertain && error.code === 'log_unavailable' ? fault('no_answer', error.message) : error;
 
-/** One attempt: it rejects with `no_answer` when it does not know what became of it. */
+/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 export const appending =
   (connection: Connection, request: AppendRequest) =>
   async (withinMs: number): Promise<Appended> => {
     const end = monotonicMs() + withinMs;
-    let unsure = false;
+    let isUncertain = false;
     for (;;)
       try {
-        return await once(connection, request, Math.max(1, end - monotonicMs()));
+        return await appendOnce(connection, request, Math.max(1, end - monotonicMs()));
       } catch (error) {
         if (codeOf(error) === 'no_answer') throw error;
-        // The error names the leader, and the client has connected to it. It ends everything that was under way: what was
-        // sent before may have been written.
-        const isLost = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
-        unsure ||= isNotLeader(error);
-        if (isLost) throw asUncertain(appendFault(request.stream, error), unsure);
+        // The error names the leader, and the client has connected to it, aborting all calls in progress: what was sent
+        // before may have been written.
+        const givesUp = !isNotLeader(error) || monotonicMs() + REDIRECT_MS >= end;
+        isUncertain ||= isNotLeader(error);
+        if (givesUp) throw orNoAnswer(appendFault(request.stream, error), isUncertain);
         await pause(REDIRECT_MS);
       }
   };

@@ -1,39 +1,40 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { monotonicMs, pause } from '../../clock';
 import { appendStream, type AppendStream } from './append-stream';
-import { insidesOf } from './client-insides';
+import { internalsOf } from './client-internals';
 import { unparsable } from './connection-string';
 
-/** The one client of this process, replaced by another when it seems broken. */
+/** The client of this process, replaced when it seems broken. */
 export interface Connection {
   client(): EventStoreDBClient;
   serverVersion(): Promise<string>;
-  /** The same client, with its stream of appends. */
+  /** The same client with its append stream. */
   current(): { readonly client: EventStoreDBClient; readonly appends: AppendStream };
-  /** This client did not answer: later calls get another one. Calls under way may go on for a while. */
+  /** Replaces a client that did not answer. Its calls in progress may still finish for a while. */
   renew(broken: EventStoreDBClient): void;
-  /** Calls back at every renewal, until the returned function is called. */
+  /** Calls the listener at every renewal. Returns a function that removes it. */
   onRenewed(listener: () => void): () => void;
   isClosed(): boolean;
-  /** It was shut down: whatever it was reading has ended as if that were all. */
+  /** After a client is shut down, its reads end as if they were complete. */
   isShut(client: EventStoreDBClient): boolean;
   close(): Promise<void>;
 }
 
-/** Calls under way on a client that was replaced have this long to end by themselves. */
+/** How long calls in progress on a replaced client may take to finish. */
 const RETIRE_MS = 6_000;
-/** A server that hangs must not cause a connection per call. */
+/** A hanging server must not cause a new connection per call. */
 const RENEW_EVERY_MS = 2_000;
 /** The package's `dispose` may never return. */
 const DISPOSE_MS = 500;
 
-/** The package's own. */
+/** The package's default. */
 const KEEP_ALIVE_MS = 10_000;
-const NUMBERS = 1_000;
-/** Weeks, and still within what timers can hold. */
+/** Client numbers wrap around here. */
+const CLIENT_NUMBERS = 1_000;
+/** Weeks, and still within the range of timers. */
 const NEVER_MS = 2_000_000_000;
 
-interface Owned {
+interface OwnedClient {
   readonly client: EventStoreDBClient;
   readonly appends: AppendStream;
   shut(): Promise<void>;
@@ -48,32 +49,32 @@ const make = (url: string): EventStoreDBClient => {
 };
 
 /**
- * gRPC gives clients with the same options the same connection, even a dead one. A millisecond more makes it another. The
- * package turns a timeout that is switched off into one that no timer can hold, so that it expires at once.
+ * gRPC reuses a connection for clients with the same options, even a dead one, so each client gets a timeout that differs
+ * by a millisecond. The package turns a disabled timeout into one too long for timers, which would fire at once.
  */
 const numbered = (url: string, number: number): string => {
-  const given = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
-  if (given === null)
+  const match = /([?&])keepAliveTimeout=(-?\d+)/i.exec(url);
+  if (match === null)
     return `${url}${url.includes('?') ? '&' : '?'}keepAliveTimeout=${KEEP_ALIVE_MS + number}`;
-  const ms = Number(given[2]);
-  return url.replace(given[0], `${given[1]}keepAliveTimeout=${(ms < 0 ? NEVER_MS : ms) + number}`);
+  const ms = Number(match[2]);
+  return url.replace(match[0], `${match[1]}keepAliveTimeout=${(ms < 0 ? NEVER_MS : ms) + number}`);
 };
 
-const own = (url: string): Owned => {
+const ownClient = (url: string): OwnedClient => {
   const client = make(url);
-  const insides = insidesOf(client);
-  const { handleError, createChannel } = insides;
+  const internals = internalsOf(client);
+  const { handleError, createChannel } = internals;
   let channel: { close(): void } | undefined;
   let isShut = false;
-  Object.assign(insides, {
-    // Nobody awaits this one, so its rejection, when no server was found, would be unhandled.
+  Object.assign(internals, {
+    // The package does not await this, so if no server is found, its rejection would be unhandled.
     handleError: (...parts) => handleError(...parts).catch(() => undefined),
     createChannel: async () => {
       channel = await createChannel();
       if (isShut) channel.close();
       return channel;
     },
-  } satisfies Partial<typeof insides>);
+  } satisfies Partial<typeof internals>);
   const appends = appendStream(client);
   return {
     client,
@@ -91,35 +92,35 @@ const own = (url: string): Owned => {
 
 export const connectTo = (url: string): Connection => {
   let number = 0;
-  let current = own(numbered(url, number));
+  let current = ownClient(numbered(url, number));
   let renewedAt = -Infinity;
   let closed = false;
   const listeners = new Set<() => void>();
-  const retired = new Map<Owned, NodeJS.Timeout>();
-  const given = new WeakSet<EventStoreDBClient>();
+  const retired = new Map<OwnedClient, NodeJS.Timeout>();
+  const closedClients = new WeakSet<EventStoreDBClient>();
 
-  const shut = (one: Owned): Promise<void> => {
-    given.add(one.client);
-    clearTimeout(retired.get(one));
-    retired.delete(one);
-    return one.shut();
+  const shut = (owned: OwnedClient): Promise<void> => {
+    closedClients.add(owned.client);
+    clearTimeout(retired.get(owned));
+    retired.delete(owned);
+    return owned.shut();
   };
-  const retire = (one: Owned): void => {
-    const timer = setTimeout(() => void shut(one), RETIRE_MS);
-    retired.set(one, timer.unref());
+  const retire = (owned: OwnedClient): void => {
+    const timer = setTimeout(() => void shut(owned), RETIRE_MS);
+    retired.set(owned, timer.unref());
   };
 
   return {
     client: () => current.client,
-    serverVersion: async () => (await insidesOf(current.client).capabilities).serverVersion,
+    serverVersion: async () => (await internalsOf(current.client).capabilities).serverVersion,
     current: () => current,
     renew: (broken) => {
       const now = monotonicMs();
       if (closed || broken !== current.client || now - renewedAt < RENEW_EVERY_MS) return;
       renewedAt = now;
       retire(current);
-      number = (number + 1) % NUMBERS;
-      current = own(numbered(url, number));
+      number = (number + 1) % CLIENT_NUMBERS;
+      current = ownClient(numbered(url, number));
       for (const listener of listeners) listener();
     },
     onRenewed: (listener) => {
@@ -127,7 +128,7 @@ export const connectTo = (url: string): Connection => {
       return () => listeners.delete(listener);
     },
     isClosed: () => closed,
-    isShut: (client) => given.has(client),
+    isShut: (client) => closedClients.has(client),
     close: async () => {
       if (closed) return;
       closed = true;

@@ -1,16 +1,16 @@
 import type { EventLog, Position } from '../event-log';
 import type { WholeLog } from './whole-log';
 
-/** Positions are offsets in a file: the events between two of them are counted if they are few, and estimated otherwise. */
-const COUNTED_EVENTS = 1_000;
-const COUNTED_BYTES = 4_194_304;
+/** Positions are file offsets: the events between two are counted if there are few, and estimated otherwise. */
+const MAX_COUNTED_EVENTS = 1_000;
+const MAX_COUNTED_BYTES = 4_194_304;
 
 const bytesBetween = (after: Position, upTo: Position): number => Number(BigInt(upTo) - BigInt(after));
 
 interface Counted {
-  /** The first ones after a position. */
+  /** The first positions in the range. */
   readonly positions: readonly Position[];
-  /** There were no more in the range. */
+  /** There are no more in the range. */
   readonly isAll: boolean;
 }
 
@@ -20,22 +20,23 @@ const countUpTo = async (log: WholeLog, after: Position, upTo: Position): Promis
   for await (const batch of log.upTo(after, upTo)) {
     for (const event of batch) bytes += event.bytes ?? 0;
     positions.push(...batch.map(({ position }) => position));
-    if (positions.length >= COUNTED_EVENTS || bytes >= COUNTED_BYTES) return { positions, isAll: false };
+    if (positions.length >= MAX_COUNTED_EVENTS || bytes >= MAX_COUNTED_BYTES)
+      return { positions, isAll: false };
   }
   return { positions, isAll: true };
 };
 
 export const distanceIn = (log: WholeLog): EventLog['distance'] => {
-  /** The beginning of a long log: progress is measured from there again and again. */
-  let beginning: Counted | undefined;
+  /** Cached for the start of a long log, because progress is always measured from there. */
+  let fromStart: Counted | undefined;
 
   return async (from, upTo) => {
     const after = from ?? log.start();
     if (upTo <= after) return 0;
-    const known = after === log.start() ? beginning : undefined;
+    const known = after === log.start() ? fromStart : undefined;
     const counted = known ?? (await countUpTo(log, after, upTo));
     const { positions, isAll } = counted;
-    if (after === log.start() && !isAll) beginning = counted;
+    if (after === log.start() && !isAll) fromStart = counted;
     const last = positions.at(-1);
     if (isAll || last === undefined || upTo <= last)
       return positions.filter((position) => position <= upTo).length;

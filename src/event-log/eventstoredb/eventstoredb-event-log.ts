@@ -26,9 +26,9 @@ import { mergedUpTo } from './tenant-reader';
 import { wholeLog, type WholeLog } from './whole-log';
 
 interface EventStoreOptions extends WaitingForStore {
-  /** If there is no log, it is not created: this is thrown instead. */
+  /** Thrown if there is no log, instead of creating one. */
   readonly ifMissing?: Fault | undefined;
-  /** Of a log that is created. */
+  /** For a log that is created. */
   readonly format?: number;
 }
 
@@ -42,7 +42,7 @@ const eventStoreAt = (servers: string): AwaitedStore => ({
     ),
 });
 
-/** Up to the head at the start. */
+/** Up to the head at the time of the call. */
 const readUpToHead = async function* (
   log: WholeLog,
   after: Position,
@@ -73,7 +73,7 @@ const orReadFault = (error: unknown): never => {
   throw readFault(error);
 };
 
-/** The event log on EventStoreDB or KurrentDB: our streams on a server that others may use as well. */
+/** The event log on EventStoreDB or KurrentDB: our streams on a server that other programs may share. */
 export const eventStoreDbEventLog = async (
   url: string,
   streams: Streams,
@@ -91,8 +91,8 @@ export const eventStoreDbEventLog = async (
   };
 
   const { ifMissing, format = NEWEST_FORMAT } = options;
-  const findOrMake = () => identityOf(reader, append, streams.log(), { ifMissing, format });
-  const { identity, position } = await whenReachable(findOrMake, store, options).catch(
+  const findOrCreate = () => identityOf(reader, append, streams.log(), { ifMissing, format });
+  const { identity, position } = await whenReachable(findOrCreate, store, options).catch(
     async (error: unknown) => {
       await close();
       throw error;
@@ -110,16 +110,16 @@ export const eventStoreDbEventLog = async (
     ...formatOf(reader, append, streams.log()),
     append,
     readStream: (stream, after = -1) => reader.forwards(stream, after),
-    readTenant: (tenantId, { after = '', follow: stays = false, signal } = {}) => {
+    readTenant: (tenantId, { after = '', follow: isFollowing = false, signal } = {}) => {
       const names = [streams.tenant(tenantId), streams.activity(tenantId)];
       const selected = { prefixes: names, has: (stream: string) => names.includes(stream) };
       const upTo: ReadUpTo = (from, last) => mergedUpTo(reader, names, from, last);
-      return stays
+      return isFollowing
         ? follow(following, { after, signal, selected, upTo })
         : readUpToHead(log, after, upTo, signal);
     },
-    readAll: ({ after = '', follow: stays = false, signal } = {}) =>
-      stays
+    readAll: ({ after = '', follow: isFollowing = false, signal } = {}) =>
+      isFollowing
         ? follow(following, { after, signal, selected: log.ours })
         : readUpToHead(log, after, log.upTo, signal),
     head: log.head,

@@ -5,11 +5,11 @@ import { Empty } from '@eventstore/db-client/generated/shared_pb';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import { ReadReq } from '@eventstore/db-client/generated/streams_pb';
 import type { Position } from '../event-log';
-import { insidesOf } from './client-insides';
+import { internalsOf } from './client-internals';
 
 /**
- * Reads $all backwards through a filter: the protocol can do that, the package cannot. The server skips what others wrote
- * some thirty times faster than it would send it.
+ * Reads $all backwards through a filter, which the protocol supports but the package does not. The server skips other
+ * programs' events about thirty times faster than it would send them.
  */
 interface FilteredRead {
   readonly before: Position;
@@ -28,10 +28,10 @@ const filterOf = ({ prefixes, window }: FilteredRead): ReadReq.Options.FilterOpt
 };
 
 const requestOf = (read: FilteredRead): ReadReq => {
-  const point = BigInt(read.before).toString();
-  const place = new ReadReq.Options.Position().setCommitPosition(point).setPreparePosition(point);
+  const offset = BigInt(read.before).toString();
+  const position = new ReadReq.Options.Position().setCommitPosition(offset).setPreparePosition(offset);
   const options = new ReadReq.Options()
-    .setAll(new ReadReq.Options.AllOptions().setPosition(place))
+    .setAll(new ReadReq.Options.AllOptions().setPosition(position))
     .setReadDirection(ReadReq.Options.ReadDirection.BACKWARDS)
     .setCount(String(read.maxCount))
     .setUuidOption(new ReadReq.Options.UUIDOption().setString(new Empty()))
@@ -43,10 +43,10 @@ export const filteredRead = (
   client: EventStoreDBClient,
   read: FilteredRead,
 ): StreamingRead<AllStreamResolvedEvent> => {
-  const insides = insidesOf(client);
+  const internals = internalsOf(client);
   const request = requestOf(read);
-  const open = insides.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>
-    grpc.read(request, ...insides.callArguments({ requiresLeader: true }, { deadline: Infinity })),
+  const open = internals.GRPCStreamCreator(StreamsClient, 'readAll', (grpc) =>
+    grpc.read(request, ...internals.callArguments({ requiresLeader: true }, { deadline: Infinity })),
   );
   return new ReadStream<AllStreamResolvedEvent>(open, convertGrpcEvent, {});
 };

@@ -16,14 +16,15 @@ import type { Source } from './source';
 import type { Selection, WholeLog } from './whole-log';
 
 /**
- * Follows the log by a subscription. Neither the server nor the package resumes one: however it ends, another one continues
- * just after the last event that was given. A follower that lags is dropped by the server, and catches up in the same way.
+ * Follows the log with a subscription. Neither the server nor the package resumes subscriptions: however one ends, the
+ * next continues right after the last event delivered. The server drops a follower that lags, which then catches up the
+ * same way.
  */
 interface Following {
   readonly connection: Connection;
   readonly log: WholeLog;
   readonly continuity: (known?: Head) => Promise<Continuity>;
-  /** The log is closed. */
+  /** Aborted when the log is closed. */
   readonly closing: AbortSignal;
   readonly onError: (what: string, error: unknown) => void;
 }
@@ -34,28 +35,28 @@ interface Followed {
   readonly after: Position;
   readonly signal?: AbortSignal | undefined;
   readonly selected: Selection;
-  /** Reads the selected streams between two positions, if that is cheaper than a subscription. */
+  /** Reads the selected streams between two positions, where that is cheaper than a subscription. */
   readonly upTo?: ReadUpTo | undefined;
 }
 
-/** After this long without an event the head is read, and if it shows that one is missing, it may take this much longer. */
+/** After QUIET_MS without an event the head is checked; if an event is due, it gets another DOUBT_MS to arrive. */
 const QUIET_MS = 5_000;
 const DOUBT_MS = 1_000;
 
-/** A subscription that delivered something is resumed at once; one that did not, after a pause that grows. */
+/** A subscription that delivered anything or lasted this long is resumed at once; otherwise with backoff. */
 const USEFUL_MS = 2_000;
 const FIRST_WAIT_MS = 50;
 const MAX_WAIT_MS = 1_000;
 
 const headOf = ({ id, position }: LoggedEvent): Head => ({ eventId: id, position });
 
-const notThere = ({ eventId, position }: Head): Fault =>
+const knownEventGone = ({ eventId, position }: Head): Fault =>
   logFault(
     'log_set_back',
-    `The event ${eventId} at ${position}, the last one that was followed, is not in the event log any more.`,
+    `The event ${eventId} at ${position}, the last one received, is no longer in the event log.`,
   );
 
-/** How far a follower is: its position, and the furthest event that is known to be in the log. */
+/** A follower's position, and the last event known to be in the log. */
 interface Progress {
   after: Position;
   known: Head | undefined;
@@ -68,7 +69,7 @@ const advance = (progress: Progress, batch: Batch): void => {
   if (last.position > (progress.known?.position ?? '')) progress.known = headOf(last);
 };
 
-/** Throws when nothing comes although the log grew: a connection can die silently, and so can a subscription alone. */
+/** Throws if nothing arrives although the log grew: connections and single subscriptions can die silently. */
 const batchesFrom = async function* (
   source: Source,
   isBehind: () => Promise<boolean>,
@@ -91,11 +92,11 @@ const subscribeOnce = async function* (
 ): AsyncGenerator<Batch> {
   const source = log.subscribe(after, selected);
   const stop = (): void => source.stop();
-  // A connection that did not answer one call may be dead for this one as well: move to the new one.
-  const stay = connection.onRenewed(stop);
+  // A connection that did not answer one call may be dead for this one too, so move to the new one.
+  const removeListener = connection.onRenewed(stop);
   ending.addEventListener('abort', stop);
   let reached = after;
-  /** What others wrote is not missing. */
+  /** Only our own events count. */
   const isBehind = async (): Promise<boolean> => {
     const head = (await log.head())?.position ?? '';
     if (head <= reached || upTo === undefined) return head > reached;
@@ -105,20 +106,21 @@ const subscribeOnce = async function* (
     for await (const batch of batchesFrom(source, isBehind)) {
       const wanted = batch.filter(({ position, stream }) => position > after && selected.has(stream));
       if (wanted.length === 0) continue;
-      // The log may have been restored from an older copy, and have grown past what was given before.
+      // The log may have been restored from an older backup and have grown past what was delivered before.
       const isFirst = reached === after;
-      if (isFirst && known !== undefined && (await continuity(known)) !== 'whole') throw notThere(known);
+      if (isFirst && known !== undefined && (await continuity(known)) !== 'whole')
+        throw knownEventGone(known);
       reached = wanted.at(-1)?.position ?? reached;
       yield wanted;
     }
   } finally {
     ending.removeEventListener('abort', stop);
-    stay();
+    removeListener();
     source.stop();
   }
 };
 
-/** Until the signal is aborted or the log is closed. */
+/** Runs until the signal is aborted or the log is closed. */
 export const follow = async function* (
   parts: Following,
   { after, signal, selected, upTo }: Followed,
@@ -142,12 +144,12 @@ export const follow = async function* (
     if (codeOf(error) === 'no_answer') connection.renew(client);
     if (isReported || isLagging(error)) return;
     isReported = true;
-    onError('The event log cannot be followed; it is tried again until it can.', error);
+    onError('Following the event log failed; retrying.', error);
   };
 
-  /** Was it of any use? */
+  /** Returns whether it delivered anything, or at least lasted. */
   const attempt = async function* (): AsyncGenerator<Batch, boolean> {
-    const [client, begun] = [connection.client(), monotonicMs()];
+    const [client, startedAt] = [connection.client(), monotonicMs()];
     let isUseful = false;
     try {
       for await (const batch of batches()) {
@@ -157,7 +159,7 @@ export const follow = async function* (
         advance(progress, batch);
         yield batch;
       }
-      return isUseful || monotonicMs() - begun > USEFUL_MS;
+      return isUseful || monotonicMs() - startedAt > USEFUL_MS;
     } catch (error) {
       if (!isUseful && !ending.aborted) fail(client, error);
       return isUseful;

@@ -6,7 +6,7 @@ import { APPEND_MS, type EventLog, type LoggedEvent } from '../event-log';
 import type { Append } from './identity';
 import type { StreamReader } from './stream-reader';
 
-/** In the log's own stream, behind its identity. Programs without formats read only the identity there. */
+/** In the log's own stream, after its identity. Programs without formats read only the identity there. */
 const RAISED = 'LogFormatRaised';
 
 const formatIn = ({ data }: LoggedEvent): number => {
@@ -14,13 +14,13 @@ const formatIn = ({ data }: LoggedEvent): number => {
   return Number.isSafeInteger(format) ? Number(format) : FIRST_FORMAT;
 };
 
-/** What the log's own stream, which has an event for each time that the format was raised, says about it. */
+/** Kept in the log's own stream, which has one event for each time the format was raised. */
 export const formatOf = (
   reader: StreamReader,
   append: Append,
   stream: string,
 ): Pick<EventLog, 'format' | 'raiseFormat'> => {
-  const found = async () => {
+  const read = async () => {
     let [format, revision] = [FIRST_FORMAT, -1];
     for await (const batch of reader.forwards(stream, -1))
       for (const event of batch) {
@@ -30,10 +30,10 @@ export const formatOf = (
     return { format, revision };
   };
   return {
-    format: async () => (await found()).format,
+    format: async () => (await read()).format,
     raiseFormat: async (to) => {
       for (;;) {
-        const { format, revision } = await found();
+        const { format, revision } = await read();
         if (format >= to) return;
         const event = { id: randomUUID(), type: RAISED, data: { format: to }, metadata: {} };
         try {

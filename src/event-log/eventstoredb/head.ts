@@ -8,44 +8,44 @@ import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
-/** Our newest event, in a log that others write as well. */
+/** Finds our newest event in a log that other programs write to as well. */
 export interface NewestEvent {
   head(): Promise<Head | undefined>;
-  /** None of our events comes before this position. */
+  /** Sets the position before which there are none of our events. */
   begins(at: Position): void;
   start(): Position;
-  /** An append of this process was answered. */
+  /** Called when an append of this process succeeded. */
   grew(head: Head): void;
-  /** The position of the last event of all, whoever wrote it. */
+  /** The position of the server's last event, whoever wrote it. */
   end(): Promise<Position>;
 }
 
-/** A wider window scans other streams faster. */
+/** A wider window skips other streams faster. */
 export const SEARCH_WINDOW = 500;
 
-/** The first page is short: mostly the last event is ours. */
+/** Short, because the last event is usually ours. */
 const FIRST_PAGE = 8;
 const MAX_PAGE_EVENTS = 4_096;
-/** While the server skips what others wrote it sends nothing: a million events take about a second. */
+/** The server sends nothing while it skips other programs' events, about a million per second. */
 const SEARCH_MS = 5_000;
 
-/** Reads a number of events backwards, from just before a position or from the end. */
+/** Reads `count` events backwards from just before a position, or from the end. */
 type ReadBack = (
   client: EventStoreDBClient,
   from: Position | undefined,
   count: number,
 ) => AsyncIterable<Batch>;
 
-const nothing = async function* (): AsyncGenerator<Batch> {};
+const noEvents = async function* (): AsyncGenerator<Batch> {};
 
-const everything: ReadBack = (client, from, maxCount) => {
+const unfiltered: ReadBack = (client, from, maxCount) => {
   const fromPosition = from === undefined ? END : pointOf(from);
   const options = { direction: BACKWARDS, fromPosition, maxCount, ...fromLeader } as const;
   return batchesOf(sourceOf(client.readAll(options, READ_AHEAD)), SILENT_MS);
 };
 
-/** Only what might be ours, and the event with which our log begins. */
-const mostlyOurs =
+/** Filtered by our prefixes, including the event with which our log starts. */
+const filteredByPrefix =
   (streams: Streams): ReadBack =>
   (client, before = '', maxCount) => {
     const prefixes = [...streams.beginnings(), streams.log()];
@@ -55,15 +55,15 @@ const mostlyOurs =
     );
   };
 
-/** Reads a number of events, and no further than one that ends the search. */
+/** Reads `count` events, but stops at one that ends the search. */
 const pagesBack =
   (connection: Connection, isEnd: (event: LoggedEvent) => boolean) =>
   async (read: ReadBack, from: Position | undefined, count: number): Promise<Batch> => {
     const found: LoggedEvent[] = [];
     const reading = persistently(connection, (client, last) => {
       const left = count - found.length;
-      // The server never ends a read of no events.
-      return left === 0 ? nothing() : read(client, last?.position ?? from, left);
+      // The server never completes a read of zero events.
+      return left === 0 ? noEvents() : read(client, last?.position ?? from, left);
     });
     for await (const batch of reading) {
       found.push(...batch);
@@ -74,9 +74,9 @@ const pagesBack =
 
 export const newestEvent = (connection: Connection, streams: Streams): NewestEvent => {
   const isOurs = ({ stream }: LoggedEvent): boolean => streams.holds(stream);
-  const filtered = mostlyOurs(streams);
+  const filtered = filteredByPrefix(streams);
 
-  /** The head as last seen, and up to where the log was searched for it. */
+  /** The last known head, and how far the log has been searched for it. */
   let known: Head | undefined;
   let searched: Position = '';
   let start: Position = '';
@@ -87,7 +87,7 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     if (head.position > searched) searched = head.position;
   };
 
-  /** Does a page hold our newest event, or reach what was searched before? */
+  /** Whether a page contains our newest event, or reaches what was searched before. */
   const isFoundIn = (events: Batch): boolean => {
     const found = events.find((event) => isOurs(event) || event.position <= searched);
     if (found !== undefined && isOurs(found)) grew({ position: found.position, eventId: found.id });
@@ -104,19 +104,19 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
   };
 
   const search = async (): Promise<void> => {
-    // An append that is answered in the meantime may be beyond what the page shows.
+    // An append that completes in the meantime may be beyond the page.
     const floor = searched;
-    const events = await page(everything, undefined, FIRST_PAGE);
+    const events = await page(unfiltered, undefined, FIRST_PAGE);
     const [first, last] = [events[0]?.position ?? '', events.at(-1)?.position ?? ''];
-    // A log that ends before what was searched is another one: a backup was put in its place.
+    // A log that ends before what was searched is another log: it was restored from a backup.
     if (first < floor) {
       known = undefined;
       searched = start <= first ? start : '';
     }
     if (!isFoundIn(events) && events.length === FIRST_PAGE) {
-      const readAll = (): Promise<void> => searchBefore(last, everything);
-      // The first time, the server skips what others wrote, if it can and that does not take too long. Later, only what
-      // came since is read, which is little.
+      const readAll = (): Promise<void> => searchBefore(last, unfiltered);
+      // The first time, let the server skip other programs' events, if it can do so in time. Later there are only a few
+      // new events to read.
       await (searched === start ? searchBefore(last, filtered).catch(readAll) : readAll());
     }
     if (first > searched) searched = first;
@@ -128,6 +128,6 @@ export const newestEvent = (connection: Connection, streams: Streams): NewestEve
     begins: (at) => void ([start, searched] = [at, at]),
     start: () => start,
     grew,
-    end: async () => (await page(everything, undefined, 1))[0]?.position ?? '',
+    end: async () => (await page(unfiltered, undefined, 1))[0]?.position ?? '',
   };
 };

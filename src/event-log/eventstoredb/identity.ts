@@ -15,7 +15,7 @@ import {
 import type { StreamReader } from './stream-reader';
 import type { WholeLog } from './whole-log';
 
-/** The first event of the log's own stream holds its identity. It is written once, by whoever comes first. */
+/** The first event of the log's own stream contains its identity. The first process to start writes it, once. */
 const TYPE = 'LogMade';
 
 export type Append = (
@@ -27,7 +27,7 @@ export type Append = (
 
 export interface Identity {
   readonly identity: string;
-  /** Everything else in this log comes after it. */
+  /** Everything else in this log comes after this position. */
   readonly position: Position;
 }
 
@@ -48,7 +48,7 @@ const identityIn = ({ type, revision, data, position }: LoggedEvent): Identity |
   return isOurs ? { identity, position } : undefined;
 };
 
-/** Undefined while there is no log here. What only looks like an identity is refused. */
+/** Undefined if there is no log here. Throws if the stream belongs to another program. */
 const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Identity | undefined> => {
   for await (const [event] of reader.forwards(stream, -1)) {
     const found = event === undefined ? undefined : identityIn(event);
@@ -59,7 +59,7 @@ const writtenIdentity = async (reader: StreamReader, stream: string): Promise<Id
 };
 
 interface NewLog {
-  /** It is not made: this is thrown instead. */
+  /** Thrown instead of creating the log. */
   readonly ifMissing?: Fault | undefined;
   readonly format: number;
 }
@@ -77,13 +77,12 @@ export const identityOf = async (
   await append(stream, [event], 'no_stream', APPEND_MS).catch((error: unknown) => {
     if (codeOf(error) !== 'stream_changed') throw error;
   });
-  const made = await writtenIdentity(reader, stream);
-  if (made === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
-  return made;
+  const created = await writtenIdentity(reader, stream);
+  if (created === undefined) throw logFault('log_unavailable', `Stream ${stream} cannot be read.`);
+  return created;
 };
 
-/** The log that was opened, and how to look for it. */
-interface Opened {
+interface OpenedLog {
   readonly reader: StreamReader;
   readonly log: WholeLog;
   /** The name of the stream with its identity. */
@@ -91,8 +90,8 @@ interface Opened {
   readonly identity: string;
 }
 
-/** A log that only looks like ours, or was deleted, is not the log that was opened. */
-const identityNow = ({ reader, stream }: Opened): Promise<string | undefined> =>
+/** Undefined if the log was deleted or another program's stream is in its place. */
+const identityNow = ({ reader, stream }: OpenedLog): Promise<string | undefined> =>
   writtenIdentity(reader, stream).then(
     (found) => found?.identity,
     (error: unknown) => {
@@ -102,11 +101,11 @@ const identityNow = ({ reader, stream }: Opened): Promise<string | undefined> =>
   );
 
 /**
- * The end is that of the whole server, since our last event may have been scavenged. It is read before the event itself: a
- * log that was set back must not grow past the event in between.
+ * Uses the end of the whole server, since our last event may have been scavenged. Reads it before the event, so that a
+ * log that was set back cannot grow past the event in between.
  */
 export const continuityOf =
-  (opened: Opened) =>
+  (opened: OpenedLog) =>
   async (known?: Head): Promise<Continuity> => {
     if ((await identityNow(opened)) !== opened.identity) return 'replaced';
     if (known === undefined) return 'whole';

@@ -2,21 +2,21 @@ import type { RecordedEvent } from '@eventstore/db-client';
 import { isJsonObject } from '../../json';
 import { isRecordedTime, type LoggedEvent, type NewEvent, type Position } from '../event-log';
 
-/** As many digits as 64 bits need. Padded, so that the order of the text is the order of the log. */
+/** The digits of a 64-bit number. Positions are padded, so that they sort as text. */
 const DIGITS = 20;
 
 export const positionOf = (commit: bigint): Position => String(commit).padStart(DIGITS, '0');
 
-/** Both numbers are the same for what was written outside a transaction, as all our events are. Never a JavaScript number. */
+/** Both are equal for events written outside a transaction, as all of ours are. Too large for a JavaScript number. */
 export const pointOf = (position: Position): { readonly commit: bigint; readonly prepare: bigint } => {
   const commit = BigInt(position);
   return { commit, prepare: commit };
 };
 
-/** The metadata member with the time at which another log recorded the event that was copied from it. */
+/** The metadata member of a copied event with the time at which the original log recorded it. */
 const RECORDED_AT = 'recordedAt';
 
-/** As it is sent. */
+/** As sent to the server. */
 export interface Serialised {
   readonly id: string;
   readonly type: string;
@@ -36,33 +36,34 @@ const recordedTimeIn = (metadata: unknown): string | undefined => {
   return isRecordedTime(time) ? (time as string) : undefined;
 };
 
-const without = (metadata: unknown): unknown => {
+const withoutRecordedAt = (metadata: unknown): unknown => {
   const { [RECORDED_AT]: _, ...rest } = metadata as Record<string, unknown>;
   return rest;
 };
 
-/** The package gives invalid JSON as a string, and data that is not declared as JSON as a byte array. */
+/** The package returns invalid JSON as a string, and data not declared as JSON as a byte array. */
 const plain = (value: unknown): unknown => {
   if (typeof value === 'string') return Buffer.from(value);
   return value instanceof Uint8Array ? Buffer.from(value) : value;
 };
 
-/** Deeper levels are not counted: others may nest as deep as they like. */
-const DEEPEST = 32;
+/** Deeper levels are not counted, since other programs may nest without limit. */
+const MAX_DEPTH = 32;
 
-/** The approximate size of a value: cheaper than serialising it again. */
-const weightOf = (value: unknown, depth = 0): number => {
+/** The approximate size of a value. Cheaper than serializing it again. */
+const approximateSize = (value: unknown, depth = 0): number => {
   if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return 4;
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return 4;
   if (ArrayBuffer.isView(value)) return value.byteLength;
   let sum = 2;
-  for (const [name, inside] of Object.entries(value)) sum += name.length + 4 + weightOf(inside, depth + 1);
+  for (const [name, member] of Object.entries(value))
+    sum += name.length + 4 + approximateSize(member, depth + 1);
   return sum;
 };
 
 export const eventOf = (record: RecordedEvent): LoggedEvent => {
   const given = recordedTimeIn(record.metadata);
-  const metadata = given === undefined ? record.metadata : without(record.metadata);
+  const metadata = given === undefined ? record.metadata : withoutRecordedAt(record.metadata);
   const storedAt = record.created.toISOString();
   const recordedAt = given ?? storedAt;
   return {
@@ -75,6 +76,6 @@ export const eventOf = (record: RecordedEvent): LoggedEvent => {
     position: positionOf(record.position?.commit ?? 0n),
     recordedAt,
     ...(storedAt < recordedAt ? { storedAt } : {}),
-    bytes: weightOf(record.data) + weightOf(record.metadata),
+    bytes: approximateSize(record.data) + approximateSize(record.metadata),
   };
 };

@@ -11,23 +11,23 @@ import type { Batch, LoggedEvent } from '../event-log';
 import { noAnswer } from './answers';
 import { eventOf } from './record';
 
-/** A batch ends at whichever comes first. */
+/** A batch ends at whichever limit comes first. */
 export const BATCH_EVENTS = 512;
 export const BATCH_BYTES = 1_048_576;
 
 /** How many events the package may read ahead. */
 export const READ_AHEAD = { highWaterMark: 128 };
 
-/** A read or a subscription of the package. It may end, fail or fall silent, and must be stopped when it is no longer needed. */
+/** A read or subscription of the package. It may end, fail or fall silent, and must be stopped when no longer needed. */
 export interface Source {
   /**
-   * The next batch, never an empty one; undefined at the end; `silent` when there was no sign of life for that long.
-   * Rejects when the source has failed.
+   * The next batch, never empty; undefined at the end; `silent` if there was no sign of life for that long. Rejects if
+   * the source failed.
    */
   next(silentMs: number): Promise<Batch | 'silent' | undefined>;
   /** Reports another sign of life. */
   alive(): void;
-  /** Ends it from this side, with or without an error. */
+  /** Ends it locally, with or without an error. */
   stop(error?: Error): void;
 }
 
@@ -49,12 +49,12 @@ const takeFrom = (reading: Readable): Batch => {
 };
 
 /**
- * Cancels the call and discards what is still arriving: unread, it would keep the call, and with it the process, alive.
- * Cancelling may itself wait for a server that is not there.
+ * Cancels the call and discards what still arrives: left unread, it would keep the call and thus the process alive. Does
+ * not wait for the cancellation, which may hang on an unreachable server.
  */
-const leave = (given: Reading, reading: Readable): void => {
-  const left = 'unsubscribe' in given ? given.unsubscribe() : given.cancel();
-  left.catch(() => undefined);
+const cancel = (given: Reading, reading: Readable): void => {
+  const cancelled = 'unsubscribe' in given ? given.unsubscribe() : given.cancel();
+  cancelled.catch(() => undefined);
   reading.removeAllListeners('readable');
   reading.resume();
 };
@@ -79,7 +79,7 @@ export const sourceOf = (given: Reading): Source => {
   reading.on('readable', alive);
   reading.on('end', () => end());
   reading.on('close', () => end());
-  // Never removed: an error after the end must not end the process.
+  // Never removed: an error after the end must not crash the process.
   reading.on('error', end);
 
   return {
@@ -93,7 +93,7 @@ export const sourceOf = (given: Reading): Source => {
         const before = signs;
         await changed.wait({ withinMs: silentMs });
         if (signs === before) return 'silent';
-        // What arrives together becomes one batch.
+        // Collect what arrives together into one batch.
         await yieldToEventLoop();
       }
     },
@@ -101,18 +101,18 @@ export const sourceOf = (given: Reading): Source => {
       if (isStopped) return;
       isStopped = true;
       end(error);
-      leave(given, reading);
+      cancel(given, reading);
     },
   };
 };
 
-/** Everything that comes. Silence is a failure. The source is stopped however the loop ends. */
+/** All batches of a source. Silence is a failure. Stops the source however the loop ends. */
 export const batchesOf = async function* (source: Source, silentMs: number): AsyncGenerator<Batch> {
   try {
     for (;;) {
       const batch = await source.next(silentMs);
       if (batch === undefined) return;
-      if (batch === 'silent') throw noAnswer(`Nothing came for ${silentMs} ms.`);
+      if (batch === 'silent') throw noAnswer(`Nothing arrived for ${silentMs} ms.`);
       yield batch;
     }
   } finally {

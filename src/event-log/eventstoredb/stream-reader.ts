@@ -8,19 +8,19 @@ import { historyMissing, isDeletedStream, isDenied, isMissingStream, readFault, 
 import type { Connection } from './connection';
 import { batchesOf, READ_AHEAD, sourceOf } from './source';
 
-/** A read that gives nothing for this long has failed. */
+/** A read without any result for this long has failed. */
 export const SILENT_MS = 3_000;
 
-/** The leader has the newest events. On a single node this changes nothing. */
+/** Only the leader is sure to have the newest events. No effect on a single node. */
 export const fromLeader = { requiresLeader: true } as const;
 
-/** After a dropped connection or a new leader the package reconnects, but does not repeat the call by itself. */
-const ATTEMPTS = 3;
-const AGAIN_MS = 30;
+/** After a dropped connection or a new leader, the package reconnects but does not repeat the call. */
+const MAX_ATTEMPTS = 3;
+const RETRY_MS = 30;
 
 /**
- * Continues after each failure from where it is, as long as there is progress; `open` begins just after the last event that
- * was given. A stream that is not there is empty, and `onMissing` is called.
+ * Resumes a read after each failure for as long as there is progress; `open` starts right after the last event delivered.
+ * A missing stream counts as empty, and `onMissing` is called.
  */
 export const persistently = async function* (
   connection: Connection,
@@ -44,14 +44,15 @@ export const persistently = async function* (
       const silent = codeOf(error) === 'no_answer';
       if (silent) connection.renew(client);
       failures += 1;
-      if (silent || isDenied(error) || failures === ATTEMPTS || connection.isClosed()) throw readFault(error);
-      await pause(AGAIN_MS * failures);
+      if (silent || isDenied(error) || failures === MAX_ATTEMPTS || connection.isClosed())
+        throw readFault(error);
+      await pause(RETRY_MS * failures);
     }
   }
 };
 
 export interface StreamReader {
-  /** From just after a revision to the end. */
+  /** The events after a revision. */
   forwards(stream: string, after: number): AsyncIterable<Batch>;
   /** The last revision at or before a position, or -1. */
   revisionAt(stream: string, position: Position): Promise<number>;
@@ -78,7 +79,7 @@ const lastUpTo = (
   return firstOf(orTombstoned(stream, reading));
 };
 
-/** Of a stream's metadata: `$tb` means that everything before that revision is hidden. */
+/** In a stream's metadata, `$tb` hides everything before that revision. */
 const isTruncated = (metadata: LoggedEvent | undefined): boolean =>
   isJsonObject(metadata?.data) && '$tb' in metadata.data;
 
@@ -91,8 +92,8 @@ export const streamReader = (connection: Connection): StreamReader => {
 
   return {
     /**
-     * A stream that was deleted reads like one that never existed, and an append to it would begin a second history: so
-     * before it counts as empty, its metadata is checked.
+     * A deleted stream reads like one that never existed, and an append to it would start a second history. So check its
+     * metadata before taking it for empty.
      */
     forwards: async function* (stream, after) {
       let isMissing = false;
@@ -116,7 +117,7 @@ export const streamReader = (connection: Connection): StreamReader => {
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = await lastUpTo(connection, stream, BigInt(middle));
-        // A revision that is no longer there was removed from the front of the stream: the one we look for comes after it.
+        // Revisions are only removed from the front of a stream, so the one we look for comes after a missing one.
         if (found === undefined || found.position <= position) low = middle;
         else high = middle - 1;
       }

@@ -35,8 +35,8 @@ const inBatches = async function* (events: AsyncIterable<LoggedEvent>): AsyncGen
 };
 
 /**
- * Several streams merged by position, from just after one position up to another that is in the log: up to there all of
- * them are complete, whichever is read first.
+ * Merges several streams by position, after one position and up to another. The latter is already in the log, so all the
+ * streams are complete up to there, in whatever order they are read.
  */
 export const mergedUpTo = async function* (
   reader: StreamReader,

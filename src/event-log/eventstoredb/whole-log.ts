@@ -9,21 +9,21 @@ import { pointOf } from './record';
 import { batchesOf, READ_AHEAD, sourceOf, type Source } from './source';
 import { fromLeader, persistently, SILENT_MS } from './stream-reader';
 
-/** A checkpoint every few windows is a sign of life. */
+/** Asks for a checkpoint every few windows, as a sign of life. */
 const WINDOW = { maxSearchWindow: SEARCH_WINDOW, checkpointInterval: 4 };
 
-/** The streams that a subscription is for. */
+/** The streams to subscribe to. */
 export interface Selection {
-  /** Their names begin with one of these; others may as well. */
+  /** Their names start with one of these; other names may too. */
   readonly prefixes: readonly string[];
   has(stream: string): boolean;
 }
 
-/** The log that all streams of the server make up, and our events in it. */
+/** All streams of the server as one log, and our events in it. */
 export interface WholeLog extends NewestEvent {
-  /** What comes after a position, perhaps with more than was selected. It may end, fail or fall silent. */
+  /** Events after a position, possibly more than selected. May end, fail or fall silent. */
   subscribe(after: Position, selected: Selection): Source;
-  /** From just after a position up to another one that is in the log. */
+  /** Our events after one position, up to another that is already in the log. */
   upTo(after: Position, last: Position): AsyncIterable<Batch>;
   /** The event at exactly this position, whoever wrote it. */
   at(position: Position): Promise<LoggedEvent | undefined>;
@@ -38,7 +38,7 @@ const subscribeTo = (connection: Connection, from: Position, { prefixes }: Selec
       filter: streamNameFilter({
         prefixes: [...prefixes],
         ...WINDOW,
-        // Only a sign of life. It shows how far the server has scanned, not what was received: never a place to resume from.
+        // Only a sign of life: it tells how far the server has scanned, not what we received, so never resume from it.
         checkpointReached: async () => source.alive(),
       }),
       ...fromLeader,
@@ -95,7 +95,7 @@ export const wholeLog = (connection: Connection, streams: Streams): WholeLog => 
         const found = await firstFrom(connection, position);
         return found?.position === position ? found : undefined;
       } catch (error) {
-        // The answer when no event begins there. Other errors have the same type, but then nothing else works either.
+        // The error if no event starts at this position. Other errors have the same type, but then `end` fails too.
         if (!isUnknown(error)) throw error;
         await newest.end();
         return undefined;

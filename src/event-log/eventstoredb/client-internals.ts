@@ -2,8 +2,8 @@ import type { EventStoreDBClient } from '@eventstore/db-client';
 import type { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb';
 import type { CallOptions, Metadata } from '@grpc/grpc-js';
 
-/** Members that the package keeps for its subclasses, but it creates none of those from a connection string. */
-interface Insides {
+/** Protected members of the package's client. A subclass could use them, but the package cannot create one from a URL. */
+interface Internals {
   readonly capabilities: Promise<{ readonly serverVersion: string }>;
   createChannel: () => Promise<{ close(): void }>;
   handleError: (client: StreamsClient, error: Error) => Promise<void>;
@@ -16,4 +16,4 @@ interface Insides {
   callArguments(options: { requiresLeader: boolean }, more: CallOptions): [Metadata, CallOptions];
 }
 
-export const insidesOf = (client: EventStoreDBClient): Insides => client as unknown as Insides;
+export const internalsOf = (client: EventStoreDBClient): Internals => client as unknown as Internals;
