@@ -55,14 +55,18 @@ const openMongo = async (
     : mongoConnection(MONGODB_URL, { waitMs: MONGODB_WAIT_SECONDS * 1_000, onError: report });
 
 /** Read models were made with a log: where there is none, they are of another one, and none is begun beside them. */
-const noLogHere = (configuration: Configuration): Fault =>
-  fault(
+const noLogHere = (configuration: Configuration): Fault => {
+  const { DATA_DIR, MONGODB_URL, STREAM_PREFIX } = configuration;
+  const [where, settings, otherwise] =
+    MONGODB_URL === ''
+      ? [`the data folder ${DATA_DIR}`, '', 'move the folder of the read models away']
+      : [readModelStoreOf(configuration), 'MONGODB_URL, ', 'name another database in MONGODB_URL'];
+  return fault(
     'read_models_of_another_log',
-    configuration.MONGODB_URL === ''
-      ? `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but the data folder ${configuration.DATA_DIR} has read models of one. Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, move the folder of the read models away and start again.`
-      : `There is no log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}, but ${readModelStoreOf(configuration)} has read models of one. Check EVENTSTORE_URL, MONGODB_URL, STREAM_PREFIX and DATA_DIR. If a new log is meant, name another database in MONGODB_URL and start again.`,
+    `There is no log with STREAM_PREFIX="${STREAM_PREFIX}" in ${storeOf(configuration)}, but ${where} has read models of one. Check EVENTSTORE_URL, ${settings}STREAM_PREFIX and DATA_DIR. If a new log is meant, ${otherwise} and start again.`,
     { isFinal: true },
   );
+};
 
 /** The client of the event store is heavy, and loaded only by those who use it. */
 const eventStoreLog = (

@@ -24,7 +24,7 @@ import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { openRouting } from './routes/open-pages';
+import { showOpenPages } from './routes/open-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -90,7 +90,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
     }
     await compress(ctx);
   });
-  app.use(openRouting({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
+  app.use(showOpenPages({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
   app.use(async (ctx, next) => {
     parts.mustBeWhole();
     await authenticate(ctx, parts);

@@ -1,7 +1,7 @@
 import { RateLimiterRes } from 'rate-limiter-flexible';
 import RateLimiterStoreAbstract = require('rate-limiter-flexible/lib/RateLimiterStoreAbstract');
 import type { Count, Counters } from './counters';
-import type { Policy } from './policies';
+import { limiterOptions, type Policy } from './policies';
 
 /**
  * The library's own memory store has a timer for every key and no bound, so this one brings its store, in the way that
@@ -10,14 +10,8 @@ import type { Policy } from './policies';
 export class MemoryLimiter extends RateLimiterStoreAbstract {
   readonly counters: Counters;
 
-  constructor({ name, limit, windowSeconds, blockSeconds }: Policy, counters: Counters) {
-    super({
-      keyPrefix: name,
-      points: limit,
-      duration: windowSeconds,
-      blockDuration: blockSeconds,
-      storeClient: counters,
-    });
+  constructor(policy: Policy, counters: Counters) {
+    super({ ...limiterOptions(policy), storeClient: counters });
     this.counters = counters;
   }
 

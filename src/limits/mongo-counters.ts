@@ -1,6 +1,6 @@
 import type { Collection, Db } from 'mongodb';
 import type { RateLimiterAbstract } from 'rate-limiter-flexible';
-import type { Policy } from './policies';
+import { limiterOptions, type Policy } from './policies';
 
 /** Loaded only by those who count: threads and commands do not. */
 const library = (): typeof import('rate-limiter-flexible') =>
@@ -65,17 +65,14 @@ export const mongoCounters = async (
     : setInterval(() => void sweep(counters).catch(() => undefined), sweepEveryMs).unref();
   const { RateLimiterMongo } = library();
   return {
-    limiterOf: ({ name, limit, windowSeconds, blockSeconds }) =>
+    limiterOf: (policy) =>
       new RateLimiterMongo({
+        ...limiterOptions(policy),
         storeClient: db,
         tableName: COLLECTION,
-        keyPrefix: name,
-        points: limit,
-        duration: windowSeconds,
-        blockDuration: blockSeconds,
         disableIndexesCreation: true,
         // One more than what begins a block: then the store says how long it still lasts.
-        inMemoryBlockOnConsumed: limit + 2,
+        inMemoryBlockOnConsumed: policy.limit + 2,
       }),
     close: async () => clearInterval(timer),
   };

@@ -80,6 +80,14 @@ export const limitsView = (policies: readonly Policy[]) => ({
   reactor: reactorLimits,
 });
 
+/** The same policy as an option of the limiter library. */
+export const limiterOptions = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
+  keyPrefix: name,
+  points: limit,
+  duration: windowSeconds,
+  blockDuration: blockSeconds,
+});
+
 const covers = (pattern: string, path: string): boolean =>
   pattern === '*' || pattern === path || (pattern.endsWith('/*') && path.startsWith(pattern.slice(0, -1)));
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { withoutSecrets } from '../../app/log-address';
 import { verifyLog, type EarlierHistory, type VerifiedLog } from '../../event-log/verify-log';
 import { fault, messageOf } from '../../fault';
+import { isJsonObject } from '../../json';
 import { jsonOption, type JsonOption } from '../arguments';
 import { ADDRESSES, prefixOption, withLog, type ArgumentLog } from './arguments';
 import { notice, printJson, printRecord, printTable } from '../output';
@@ -14,7 +15,7 @@ interface Options extends JsonOption {
 }
 
 const isHistory = (value: unknown): value is EarlierHistory => {
-  const { events, digest } = (value ?? {}) as { events?: unknown; digest?: unknown };
+  const { events, digest } = isJsonObject(value) ? value : {};
   return Number.isSafeInteger(events) && typeof digest === 'string' && /^[0-9a-f]{64}$/.test(digest);
 };
 

@@ -1,7 +1,6 @@
-import Router from '@koa/router';
 import { isProblemCode, problems, type Problem, type ProblemCode } from '../../problems';
 import type { HeaderNames } from '../../header-names';
-import type { ApiContext, ApiState, Step } from '../api-context';
+import type { ApiContext, Step } from '../api-context';
 import { homePage } from '../pages/home-page';
 import { PAGE_SECURITY } from '../pages/layout';
 import { problemPage, problemsPage } from '../pages/problem-pages';
@@ -126,7 +125,6 @@ const wantsHtml = (ctx: ApiContext, { json, html }: OpenPage): boolean => {
   return ctx.accepts('json', 'html') === 'html';
 };
 
-/** The one at exactly this path: the router takes `//` for `/`, and any text for a code. */
 export const openPageAt = (path: string): OpenPage | undefined =>
   openPages.find((page) =>
     page.params === undefined
@@ -134,8 +132,10 @@ export const openPageAt = (path: string): OpenPage | undefined =>
       : path.startsWith(PROBLEM) && isProblemCode(path.slice(PROBLEM.length)),
   );
 
-export const openRouting = (shown: Shown): Step => {
-  const router = new Router<ApiState>({ sensitive: true });
+const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
+
+/** Not by the router: there are few of them, and every request would pay for being routed twice. */
+export const showOpenPages = (shown: Shown): Step => {
   /** Each page is made when somebody first asks for it. */
   const made = new Map<string, string | undefined>();
 
@@ -153,11 +153,10 @@ export const openRouting = (shown: Shown): Step => {
     ctx.type = `${isHtml ? 'text/html' : 'application/json'}; charset=utf-8`;
   };
 
-  for (const page of openPages)
-    router.get(page.path, async (ctx, next) => {
-      const { path } = ctx.state;
-      if (openPageAt(path) === page) show(ctx, page, path.slice(PROBLEM.length) as ProblemCode);
-      else await next();
-    });
-  return router.routes() as unknown as Step;
+  return async (ctx, next) => {
+    const { path } = ctx.state;
+    const page = isRead(ctx.method) ? openPageAt(path) : undefined;
+    if (page === undefined) await next();
+    else show(ctx, page, path.slice(PROBLEM.length) as ProblemCode);
+  };
 };
