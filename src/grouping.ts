@@ -1,4 +1,4 @@
-/** In the order of the items, and of the first item of each group. */
+/** Groups are ordered by their first item, and keep the order of the items. */
 export const groupedBy = <T>(
   items: Iterable<T>,
   keyOf: (item: T) => string,

@@ -5,7 +5,7 @@ const UUID = new RegExp(`^${UUID_PATTERN}$`);
 
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && UUID.test(value);
 
-/** As it is stored, from whichever case it was sent in; undefined: it is no UUID. */
+/** Converts to the stored lower case. Undefined if it is not a UUID. */
 export const uuidFrom = (value: unknown): string | undefined => {
   const lower = typeof value === 'string' ? value.toLowerCase() : undefined;
   return isUuid(lower) ? lower : undefined;

@@ -3,22 +3,22 @@ import { beforeDeadline, monotonicMs } from '../clock';
 import { fault, messageOf, type Fault } from '../fault';
 import { whenReachable, type AwaitedStore, type WaitingForStore } from '../reachable-store';
 import { programVersion } from '../version';
-import { addressOf, wrongAddress } from './address';
+import { addressOf, invalidAddress } from './address';
 
 export interface MongoConnection {
   readonly db: Db;
-  /** The servers and the database, as they may be shown. */
+  /** The servers and the database, without credentials. */
   readonly place: string;
-  /** The name and the version of the server, for people. */
+  /** The name and version of the server, for people. */
   software(): Promise<string>;
-  /** Its result. A failure of the driver becomes what it means to callers of a port; anything else stays what it is. */
+  /** Turns errors of the driver into faults of the port, and passes on everything else. */
   run<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 /**
- * A commit must survive a failover, and what is read must not be undone by one: everything is read from the primary and
- * written with the majority, whatever the URL says. Nobody waits long for a server that is away or does not answer.
+ * A failover must not lose a commit or roll back what was read: so everything is read from the primary, and read and
+ * written with majority concern, whatever the URL says. Timeouts are short, for servers that are away or do not answer.
  */
 const OPTIONS = {
   appName: 'tenant-ledger',
@@ -27,16 +27,16 @@ const OPTIONS = {
   writeConcern: { w: 'majority', journal: true },
   ignoreUndefined: true,
   serverSelectionTimeoutMS: 800,
-  // Also of the heartbeats: one that comes late, because this thread is busy, would end every command under way.
+  // Applies to heartbeats too: a late one, because this thread is busy, would abort every command in progress.
   connectTimeoutMS: 3_000,
-  // Whoever must answer soon has a deadline of its own.
+  // Callers in a hurry have a deadline of their own.
   waitQueueTimeoutMS: 5_000,
   socketTimeoutMS: 10_000,
   heartbeatFrequencyMS: 2_000,
   minHeartbeatFrequencyMS: 100,
 } as const satisfies MongoClientOptions;
 
-/** Connecting takes a few round trips; each of them has its own timeout, which a slow server can use up. */
+/** Connecting takes several round trips, each with its own timeout that a slow server can use up. */
 const CONNECT_MS = 5_000;
 
 const AUTHENTICATION_FAILED = 18;
@@ -49,7 +49,7 @@ const clientFor = (url: string): MongoClient => {
   try {
     return new Client(url.trim(), { ...OPTIONS, driverInfo: { version: programVersion() } });
   } catch {
-    throw wrongAddress('the driver cannot read it, or does not know one of its options');
+    throw invalidAddress('the driver cannot parse it, or does not know one of its options');
   }
 };
 
@@ -63,18 +63,18 @@ interface Raw {
 const rawOf = (error: unknown): Raw => (typeof error === 'object' && error !== null ? error : {});
 
 /**
- * Errors of the driver and of its BSON have names of their own. A connection that is reset while a command is written comes
- * as the plain error of the system.
+ * Errors of the driver and of its BSON library are recognizable by name. A connection reset while a command is being
+ * written surfaces as a plain system error.
  */
 const isOfDriver = (error: unknown): boolean => {
   const { name, syscall } = rawOf(error);
   return /^(Mongo|BSON)/.test(String(name)) || typeof syscall === 'string';
 };
 
-/** A message of the driver must not show what the URL holds. */
-const wordsOf = (error: unknown): string => messageOf(error).replaceAll(/\/\/[^/\s]*@/g, '//…@');
+/** Without the credentials that the driver may quote from the URL. */
+const safeMessageOf = (error: unknown): string => messageOf(error).replaceAll(/\/\/[^/\s]*@/g, '//…@');
 
-/** Retrying does not help. What a monitor of the driver found is the cause of what a caller hears. */
+/** Undefined: retrying may help. What the driver's monitor found is the `cause` of the error that a caller gets. */
 const finalFault = (error: unknown, place: string): Fault | undefined => {
   const { code, name, cause } = rawOf(error);
   if (code === AUTHENTICATION_FAILED || code === UNAUTHORIZED)
@@ -88,21 +88,21 @@ const finalFault = (error: unknown, place: string): Fault | undefined => {
       `MongoDB at ${place} is too old. Version 4.4 or newer is needed.`,
     );
   if (code === 'ENOENT' || code === 'EACCES')
-    return wrongAddress(`a file that it names cannot be read (${wordsOf(error)})`);
+    return invalidAddress(`a file that it names cannot be read (${safeMessageOf(error)})`);
   return cause === undefined ? undefined : finalFault(cause, place);
 };
 
 const unavailable = (error: unknown, place: string): Error => {
   if (!isOfDriver(error)) return error as Error;
-  const words = wordsOf(error);
-  const sentence =
+  const message = safeMessageOf(error);
+  const text =
     rawOf(error).name === 'MongoServerError'
-      ? `MongoDB at ${place} refused: ${words}`
-      : `MongoDB at ${place} is out of reach: ${words}`;
-  return finalFault(error, place) ?? fault('read_models_unavailable', sentence);
+      ? `MongoDB at ${place} refused: ${message}`
+      : `MongoDB at ${place} is out of reach: ${message}`;
+  return finalFault(error, place) ?? fault('read_models_unavailable', text);
 };
 
-/** A command of our own: the driver connects without asking anything where there is no user. */
+/** Sends a ping, because without a user the driver connects without contacting the server. */
 const reach = async (client: MongoClient, database: string): Promise<void> => {
   const late = (): Error => new Error('It does not answer.');
   const connecting = client.connect().then(() => client.db(database).command({ ping: 1 }));
@@ -115,11 +115,11 @@ const mongoAt = (place: string): AwaitedStore => ({
   late: (seconds, error) =>
     fault(
       'read_models_unavailable',
-      `MongoDB at ${place} could not be reached within ${seconds} s. Start it, or correct MONGODB_URL. ${wordsOf(error)}`,
+      `MongoDB at ${place} could not be reached within ${seconds} s. Start it, or correct MONGODB_URL. ${safeMessageOf(error)}`,
     ),
 });
 
-/** Opens the database that a URL names. The driver is loaded only here. */
+/** Opens the database in the URL. The driver is loaded only here. */
 export const mongoConnection = async (url: string, waiting: WaitingForStore): Promise<MongoConnection> => {
   const { servers, database } = addressOf(url);
   const place = `${servers}/${database}`;

@@ -4,7 +4,7 @@ const DUPLICATE_KEY = 11_000;
 
 export const isDuplicate = (error: unknown): boolean => (error as { code?: unknown }).code === DUPLICATE_KEY;
 
-/** Unless a document with its id is there already: then that one stays. */
+/** Does nothing if a document with this id exists. */
 export const insertOnce = async <T extends { readonly _id: string }>(
   collection: Collection<T>,
   document: T,

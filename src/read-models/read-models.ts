@@ -3,86 +3,85 @@ import type { Head, Position } from '../event-log/event-log';
 import { fault, type Fault } from '../fault';
 
 /**
- * Where read models are kept. Everything here can be rebuilt from the log. Every adapter keeps every promise on this
- * page; `test/read-models/contract` asks each of them for each promise.
+ * A store of read models. Everything in it can be rebuilt from the log. Every adapter keeps every promise on this page,
+ * and `test/read-models/contract` checks each of them.
  *
- * A projection is kept as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which one
- * answers questions, so that a rebuild builds another one and then moves the pointer.
+ * A projection is stored as generations, `<name>_v<version>_<generation>`. A pointer per name and version says which
+ * one is live, that is, answers queries. A rebuild builds another generation and then moves the pointer.
  *
- * A document is any JSON object. It comes back as it was written, whatever its texts are: a NUL and half of a surrogate
- * pair are text like any other, in documents, in keys and in indexed values. No two texts are taken for the same.
+ * A document is any JSON object and is returned exactly as written. A NUL and a lone surrogate are text like any other,
+ * in documents, keys and indexed values. Distinct texts are never treated as equal.
  *
- * A store that cannot be reached or written rejects with `read_models_unavailable`. Its message says where the store is.
+ * A store that cannot be reached or written to rejects with `read_models_unavailable`; the message says where it is.
  */
 export interface ReadModels extends Registry {
   /**
-   * Opens a generation, and makes it, empty and bound to this log, if it does not exist. A build that nobody finished is
-   * finished first. One that was removed is not made again: `generation_removed`.
+   * Opens a generation. If it does not exist, creates it, empty and bound to this log; an unfinished build is finished
+   * first. A removed generation is never created again: `generation_removed`.
    */
   open(id: GenerationId, collections: readonly Collection[], log: string): Promise<Generation>;
 
-  /** The same for a generation that is built before anybody asks it anything. An unfinished build is continued. */
+  /** The same for a generation that is built before it is queried. An unfinished build is resumed. */
   build(id: GenerationId, collections: readonly Collection[], log: string): Promise<Build>;
 
-  /** Looks at a generation, built or not, without making or changing anything. Undefined: it does not exist. */
+  /** Opens a generation, built or not, read-only. Undefined: it does not exist. */
   peek(id: GenerationId): Promise<Peek | undefined>;
 
-  /** What an operator can do when the read models turn out to be those of another log. */
+  /** Tells the operator what to do if the read models belong to another log. */
   readonly ifOfAnotherLog: string;
 
-  /** How often it is worth looking whether a pointer has moved: a server on the network should be left alone longer. */
+  /** How often to poll the pointers. Longer for a server on the network. */
   readonly lookMs: number;
 
   close(): Promise<void>;
 }
 
-/** What is known about generations, and what processes tell each other about them. */
+/** The state of all generations, and requests from one process to another. */
 export interface Registry extends Leases {
   generations(): Promise<readonly GenerationId[]>;
 
   /**
-   * Another number after every change that `pointer` and `liveLately` would show, whoever made it, but for the passing of
-   * time; the same number while nothing has changed. Left out by a store that cannot tell at a fraction of the cost of a
-   * read.
+   * Changes whenever the result of `pointer` or `liveLately` changes, in whichever process, other than by the passing of
+   * time; otherwise stays the same. Omitted by stores where it would not be much cheaper than a read.
    */
   readonly pointersToken?: () => number;
   pointer(projection: string, version: number): Promise<Pointer | undefined>;
   /**
-   * Moves the pointer if it is still where the caller believes and names nothing that is removed; false, and nothing
-   * changed, otherwise.
+   * Compare-and-set: moves the pointer if it still equals `believed` and `to` names no removed generation. Otherwise
+   * returns false and changes nothing.
    */
   point(projection: string, version: number, to: Pointer, believed: Pointer | undefined): Promise<boolean>;
-  /** The generations that are not live now, but were within this time: others may still read them. */
+  /** The generations that are no longer live, but were within this time: other processes may still read them. */
   liveLately(projection: string, version: number, withinMs: number): Promise<readonly number[]>;
 
-  /** A number for a new generation of this projection and version. None is given twice. */
+  /** A number for a new generation of this projection and version. Numbers are never reused. */
   nextNumber(projection: string, version: number): Promise<number>;
   /**
-   * Decides in one step that a generation goes. False, and nothing changed, while it is live or anybody holds a certain
-   * lease. From then on it is neither previous nor pointed at again, and once it is dropped it is not made again. If it was
-   * live lately it still was: whoever drops it waits for those who may still read it.
+   * Atomically marks a generation as removed. Returns false and changes nothing while it is live or a given lease is
+   * held. A removed generation is never live or previous again, and once dropped is never created again. `liveLately`
+   * still includes it, so that whoever drops it can wait for its last readers.
    */
   markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
-  /** It is to go, or gone. Never true of one that is live. */
+  /** Marked as removed, dropped or not. Never true of a live one. */
   isRemoved(id: GenerationId): Promise<boolean>;
-  /** Removes the documents of a generation for good. Nothing must point at it. Who reads it now may go on for a while. */
+  /** Permanently deletes the documents of a generation, which no pointer may name. Current readers may fail later. */
   drop(id: GenerationId): Promise<void>;
 
-  /** Asks whoever projects to retry a parked tenant, or all of them. */
+  /** Asks the process that projects to retry one parked tenant, or all. */
   requestRetry(tenantId?: string): Promise<void>;
-  /** What another process has asked for a moment ago may be missing. */
+  /** May lag slightly behind requests of other processes. */
   retryRequests(): Promise<RetryRequests>;
 }
 
 export interface Leases {
   /**
-   * Takes or renews a lease: true if it is now held by `holder`. A lease only saves work, it protects nothing: that is
-   * what `commit` is for. It ends by itself after `forMs`, or earlier when the store can see that its holder is gone.
+   * Takes or renews a lease: true if `holder` has it now. Leases only avoid duplicate work; correctness depends on
+   * `commit` alone. A lease expires after `forMs`, or earlier if the store detects that its holder is gone.
    */
   lease(what: string, holder: string, forMs: number, note?: string): Promise<boolean>;
   release(what: string, holder: string): Promise<void>;
   leaseHolder(what: string): Promise<string | undefined>;
-  /** What the holder of a lease last reported about its work, if anybody holds it. */
+  /** The note that the current holder set last, if the lease is held. */
   leaseNote(what: string): Promise<string | undefined>;
 }
 
@@ -95,7 +94,7 @@ export interface GenerationId {
 export const generationName = ({ projection, version, generation }: GenerationId): string =>
   `${projection}_v${version}_${generation}`;
 
-/** Undefined: that is not the name of a generation. */
+/** Undefined if it is not the name of a generation. */
 export const generationNamed = (name: string): GenerationId | undefined => {
   const [, projection, version, generation] = /^([a-z_]+)_v([0-9]+)_([0-9]+)$/.exec(name) ?? [];
   if (projection === undefined) return undefined;
@@ -103,36 +102,35 @@ export const generationNamed = (name: string): GenerationId | undefined => {
 };
 
 export const generationRemoved = (id: GenerationId): Fault =>
-  fault('generation_removed', `The generation ${generationName(id)} is removed.`);
+  fault('generation_removed', `The generation ${generationName(id)} was removed.`);
 
 export const commitTooLarge = (bytes: number, max: number): Fault =>
-  fault('commit_too_large', `A commit of ${bytes} bytes is more than the ${max} that are allowed.`);
+  fault('commit_too_large', `A commit of ${bytes} bytes exceeds the maximum of ${max}.`);
 
 export interface Pointer {
   readonly live: number;
   readonly previous?: number;
 }
 
-/** What keeps a generation from being removed. */
+/** What prevents a generation from being removed. */
 export interface RemovalRefused {
-  /** Somebody holds this lease. */
+  /** This lease is held. */
   readonly held: string;
-  /** It is live. If that does not matter, its pointer goes with it. */
+  /** True: being live prevents it. False: its pointer is removed with it. */
   readonly live: boolean;
 }
 
 export interface RetryRequests {
-  /** Requests are counted, for ever. */
+  /** The number of requests so far, never reset. */
   readonly count: number;
   /** The tenant of the last one. Undefined: all tenants. */
   readonly tenantId?: string;
 }
 
-/** Reads all documents of a collection. */
 export interface Scanner {
   /**
-   * The documents of a collection, of all tenants, ordered by tenant and key, from just after one; without a key from
-   * the first one of a tenant. The order is that of the UTF-8 bytes, wherever a text has such bytes.
+   * The documents of a collection, of all tenants, ordered by tenant and key, starting after `after`; without a key,
+   * with the first one of that tenant. Well-formed texts are ordered by their UTF-8 bytes.
    */
   scan(
     collection: string,
@@ -141,83 +139,82 @@ export interface Scanner {
   ): Promise<readonly Scanned[]>;
 }
 
-/** A generation as anybody may look at it at any time. Only the collections `PARKED` and `STREAMS` can be scanned. */
+/** A read-only view of a generation, built or not. Only the collections `PARKED` and `STREAMS` can be scanned. */
 export interface Peek extends Scanner {
   readonly id: GenerationId;
   control(): Promise<Control>;
 }
 
-/** Where events are projected to. */
+/** What events are projected into. */
 export interface Target extends Peek {
-  /** The most bytes that the documents of one commit may have, as JSON in UTF-8 with their keys. */
+  /** The maximum size of the documents of one commit, as JSON in UTF-8, including their keys. */
   readonly maxCommitBytes: number;
 
-  /** The documents as of the control state or later, in the order asked for. */
+  /** The documents as of the control state or later, in the order of the keys. */
   load(keys: readonly DocumentKey[]): Promise<readonly (Document | undefined)[]>;
 
   /**
-   * Writes all the documents and moves the control state to `n + 1`, wholly or not at all, and only if `n` is still the
-   * current one: false if it is not. So whoever wins has read exactly state `n`; a redelivered batch, a crash at any
-   * instruction and a second or stale projector do no harm. More than `maxCommitBytes` are refused, and nothing is
-   * written: `commit_too_large`.
+   * Atomically writes all documents and moves the control state to `n + 1`, but only if it is still at `n`; otherwise
+   * returns false. So the winner has read exactly state `n`, and a redelivered batch, a crash at any point, and a second
+   * or stale projector are harmless. Throws `commit_too_large` above `maxCommitBytes`, having written nothing.
    */
   commit(n: number, to: Checkpoint | undefined, writes: readonly Write[]): Promise<boolean>;
 }
 
 /**
- * A generation that can be asked questions. When a commit resolves it is visible: whoever asks after that, in whichever
- * process, sees all of it, and it survives the end of this process.
+ * A generation that can be queried. Once a commit resolves, it is visible to every later query in any process, and it
+ * survives a crash of this process.
  */
 export interface Generation extends Target {
   readonly reader: Reader;
 
-  /** The control state and documents of one and the same moment, in the order asked for. */
+  /** A consistent snapshot of the control state and documents, in the order of the keys. */
   snapshot(keys: readonly DocumentKey[]): Promise<Snapshot>;
 
   /**
-   * `differences` of a whole collection as only this store can find them, faster. Undefined where the other generation is
-   * kept in another kind of store.
+   * A faster, store-specific way to find the `differences` of a whole collection. Undefined if the other generation is
+   * in another kind of store.
    */
   readonly ownDifferences?: (rebuilt: Generation, collection: string) => AsyncIterable<Compared> | undefined;
 }
 
 /**
- * A generation that nobody reads while it is built. Its own `control` and `load` see a commit when it resolves; others
- * may see it later, and the last commits may be lost with this process: the control state tells which.
+ * A generation that is not queried while it is built. Its own `control` and `load` see a commit once it resolves; other
+ * processes may see it later, and a crash may lose the last commits: the control state tells which.
  */
 export interface Build extends Target {
-  /** From then on it answers questions. The build must not be used any more. */
+  /** Makes it queryable. The build must not be used afterwards. */
   finish(): Promise<Generation>;
 }
 
-/** Answers questions, and never writes. */
+/** Answers queries, and never writes. */
 export interface Reader extends Questions, Scanner {
-  /** Everything up to this position is shown. Undefined: nothing is. */
+  /** Queries see everything up to this position. Undefined: nothing yet. */
   applied(): Promise<Position | undefined>;
 
   /**
-   * Another number after every change of what this reader shows, whoever made it; the same number while there was none.
-   * Left out by a store that cannot tell at a fraction of the cost of a read.
+   * Changes whenever what this reader sees changes, in whichever process; otherwise stays the same. Omitted by stores
+   * where it would not be much cheaper than a read.
    */
   readonly changeToken?: () => number;
 
   /**
-   * The same, but only as the last calls of `applied` have found it: another number once one of them has found a change of
-   * what this reader shows. For stores that have no `changeToken`.
+   * The same for stores without `changeToken`, but only as of the last call of `applied`: changes once such a call has
+   * found a change.
    */
   readonly appliedToken?: () => number;
 }
 
-/** The position up to which events are in, and the id of the event there. */
+/** The position up to which events have been applied, and the id of the event there. */
 export type Checkpoint = Head;
 
 export interface Control {
-  /** Counts commits. */
+  /** The number of commits. */
   readonly n: number;
   readonly to?: Checkpoint;
-  /** What questions already see. It may trail `to` where a commit and its documents are not one step. */
+  /** What queries see. It may trail `to` where a commit and its documents are not written atomically. */
   readonly applied?: Position;
-  /** The identity of the log it is built from. */
+  /** The identity of the log that it is built from. */
   readonly log: string;
 }
 
@@ -233,7 +230,7 @@ export interface DocumentKey {
 }
 
 export interface Write extends DocumentKey {
-  /** Undefined removes it. */
+  /** Undefined deletes it. */
   readonly document: Document | undefined;
 }
 
@@ -245,24 +242,24 @@ export interface Scanned {
 
 /** One step of a comparison. */
 export interface Compared {
-  /** The number of documents of the live generation that were compared in this step. */
+  /** The number of live documents compared in this step. */
   readonly documents: number;
   readonly suspects: readonly Suspect[];
 }
 
 /** A document that may differ. */
 export interface Suspect extends DocumentKey {
-  /** Where it was seen. One that both have may be seen on either side, or on both. */
+  /** The side on which it was found. A document that both have may be found on either side, or on both. */
   readonly seenIn: 'live' | 'rebuilt';
 }
 
-/** Every generation has this collection besides its projector's own: one document per parked tenant. */
+/** A collection that every generation has besides its projector's own: one document per parked tenant. */
 export const PARKED = 'parked';
 
-/** And this one: per tenant, the last revision of each of its streams that is in. */
+/** Another one: per tenant, the last revision applied of each of its streams. */
 export const STREAMS = 'streams';
 
-/** They come last: they say how much of a stream is in. */
+/** Written last, because they say how much of a stream has been applied. */
 export const COMMON_COLLECTIONS: readonly Collection[] = [PARKED, STREAMS].map((name) => ({
   name,
   indexes: {},

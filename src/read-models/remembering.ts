@@ -2,22 +2,22 @@ import type { Reader as Questions } from '../../projections/projector';
 import { currentTurn } from '../turns';
 import type { Reader } from './read-models';
 
-/** When there are more answers than this, all of them are dropped. */
+/** Above this number of answers, all are dropped. */
 const MAX_REMEMBERED = 2_000;
-/** Callers choose part of a question's name, so answers to long ones are not kept. */
+/** Callers choose parts of a query's name, so answers with long names are not cached. */
 const MAX_NAME_LENGTH = 1_000;
 
-/** Answers questions as of a look at the store or later. */
+/** Answers queries as of the last look at the store, or later. */
 export interface RememberingReader extends Questions {
-  /** The outcome of questions to the store, under a name of its own for each outcome. */
+  /** Caches the result of queries under a name that must be unique to them. */
   once<T>(name: string, ask: () => Promise<T>): Promise<T>;
 }
 
 /**
- * Keeps the answers of a reader as long as nothing changes. All arguments of a question are part of its name, so no two
- * tenants can share an answer. Promises are kept, and those that fail are dropped.
+ * Caches the answers of a reader while nothing changes. All arguments of a query are part of its name, so tenants never
+ * share an answer. Caches promises, and drops those that reject.
  */
-const remembered = (reader: Reader): RememberingReader => {
+const cached = (reader: Reader): RememberingReader => {
   const answers = new Map<string, Promise<unknown>>();
 
   const once = <T>(name: string, ask: () => Promise<T>): Promise<T> => {
@@ -35,35 +35,34 @@ const remembered = (reader: Reader): RememberingReader => {
     once,
     get: (tenantId, collection, key) =>
       once(`get ${tenantId} ${collection} ${key}`, () => reader.get(tenantId, collection, key)),
-    /** Whole pages are not kept: they are large and seldom asked for twice. */
+    /** Pages are not cached: they are large and seldom requested twice. */
     find: (tenantId, collection, query) =>
       query.limit > 1
         ? reader.find(tenantId, collection, query)
         : once(`find ${JSON.stringify([tenantId, collection, query])}`, () =>
             reader.find(tenantId, collection, query),
           ),
-    countBefore: (...asked) =>
-      once(`countBefore ${JSON.stringify(asked)}`, () => reader.countBefore(...asked)),
+    countBefore: (...args) => once(`countBefore ${JSON.stringify(args)}`, () => reader.countBefore(...args)),
   };
 };
 
-/** A new object each time, so that nothing that is cached by its identity lives longer. */
-const forgetful = ({ get, find, countBefore }: Reader): RememberingReader => ({
+/** A new object each time, so that nothing cached by its identity outlives it. */
+const uncached = ({ get, find, countBefore }: Reader): RememberingReader => ({
   get,
   find,
   countBefore,
   once: (_, ask) => ask(),
 });
 
-/** Readers that ask the store only whether anything has changed, as long as nothing has. */
+/** Readers that only ask the store whether anything has changed, for as long as nothing has. */
 export interface RememberingReaders {
   /**
-   * What it shows is not older than the beginning of this turn of the event loop, in whichever process it changed: all
-   * who ask in one turn share one look. So a request that arrived in an earlier turn sees everything that was visible
-   * when it arrived.
+   * Its answers are no older than the start of this turn of the event loop, whichever process made the last change;
+   * calls within a turn share one look at the store. So a request that arrived in an earlier turn sees everything that
+   * was visible when it arrived.
    */
   reader(projection: string): RememberingReader;
-  /** What the readers show from here on is not older than this call. */
+  /** From here on, answers are no older than this call. */
   lookAgain(): void;
 }
 
@@ -75,12 +74,12 @@ interface Known {
 }
 
 /**
- * A store that cannot tell whether it has changed is asked every time, or its answers are kept until a `lookAgain` after
- * which `applied` has found a change.
+ * A store that cannot tell whether it has changed is queried every time ('ask'), or its answers are kept until `applied`
+ * has found a change and `lookAgain` was called ('keep').
  */
 export const remembering = (
   readerOf: (projection: string) => Reader,
-  ifItCannotTell: 'ask' | 'keep' = 'ask',
+  withoutToken: 'ask' | 'keep' = 'ask',
 ): RememberingReaders => {
   const known = new Map<string, Known>();
   let looks = 0;
@@ -95,10 +94,10 @@ export const remembering = (
       const last = known.get(projection);
       if (last?.of === of && last.turn === turn) return last.reader;
       const token =
-        of.changeToken?.() ?? (ifItCannotTell === 'keep' ? (of.appliedToken?.() ?? looks) : undefined);
-      if (token === undefined) return forgetful(of);
-      const isSame = last?.of === of && last.token === token;
-      const reader = isSame ? last.reader : remembered(of);
+        of.changeToken?.() ?? (withoutToken === 'keep' ? (of.appliedToken?.() ?? looks) : undefined);
+      if (token === undefined) return uncached(of);
+      const isUnchanged = last?.of === of && last.token === token;
+      const reader = isUnchanged ? last.reader : cached(of);
       known.set(projection, { of, token, turn, reader });
       return reader;
     },

@@ -2,7 +2,7 @@ import type { Scanned, Scanner } from './read-models';
 
 const PAGE = 500;
 
-/** Every row of a collection, of one tenant or of all, by tenant and key. However many there are: page by page. */
+/** All documents of a collection, of one tenant or all, ordered by tenant and key; read page by page. */
 export async function* scanAll(
   scanner: Scanner,
   collection: string,

@@ -319,7 +319,7 @@ describe('a parked tenant', () => {
     expect(parked).toMatchObject({
       tenant_id: bad,
       cause: 'bad_event',
-      reason: expect.stringMatching(/bytes is more than the 2500/),
+      reason: expect.stringMatching(/bytes exceeds the maximum of 2500/),
     });
     expect(Object.keys(await documentsOf(generation, ['rows']))).toHaveLength(2);
     await retryDue(by(named, '2'));

@@ -7,7 +7,7 @@ import { projections } from '../../projections/projections';
 import type { Collection, Reader } from '../../projections/projector';
 import { findTenant } from '../../projections/tenants';
 import { reportUsage } from '../../projections/usage';
-import { borderIn, findIn, indexesToMake, type Asked } from '../../src/read-models/mongodb/questions';
+import { borderIn, findIn, indexesFor, type Asked } from '../../src/read-models/mongodb/questions';
 import type { Stored } from '../../src/read-models/mongodb/layout';
 import { connectMongodb, REAL_MONGODB } from '../support/mongodb-under-test';
 
@@ -100,7 +100,7 @@ describe('every query to MongoDB', () => {
     for (const { filter, options, collection } of await askedBy(ask)) {
       const { hint, sort } = options;
       const index = Object.keys(hint);
-      const declared = [['_id'], ...indexesToMake(collection).map(({ key }) => Object.keys(key))];
+      const declared = [['_id'], ...indexesFor(collection).map(({ key }) => Object.keys(key))];
       expect(declared).toContainEqual(index);
       const conditions = Object.entries(filter);
       const equal = conditions.filter(([, value]) => !isRange(value)).map(([field]) => field);
@@ -129,7 +129,7 @@ describe('every query to MongoDB', () => {
     const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
     for (const collection of new Set(asked.map((one) => one.collection))) {
       await db.createCollection(collection.name);
-      const indexes = [...indexesToMake(collection)];
+      const indexes = [...indexesFor(collection)];
       if (indexes.length > 0) await db.collection(collection.name).createIndexes(indexes);
     }
     let planned = 0;

@@ -5,18 +5,18 @@ import { commitTooLarge, type Write } from '../read-models';
 import { idOf, stored, type Indexed, type Stored } from './layout';
 import { indexedFields } from './questions';
 
-/** The documents of one commit, by collection, and the same as the text that the control document holds. */
+/** The documents of one commit by collection, and the same as JSON for the control document. */
 export interface Batch {
   readonly text: string;
   readonly collections: ReadonlyMap<string, readonly BatchWrite[]>;
 }
 
 export interface BatchWrite extends Write {
-  /** `null` for one that is removed. */
+  /** `null` for a deletion. */
   readonly json: string;
 }
 
-/** The control document has 16 MB, and texts may grow where they are quoted. */
+/** Leaves room for escaping, since the control document is limited to 16 MB. */
 const MAX_TEXT_BYTES = 12_582_912;
 
 const batch = (text: string, writes: readonly BatchWrite[]): Batch => ({
@@ -55,7 +55,7 @@ export const batchOf = (
 
 type Entry = readonly [collection: string, tenantId: string, key: string, document: Document | null];
 
-/** What a control document holds, read again by whoever finishes it. */
+/** Parses the text in a control document, to finish the commit of another process. */
 export const batchFrom = (text: string): Batch => {
   const entries = JSON.parse(text) as readonly Entry[];
   const all = entries.map(([collection, tenantId, key, document]): BatchWrite => {
@@ -65,7 +65,7 @@ export const batchFrom = (text: string): Batch => {
   return batch(text, all);
 };
 
-/** Computed once per collection. */
+/** Cached per collection. */
 const indexed = new WeakMap<Collection, Indexed>();
 const indexedIn = (collection: Collection): Indexed => {
   const known = indexed.get(collection) ?? { fields: indexedFields(collection) };
@@ -73,7 +73,7 @@ const indexedIn = (collection: Collection): Indexed => {
   return known;
 };
 
-/** Each document replaces what an earlier commit wrote, and nothing else. */
+/** Each write only replaces what an earlier commit wrote. */
 export const operationsOf = (
   collection: Collection,
   n: number,

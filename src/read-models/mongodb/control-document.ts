@@ -16,13 +16,13 @@ import { documentsIn, type Incarnation } from './generation-reader';
 import { CONTROLS, idOf, type Stored } from './layout';
 
 /**
- * The control document of a generation is the commit. It is moved from `n` to `n + 1` only by whoever finds it at `n`, with
- * the documents of `n` applied, and it then holds the whole new documents. After that they are written to their
- * collections, each only over what an earlier commit wrote, and then `applied_n` follows. Whoever finds it in between
- * finishes it: to repeat that is harmless.
+ * Updating the control document of a generation is the commit. A compare-and-set moves it from `n` to `n + 1`, provided
+ * the documents of `n` have been applied, and stores the new documents in it. They are then written to their
+ * collections, each only over what an earlier commit wrote, and `applied_n` follows. Any process that finds this
+ * unfinished finishes it, which is idempotent.
  *
- * It may be undone as long as no majority has it. So documents are written only after it was acknowledged by one, or read
- * with read concern `majority`; the connection asks for both everywhere.
+ * Until a majority has it, the update may be rolled back. So documents are written only after a majority acknowledged
+ * it, or after reading it with read concern `majority`; the connection uses both everywhere.
  */
 export interface StoredControl {
   readonly _id: string;
@@ -49,34 +49,34 @@ export const controlOf = ({ n, log, to, applied }: StoredControl): Control => ({
   ...(applied === undefined ? {} : { applied }),
 });
 
-/** Nobody else may have made it in the meantime. */
+/** Does nothing if another process has inserted it in the meantime. */
 export const insertControl = async (
   connection: MongoConnection,
   id: GenerationId,
   log: string,
 ): Promise<string> => {
   const incarnation = randomBytes(4).toString('hex');
-  const made: StoredControl = { _id: generationName(id), incarnation, log, n: 0, applied_n: 0 };
-  await insertOnce(controlsIn(connection), made);
+  const control: StoredControl = { _id: generationName(id), incarnation, log, n: 0, applied_n: 0 };
+  await insertOnce(controlsIn(connection), control);
   return incarnation;
 };
 
-/** Called before every write of a commit; the tests make it fail. */
+/** Called before every write of a commit. Tests make it fail. */
 export type OnWrite = () => void;
 
 export interface ControlOptions {
   readonly onWrite: OnWrite;
-  /** How long somebody else's commit may take before it is finished here. */
+  /** How long another process's commit may take before this one finishes it. */
   readonly finishAfterMs: number;
 }
 
 export interface ControlDocument {
-  /** What is known now, once everything up to it is applied, by whoever does that. */
+  /** The control document once its last commit has been applied, by whichever process. */
   settled(): Promise<StoredControl>;
   commit(n: number, to: Checkpoint | undefined, batch: Batch): Promise<boolean>;
 }
 
-const LOOK_AGAIN_MS = 10;
+const POLL_MS = 10;
 
 interface BulkFailure {
   readonly writeErrors?: unknown;
@@ -88,10 +88,10 @@ interface BulkFailure {
 }
 
 /**
- * A duplicate says that the document is there already, as this commit or a later one wrote it. True: so is all the rest,
- * by what the server has counted. Some stop at the first duplicate. Anything else is a failure.
+ * A duplicate key error means that this commit or a later one has already written the document. Returns whether all the
+ * others were written too, by the server's counts: some servers stop at the first duplicate. Rethrows anything else.
  */
-const isAllThere = (error: unknown, writes: number): boolean => {
+const isAllWritten = (error: unknown, writes: number): boolean => {
   const { writeErrors = [], result } = error as BulkFailure;
   const list = [writeErrors].flat();
   const isHarmless = list.length > 0 && list.every(isDuplicate);
@@ -99,7 +99,7 @@ const isAllThere = (error: unknown, writes: number): boolean => {
   return (result?.matchedCount ?? 0) + (result?.upsertedCount ?? 0) + list.length === writes;
 };
 
-/** Those that are not there as this commit or a later one wrote them. */
+/** The writes that neither this commit nor a later one has made yet. */
 const missingIn = async (
   documents: MongoCollection<Stored>,
   n: number,
@@ -109,14 +109,14 @@ const missingIn = async (
   const found = await documents
     .find({ _id: { $in: ids }, n: { $gte: n } }, { projection: { _id: 1 }, batchSize: ids.length + 1 })
     .toArray();
-  const there = new Set(found.map(({ _id }) => _id));
-  return writes.filter((_, i) => !there.has(ids[i] as string));
+  const written = new Set(found.map(({ _id }) => _id));
+  return writes.filter((_, i) => !written.has(ids[i] as string));
 };
 
-/** The most documents written by one command: a commit may have tens of thousands, and a command must not time out. */
+/** Per command. A commit may have tens of thousands of documents, and a command must not time out. */
 const MAX_WRITES = 1_000;
 
-const applySome = async (
+const applyChunk = async (
   documents: MongoCollection<Stored>,
   collection: Collection,
   n: number,
@@ -127,32 +127,32 @@ const applySome = async (
       await documents.bulkWrite(operationsOf(collection, n, left), { ordered: false });
       return;
     } catch (error) {
-      if (isAllThere(error, left.length)) return;
+      if (isAllWritten(error, left.length)) return;
       left = await missingIn(documents, n, left);
     }
 };
 
 interface Applying {
   readonly onWrite: OnWrite;
-  /** Somebody has begun to: then only what is missing is written. So it is done in the end, however slow the server is. */
-  readonly isBegun: boolean;
+  /** Writes only what an earlier attempt has not. So it completes eventually, however slow the server is. */
+  readonly isResumed: boolean;
 }
 
 const apply = async (
   incarnation: Incarnation,
   n: number,
   batch: Batch,
-  { onWrite, isBegun }: Applying,
+  { onWrite, isResumed }: Applying,
 ): Promise<void> => {
   for (const collection of incarnation.collections) {
     const writes = batch.collections.get(collection.name) ?? [];
     const documents = documentsIn(incarnation, collection.name);
     for (let at = 0; at < writes.length; at += MAX_WRITES) {
-      const some = writes.slice(at, at + MAX_WRITES);
-      const left = isBegun ? await missingIn(documents, n, some) : some;
+      const chunk = writes.slice(at, at + MAX_WRITES);
+      const left = isResumed ? await missingIn(documents, n, chunk) : chunk;
       if (left.length === 0) continue;
       onWrite();
-      await applySome(documents, collection, n, left);
+      await applyChunk(documents, collection, n, left);
     }
   }
 };
@@ -179,7 +179,7 @@ export const controlDocument = (
   const finish = async (): Promise<void> => {
     const { n, applied_n, to, writes } = await find({});
     if (applied_n === n || writes === undefined) return;
-    await apply(incarnation, n, batchFrom(writes), { onWrite, isBegun: true });
+    await apply(incarnation, n, batchFrom(writes), { onWrite, isResumed: true });
     await moveApplied(n, to?.position);
   };
 
@@ -189,11 +189,11 @@ export const controlDocument = (
       const now = await find(withoutWrites);
       if (now.applied_n === now.n) return now;
       if (monotonicMs() >= end) await finish();
-      else await pause(LOOK_AGAIN_MS);
+      else await pause(POLL_MS);
     }
   };
 
-  /** Never inserts: a generation that was dropped stays so. */
+  /** Never inserts, so a dropped generation stays dropped. */
   const compareAndSet = async (n: number, to: Checkpoint | undefined, { text }: Batch): Promise<boolean> => {
     onWrite();
     const checkpoint = to === undefined ? {} : { to: { position: to.position, event_id: to.eventId } };
@@ -208,7 +208,7 @@ export const controlDocument = (
     settled,
     commit: async (n, to, batch) => {
       while (!(await compareAndSet(n, to, batch))) if ((await settled()).n !== n) return false;
-      await apply(incarnation, n + 1, batch, { onWrite, isBegun: false });
+      await apply(incarnation, n + 1, batch, { onWrite, isResumed: false });
       await moveApplied(n + 1, to?.position);
       return true;
     },

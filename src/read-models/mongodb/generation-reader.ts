@@ -9,18 +9,18 @@ import type { DocumentKey, GenerationId, Reader, Scanned } from '../read-models'
 import { collectionName, documentOf, idOf, idsOf, partsOf, type Stored } from './layout';
 import { borderIn, findIn } from './questions';
 
-/** Whoever asks a question gets an answer within this time, or none. */
-const QUESTION_MS = 900;
+/** The timeout of a query. */
+const QUERY_MS = 900;
 
-/** A command has at most 16 MB. */
+/** Per command, which is limited to 16 MB. */
 const MAX_IDS = 10_000;
 
-/** One incarnation of a generation, and where it is kept. */
+/** One incarnation of a generation, and where it is stored. */
 export interface Incarnation {
   readonly connection: MongoConnection;
   readonly id: GenerationId;
   readonly incarnation: string;
-  /** In declared order. */
+  /** In the order of declaration. */
   readonly collections: readonly Collection[];
 }
 
@@ -38,11 +38,10 @@ interface Question {
   readonly options: FindOptions;
 }
 
-/** Everything that fits, in as few round trips as the server allows. */
 const fetch = (incarnation: Incarnation, collection: string, { filter, options }: Question) =>
   documentsIn(incarnation, collection).find(filter, options).toArray();
 
-/** The stored documents of some keys, with what was removed. */
+/** The stored documents of some keys, including tombstones. */
 export const loadStored = async (
   incarnation: Incarnation,
   keys: readonly DocumentKey[],
@@ -50,8 +49,8 @@ export const loadStored = async (
   const wanted = new Map<string, Set<string>>();
   const ids = keys.map(({ tenantId, collection, key }) => {
     const id = idOf(tenantId, key);
-    const some = wanted.get(declaredIn(incarnation, collection).name) ?? new Set<string>();
-    wanted.set(collection, some.add(id));
+    const collectionIds = wanted.get(declaredIn(incarnation, collection).name) ?? new Set<string>();
+    wanted.set(collection, collectionIds.add(id));
     return id;
   });
   const found = new Map<string, Map<string, Stored>>();
@@ -59,12 +58,12 @@ export const loadStored = async (
     const rows = new Map<string, Stored>();
     found.set(collection, rows);
     for (let at = 0; at < all.length; at += MAX_IDS) {
-      const some = all.slice(at, at + MAX_IDS);
-      const question = { filter: { _id: { $in: some } }, options: { batchSize: some.length + 1 } };
+      const chunk = all.slice(at, at + MAX_IDS);
+      const question = { filter: { _id: { $in: chunk } }, options: { batchSize: chunk.length + 1 } };
       for (const row of await fetch(incarnation, collection, question)) rows.set(row._id, row);
     }
   };
-  await together([...wanted].map(([collection, some]) => load(collection, [...some])));
+  await together([...wanted].map(([collection, wantedIds]) => load(collection, [...wantedIds])));
   return keys.map(({ collection }, i) => found.get(collection)?.get(ids[i] as string));
 };
 
@@ -107,21 +106,23 @@ const countBefore = async (
   return count;
 };
 
-/** What a generation shows, and the number of the commit that it shows last. */
+/** How far queries see: the position and the number of the last applied commit. */
 export interface Applied {
   readonly position: Position | undefined;
   readonly n: number;
 }
 
-/** Answers questions about one incarnation of a generation. `applied` is asked elsewhere: many ask it together. */
+/**
+ * Answers queries about one incarnation of a generation. `applied` is passed in, because generations share its query.
+ */
 export const generationReader = (incarnation: Incarnation, applied: () => Promise<Applied>): Reader => {
   const { run, place } = incarnation.connection;
   let lastSeen = -1;
   const late = () =>
-    fault('read_models_unavailable', `MongoDB at ${place} has not answered within ${QUESTION_MS} ms.`);
+    fault('read_models_unavailable', `MongoDB at ${place} did not answer within ${QUERY_MS} ms.`);
 
   const within = <T>(answer: Promise<T>): Promise<T> =>
-    run(beforeDeadline(answer, monotonicMs() + QUESTION_MS, late));
+    run(beforeDeadline(answer, monotonicMs() + QUERY_MS, late));
 
   return {
     get: async (tenantId, collection, key) => {

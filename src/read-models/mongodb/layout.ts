@@ -3,9 +3,9 @@ import { generationName, type GenerationId } from '../read-models';
 import { isPlainText, storedText, textOf } from '../stored-text';
 
 /**
- * How generations become collections. Each has a control document in `read_models.generations`, and its collections are named
- * `<generation>.<incarnation>.<collection>`: a generation that is made again after it was dropped begins another incarnation, and shares
- * nothing with what is left of the one before.
+ * How generations map to collections. Each has a control document in `read_models.generations`, and its collections are
+ * named `<generation>.<incarnation>.<collection>`. A generation created again after a drop gets a new incarnation, so it
+ * shares nothing with the remains of the old one.
  */
 export const CONTROLS = 'read_models.generations';
 export const REGISTRY = 'read_models.registry';
@@ -13,23 +13,23 @@ export const REGISTRY = 'read_models.registry';
 export const collectionName = (id: GenerationId, incarnation: string, collection: string): string =>
   `${generationName(id)}.${incarnation}.${collection}`;
 
-/** The incarnation that a collection belongs to. Undefined: it is not a generation's. */
+/** The incarnation that a collection belongs to. Undefined: it belongs to no generation. */
 export const incarnationIn = (name: string): string | undefined =>
   /^[a-z_]+_v[0-9]+_[0-9]+\.([0-9a-f]+)\.[a-z_]+$/.exec(name)?.[1];
 
-/** A document as it is stored. Without `doc` it is a tombstone. */
+/** A stored document. Without `doc` it is a tombstone. */
 export interface Stored {
   readonly _id: string;
   /** The number of the commit that wrote it. */
   readonly n: number;
-  /** The tenant: the first field of every index. */
+  /** The tenant, which is the first field of every index. */
   readonly t?: string;
   readonly doc?: Document;
-  /** The whole document as JSON, where BSON would not keep it; then `doc` has its indexed fields only. */
+  /** The whole document as JSON, where BSON would not preserve it; then `doc` has only its indexed fields. */
   readonly text?: string;
 }
 
-/** Between tenant and key. It is below everything that a stored tenant may hold, so ids are ordered by tenant and key. */
+/** Separates tenant and key. It sorts before every character of a stored tenant, so ids sort by tenant and key. */
 const SPACE = ' ';
 const AFTER_SPACE = '!';
 const ESCAPED_SPACE = '\u0001\u0004';
@@ -40,7 +40,7 @@ export const storedTenant = (tenantId: string): string =>
 export const idOf = (tenantId: string, key: string): string =>
   `${storedTenant(tenantId)}${SPACE}${storedText(key)}`;
 
-/** The ids of a tenant's documents are from the first of these on, and before the second. */
+/** The range of a tenant's document ids: from the first, up to but excluding the second. */
 export const idsOf = (tenantId: string): readonly [string, string] => {
   const tenant = storedTenant(tenantId);
   return [`${tenant}${SPACE}`, `${tenant}${AFTER_SPACE}`];
@@ -54,21 +54,21 @@ export const partsOf = (id: string): { readonly tenantId: string; readonly key: 
   };
 };
 
-/** MongoDB takes documents of a hundred levels, and some of them are ours. */
+/** MongoDB allows 100 levels of nesting, some of which are ours. */
 const MAX_LEVELS = 60;
-/** BSON can be several times as large as JSON, and a document has at most 16 MB. */
+/** BSON can be several times larger than JSON, and a document is limited to 16 MB. */
 const MAX_PLAIN_BYTES = 1_048_576;
 
-/** Names with a meaning of their own to the server, the driver or JavaScript. */
+/** Not a name with a special meaning to the server, the driver or JavaScript. */
 const isPlainName = (name: string): boolean =>
   name !== '' && name !== '_bsontype' && name !== '__proto__' && !/[$.]/.test(name) && isPlainText(name);
 
-/** BSON keeps it as it is. */
+/** Whether BSON preserves it exactly. */
 const isPlain = (value: unknown, levels: number): boolean => {
   if (typeof value === 'string') return isPlainText(value);
   if (typeof value !== 'object' || value === null) return true;
   if (levels === 0) return false;
-  if (Array.isArray(value)) return value.every((one) => isPlain(one, levels - 1));
+  if (Array.isArray(value)) return value.every((element) => isPlain(element, levels - 1));
   return Object.keys(value).every(
     (name) => isPlainName(name) && isPlain((value as Document)[name], levels - 1),
   );
@@ -81,8 +81,8 @@ export interface Indexed {
   readonly fields: readonly string[];
 }
 
-/** A list in an indexed field would be indexed element by element. */
-const isStoredAsItIs = (document: Document, json: string, { fields }: Indexed): boolean =>
+/** Not with arrays in indexed fields, since those would be indexed by element. */
+const isStoredAsBson = (document: Document, json: string, { fields }: Indexed): boolean =>
   Buffer.byteLength(json) <= MAX_PLAIN_BYTES &&
   fields.every((field) => isScalar(document[field])) &&
   isPlain(document, MAX_LEVELS);
@@ -105,10 +105,10 @@ export const stored = (
   const { tenantId, document, json } = write;
   if (document === undefined) return { n };
   const t = storedTenant(tenantId);
-  if (isStoredAsItIs(document, json, indexed)) return { n, t, doc: document };
+  if (isStoredAsBson(document, json, indexed)) return { n, t, doc: document };
   return { n, t, doc: indexedOnly(document, indexed), text: json };
 };
 
-/** Undefined: there is none, or it was removed. */
+/** Undefined: it does not exist, or was deleted. */
 export const documentOf = (found: Pick<Stored, 'doc' | 'text'> | undefined): Document | undefined =>
   found?.text === undefined ? found?.doc : (JSON.parse(found.text) as Document);

@@ -10,27 +10,27 @@ import {
   type Incarnation,
 } from './generation-reader';
 import { documentOf, type Stored } from './layout';
-import { indexesToMake } from './questions';
+import { indexesFor } from './questions';
 
 export interface GenerationOptions extends ControlOptions {
   readonly maxCommitBytes: number;
-  /** What a generation shows: many ask it together. */
+  /** How far queries see. Generations share one query for it. */
   readonly applied: (incarnation: Incarnation) => Promise<Applied>;
 }
 
-/** Indexes of a large collection take longer than a command may: to ask for them again is to wait on. */
+/** Indexing a large collection takes longer than a command may; repeating the command continues to wait for it. */
 const MAX_ATTEMPTS = 200;
 
 const NO_SUCH_COLLECTION = 26;
 
-/** The server's word for a command that took too long, and the driver's. */
+/** The driver's and the server's error for a command that took too long. */
 const isStillWorking = (error: unknown): boolean => {
   const { name, code } = error as { name?: unknown; code?: unknown };
   return name === 'MongoNetworkTimeoutError' || code === 50;
 };
 
-/** The names of the indexes that are there; none where the collection is not. */
-const namesOfIndexes = async (documents: Collection<Stored>): Promise<readonly unknown[]> => {
+/** The names of existing indexes; none if the collection does not exist. */
+const indexNames = async (documents: Collection<Stored>): Promise<readonly unknown[]> => {
   try {
     return (await documents.listIndexes().toArray()).map(({ name }) => name as unknown);
   } catch (error) {
@@ -39,9 +39,9 @@ const namesOfIndexes = async (documents: Collection<Stored>): Promise<readonly u
   }
 };
 
-const makeMissing = async (documents: Collection<Stored>, wanted: IndexDescription[]): Promise<void> => {
+const createMissing = async (documents: Collection<Stored>, wanted: IndexDescription[]): Promise<void> => {
   for (let attempt = 1; ; attempt += 1) {
-    const known = await namesOfIndexes(documents);
+    const known = await indexNames(documents);
     const missing = wanted.filter(({ name }) => !known.includes(name));
     if (missing.length === 0) return;
     await documents.createIndexes(missing).catch((error: unknown) => {
@@ -50,11 +50,11 @@ const makeMissing = async (documents: Collection<Stored>, wanted: IndexDescripti
   }
 };
 
-/** Those that are there already stay. */
-export const makeIndexes = async (incarnation: Incarnation): Promise<void> => {
+/** Creates those that are missing. */
+export const createIndexes = async (incarnation: Incarnation): Promise<void> => {
   for (const collection of incarnation.collections) {
-    const wanted = indexesToMake(collection);
-    if (wanted.length > 0) await makeMissing(documentsIn(incarnation, collection.name), wanted);
+    const wanted = indexesFor(collection);
+    if (wanted.length > 0) await createMissing(documentsIn(incarnation, collection.name), wanted);
   }
 };
 
@@ -64,12 +64,12 @@ export const mongodbGeneration = (incarnation: Incarnation, options: GenerationO
   const reader = generationReader(incarnation, () => options.applied(incarnation));
   const control = controlDocument(incarnation, options);
 
-  /** While a commit is being applied, some documents may be newer than the control state that was read before. */
+  /** Retries until no document is newer than the control state, as happens while a commit is being applied. */
   const snapshot = async (keys: readonly DocumentKey[]): Promise<Snapshot> => {
     for (;;) {
       const now = await control.settled();
       const found = await loadStored(incarnation, keys);
-      if (found.every((one) => one === undefined || one.n <= now.n))
+      if (found.every((document) => document === undefined || document.n <= now.n))
         return { control: controlOf(now), documents: found.map(documentOf) };
     }
   };
@@ -87,13 +87,13 @@ export const mongodbGeneration = (incarnation: Incarnation, options: GenerationO
   };
 };
 
-/** The same without indexes, which are made at the end: all at once they cost a fraction. */
+/** The same without indexes: creating them at the end costs a fraction. */
 export const mongodbBuild = (incarnation: Incarnation, options: GenerationOptions): Build => {
   const generation = mongodbGeneration(incarnation, options);
   return {
     ...generation,
     finish: async () => {
-      await incarnation.connection.run(makeIndexes(incarnation));
+      await incarnation.connection.run(createIndexes(incarnation));
       return generation;
     },
   };

@@ -13,7 +13,7 @@ import {
 import { controlOf, controlsIn, findControl, insertControl, type OnWrite } from './control-document';
 import { generationReader, type Applied, type Incarnation } from './generation-reader';
 import { mongodbLeases } from './leases';
-import { makeIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
+import { createIndexes, mongodbBuild, mongodbGeneration, type GenerationOptions } from './mongodb-generation';
 import {
   FORMAT,
   isRemovedIn,
@@ -24,27 +24,29 @@ import {
 } from './registry';
 import { sweeping } from './sweep';
 
-/** A quarter of what one document may have: BSON is larger than JSON, and the control document holds all of it. */
+/**
+ * A quarter of the limit of a document: BSON is larger than JSON, and the control document contains the whole commit.
+ */
 const MAX_COMMIT_BYTES = 4_194_304;
 
-/** As long as most commits take. */
+/** About the duration of a commit. */
 const FINISH_AFTER_MS = 100;
 
 export interface MongoReadModelsOptions {
-  /** The identity of the log: a database holds the read models of one. */
+  /** The identity of the log. A database contains the read models of one log. */
   readonly log?: string;
   readonly maxCommitBytes?: number;
   readonly onWrite?: OnWrite;
   readonly finishAfterMs?: number;
 }
 
-/** A switch must be seen within a second. */
+/** Short enough to notice a switch within a second. */
 const LOOK_MS = 500;
 
 const IF_OF_ANOTHER_LOG =
-  'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this log is meant, name another database in MONGODB_URL, or drop this one: the read models are rebuilt from the log.';
+  'Check EVENTSTORE_URL, STREAM_PREFIX, DATA_DIR and MONGODB_URL: they name the log and its read models together. If this is the right log, name another database in MONGODB_URL, or drop this one: the read models are then rebuilt from the log.';
 
-/** Makes the registry, if nobody has: it says which log everything here is built from. */
+/** Creates the registry if there is none. It says which log everything here is built from. */
 const claim = async (connection: MongoConnection, log: string): Promise<void> => {
   const { place } = connection;
   const found = await registriesIn(connection).findOne({ _id: 'registry' });
@@ -55,7 +57,7 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
   if (found.format > FORMAT)
     throw fault(
       'configuration_invalid',
-      `The read models in ${place} were made by a newer version of tenant-ledger. Start that version, or name another database in MONGODB_URL.`,
+      `The read models in ${place} were created by a newer version of tenant-ledger. Start that version, or name another database in MONGODB_URL.`,
     );
   if (log !== '' && found.log !== log)
     throw fault(
@@ -66,15 +68,15 @@ const claim = async (connection: MongoConnection, log: string): Promise<void> =>
 
 const APPLIED = { applied: 1, applied_n: 1, incarnation: 1 } as const;
 
-/** What several generations show, asked for at the same moment, is one question. */
+/** Combines concurrent calls for several generations into one query. */
 const appliedTogether = (connection: MongoConnection) => {
   let next: Promise<ReadonlyMap<string, Applied>> | undefined;
   let names: string[] = [];
   const ask = async (): Promise<ReadonlyMap<string, Applied>> => {
-    const asked = names;
+    const requested = names;
     [next, names] = [undefined, []];
     const found = await controlsIn(connection)
-      .find({ _id: { $in: asked } }, { projection: APPLIED, batchSize: asked.length + 1 })
+      .find({ _id: { $in: requested } }, { projection: APPLIED, batchSize: requested.length + 1 })
       .toArray();
     return new Map(
       found.map(({ _id, incarnation, applied, applied_n }) => [
@@ -85,14 +87,16 @@ const appliedTogether = (connection: MongoConnection) => {
   };
   return async ({ id, incarnation }: Incarnation): Promise<Applied> => {
     names.push(generationName(id));
-    const shown = (await (next ??= Promise.resolve().then(ask))).get(`${generationName(id)} ${incarnation}`);
-    if (shown === undefined) throw generationRemoved(id);
-    return shown;
+    const applied = (await (next ??= Promise.resolve().then(ask))).get(
+      `${generationName(id)} ${incarnation}`,
+    );
+    if (applied === undefined) throw generationRemoved(id);
+    return applied;
   };
 };
 
-/** Its control document and with it its incarnation, made if it does not exist and is not removed. */
-const findOrMakeIncarnation = async (
+/** Creates the control document, and with it the incarnation, if it neither exists nor was removed. */
+const findOrCreateIncarnation = async (
   connection: MongoConnection,
   registry: RegistryDocument,
   id: GenerationId,
@@ -102,8 +106,8 @@ const findOrMakeIncarnation = async (
   if (known !== null) return known.incarnation;
   if (isRemovedIn(await registry.read(), id)) throw generationRemoved(id);
   const incarnation = await insertControl(connection, id, log);
-  // It may have been removed and dropped just before this: then it must not come back.
-  if (!isRemovedIn(await registry.read(), id)) return findOrMakeIncarnation(connection, registry, id, log);
+  // If it was removed and dropped just before the insert, it must not come back.
+  if (!isRemovedIn(await registry.read(), id)) return findOrCreateIncarnation(connection, registry, id, log);
   await controlsIn(connection).deleteOne({ _id: generationName(id), incarnation });
   throw generationRemoved(id);
 };
@@ -135,12 +139,12 @@ const opening = (
   ): Promise<Incarnation> => ({
     connection,
     id,
-    incarnation: await findOrMakeIncarnation(connection, registry, id, log),
+    incarnation: await findOrCreateIncarnation(connection, registry, id, log),
     collections: [...own, ...COMMON_COLLECTIONS],
   });
   const open: Opening['open'] = async (id, own, log) => {
     const incarnation = await incarnationIn(id, own, log);
-    await makeIndexes(incarnation);
+    await createIndexes(incarnation);
     const generation = mongodbGeneration(incarnation, options);
     await generation.control();
     return generation;
@@ -162,7 +166,7 @@ const opening = (
   };
 };
 
-/** Read models in one database, which any number of processes may share. The connection outlives them. */
+/** Read models in one database, which any number of processes may share. Closing them does not close the connection. */
 export const mongodbReadModels = async (
   connection: MongoConnection,
   options: MongoReadModelsOptions = {},

@@ -14,8 +14,8 @@ import { storedText } from '../stored-text';
 import { idOf, idsOf, storedTenant, type Stored } from './layout';
 
 /**
- * Questions as MongoDB is asked them. Every one names the index that it walks along (`hint`): its equal fields come first,
- * then its range, and it is ordered as the index is. So its cost is that of what it gives back.
+ * Translates queries for MongoDB. Each names the index that it uses (`hint`): equality fields first, then the range,
+ * sorted like the index. So its cost is proportional to its result.
  */
 export interface Asked {
   readonly filter: Filter<Stored>;
@@ -34,8 +34,8 @@ const indexOf = (fields: readonly string[]): Record<string, 1> =>
 const borderIndexOf = ({ equal, number }: NumberedLine, border: string): Record<string, 1> =>
   keysOf(['t', ...[...equal, border, number].map(fieldOf)]);
 
-/** The indexes of a collection besides that of the ids. The same fields in the same order make one index. */
-export const indexesToMake = (collection: Collection): IndexDescription[] => {
+/** The indexes of a collection besides `_id`, without duplicates of the same fields in the same order. */
+export const indexesFor = (collection: Collection): IndexDescription[] => {
   const all: IndexDescription[] = [
     ...Object.entries(indexesOf(collection)).map(([name, fields]) => ({ name, key: indexOf(fields) })),
     ...Object.entries(collection.lines ?? {}).flatMap(([line, declared]) =>
@@ -49,7 +49,7 @@ export const indexesToMake = (collection: Collection): IndexDescription[] => {
   return all.filter((index) => byFields.get(Object.keys(index.key).join()) === index);
 };
 
-/** All fields that are in any index. */
+/** The fields of all indexes. */
 export const indexedFields = (collection: Collection): readonly string[] => [
   ...new Set([
     ...Object.values(indexesOf(collection)).flat(),
@@ -80,9 +80,9 @@ const byIndex = (collection: Collection, tenantId: string, index: string, query:
   const fields = fieldsOfIndex(collection, index).map(fieldOf);
   const filter: Record<string, unknown> = { t: storedTenant(tenantId) };
   equal.forEach((value, i) => (filter[fields[i] as string] = storedValue(value)));
-  const isOfKeys = equal.length === fields.length;
+  const isKeyRange = equal.length === fields.length;
   const end = (value: Value | undefined) =>
-    value === undefined ? undefined : isOfKeys ? idOf(tenantId, String(value)) : storedValue(value);
+    value === undefined ? undefined : isKeyRange ? idOf(tenantId, String(value)) : storedValue(value);
   const range = rangeOf(end(from), end(upTo));
   if (range !== undefined) filter[fields[equal.length] ?? '_id'] = range;
   const needed = fieldOf(neededBy(collection, index));
@@ -105,12 +105,12 @@ export const findIn = (collection: Collection, tenantId: string, query: Query): 
 export interface Border {
   /** The last document before the border. */
   readonly before: Asked;
-  /** The first one that is not before it. */
+  /** The first document that is not before it. */
   readonly from: Asked;
   readonly numberOf: (found: Stored | undefined) => number | undefined;
 }
 
-/** Both sides of a border in a part of a line. */
+/** The queries for both sides of a border within part of a line. */
 export const borderIn = (collection: Collection, tenantId: string, part: LinePart, value: string): Border => {
   const { equal = [], first = 1, last, border } = part;
   const declared = lineOf(collection, part);

@@ -5,21 +5,21 @@ import { generationNamed, type GenerationId, type Pointer, type Registry } from 
 import { controlsIn } from './control-document';
 import { REGISTRY } from './layout';
 
-/** One document says which generations are live or removed, and who holds which lease. */
+/** A single document with the live and removed generations and the leases. */
 export interface StoredRegistry {
   readonly _id: 'registry';
-  /** Of this layout. */
+  /** The version of this layout. */
   readonly format: number;
-  /** The log that all generations are built from. Empty: nobody has said. */
+  /** The identity of the log that all generations are built from. Empty: not given. */
   readonly log: string;
-  /** Counts changes. Renewed leases are none. */
+  /** The number of changes, not counting renewed leases. */
   readonly v: number;
-  /** By `<projection>_v<version>`, as the rest. */
+  /** By `<projection>_v<version>`, like `left`, `removed` and `numbers`. */
   readonly pointers?: Readonly<Record<string, Pointer>>;
-  /** When generations ceased to be live, by their numbers. */
+  /** When generations ceased to be live, by number. */
   readonly left?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly removed?: Readonly<Record<string, readonly number[]>>;
-  /** The last number that was given. */
+  /** The last number assigned. */
   readonly numbers?: Readonly<Record<string, number>>;
   readonly leases?: Readonly<Record<string, StoredLease>>;
   readonly retries?: { readonly count: number; readonly tenant_id?: string };
@@ -27,7 +27,7 @@ export interface StoredRegistry {
 
 export interface StoredLease {
   readonly holder: string;
-  /** Another text at each renewal. */
+  /** Changes at each renewal. */
   readonly beat: string;
   readonly for_ms: number;
   readonly note: string;
@@ -37,26 +37,26 @@ export const FORMAT = 1;
 
 export const registriesIn = ({ db }: MongoConnection) => db.collection<StoredRegistry>(REGISTRY);
 
-/** What a change does, and what it gives back; without an update nothing is changed. */
+/** An update and the result of `change`. Without `set` and `unset`, nothing is written. */
 export interface Change<T> {
   readonly set?: Readonly<Record<string, unknown>>;
   readonly unset?: readonly string[];
-  readonly gives: T;
+  readonly result: T;
 }
 
 /** The registry as one process sees it. */
 export interface RegistryDocument {
-  /** Called with whatever is read, for whatever reason. */
+  /** Calls the watcher with every version of the registry that is read. */
   watch(watcher: (now: StoredRegistry) => void): void;
-  /** Reads that begin at the same moment are one. */
+  /** Concurrent calls share one read. */
   read(): Promise<StoredRegistry>;
-  /** The same, but an answer that was asked for a moment ago is enough. */
+  /** The same, or the result of a read that started within RECENT_MS. */
   readRecent(): Promise<StoredRegistry>;
-  /** In one step, or not at all: `decide` is asked again if anything has changed since it looked. */
+  /** Compare-and-set: calls `decide` again if the registry has changed in the meantime. */
   change<T>(decide: (now: StoredRegistry) => Promise<Change<T>> | Change<T>): Promise<T>;
 }
 
-/** Pointers, and what they pointed at before, are asked for one after the other. */
+/** Pointers and the generations live before are read in quick succession. */
 const RECENT_MS = 20;
 
 export const registryDocument = (connection: MongoConnection): RegistryDocument => {
@@ -87,15 +87,15 @@ export const registryDocument = (connection: MongoConnection): RegistryDocument 
     change: async (decide) => {
       for (;;) {
         const now = await readNow();
-        const { set, unset = [], gives } = await decide(now);
-        if (set === undefined && unset.length === 0) return gives;
+        const { set, unset = [], result } = await decide(now);
+        if (set === undefined && unset.length === 0) return result;
         const update: UpdateFilter<StoredRegistry> = { $set: { ...set, v: now.v + 1 } as never };
         if (unset.length > 0) update.$unset = Object.fromEntries(unset.map((path) => [path, ''])) as never;
         const { matchedCount } = await connection.run(
           registries.updateOne({ _id: 'registry', v: now.v }, update),
         );
         last = undefined;
-        if (matchedCount === 1) return gives;
+        if (matchedCount === 1) return result;
       }
     },
   };
@@ -108,7 +108,7 @@ export const isRemovedIn = (
   { projection, version, generation }: GenerationId,
 ): boolean => now.removed?.[lineOf(projection, version)]?.includes(generation) === true;
 
-const isSame = (one: Pointer | undefined, other: Pointer | undefined): boolean =>
+const isEqual = (one: Pointer | undefined, other: Pointer | undefined): boolean =>
   one?.live === other?.live && one?.previous === other?.previous;
 
 const plain = ({ live, previous }: Pointer): Pointer => ({
@@ -116,13 +116,13 @@ const plain = ({ live, previous }: Pointer): Pointer => ({
   ...(previous === undefined ? {} : { previous }),
 });
 
-/** Clocks of several machines are trusted to be within this of each other. */
-const CLOCKS_MS = 60_000;
-const FORGOTTEN_MS = 3_600_000;
+/** The clocks of several machines are assumed to differ by less than this. */
+const MAX_CLOCK_SKEW_MS = 60_000;
+const MAX_AGE_MS = 3_600_000;
 
 /**
- * How long ago a generation ceased to be live: as this process has seen it on its own clock. What it has not seen happen
- * counts as just now, unless that was long ago by any clock.
+ * How long ago a generation ceased to be live, as observed by this process on its own clock. If it did not observe it,
+ * it counts as just now, unless it was long ago by any clock.
  */
 const ageOfLeft = () => {
   const seen = new Map<string, number>();
@@ -131,14 +131,14 @@ const ageOfLeft = () => {
     const since = seen.get(mark) ?? monotonicMs();
     seen.set(mark, since);
     const byClocks = Math.abs(Date.now() - at);
-    return Math.max(monotonicMs() - since, byClocks > CLOCKS_MS ? byClocks : 0);
+    return Math.max(monotonicMs() - since, byClocks > MAX_CLOCK_SKEW_MS ? byClocks : 0);
   };
 };
 
-/** What ceased to be live long ago by any clock, and need not be remembered. */
+/** The entries of `left` that are so old, by any clock, that they can be deleted. */
 const longLeft = ({ left }: StoredRegistry, line: string, except: string): readonly string[] =>
   Object.entries(left?.[line] ?? {})
-    .filter(([, at]) => Math.abs(Date.now() - at) > FORGOTTEN_MS)
+    .filter(([, at]) => Math.abs(Date.now() - at) > MAX_AGE_MS)
     .map(([number]) => `left.${line}.${number}`)
     .filter((path) => path !== except);
 
@@ -156,13 +156,13 @@ const deciding = (
         const pointer = now.pointers?.[line];
         const named = [to.live, ...(to.previous === undefined ? [] : [to.previous])];
         const isGone = named.some((generation) => isRemovedIn(now, { projection, version, generation }));
-        if (isGone || !isSame(pointer, believed)) return { gives: false };
+        if (isGone || !isEqual(pointer, believed)) return { result: false };
         const leaves = `left.${line}.${pointer?.live}`;
         const isLeft = pointer !== undefined && pointer.live !== to.live;
         return {
           set: { [`pointers.${line}`]: plain(to), ...(isLeft ? { [leaves]: Date.now() } : {}) },
           unset: longLeft(now, line, leaves),
-          gives: true,
+          result: true,
         };
       }),
     markRemoved: (id, unless) =>
@@ -170,13 +170,13 @@ const deciding = (
         const { projection, version, generation } = id;
         const line = lineOf(projection, version);
         const pointer = now.pointers?.[line];
-        if (await isHeld(unless.held, now)) return { gives: false };
-        if (pointer?.live === generation && unless.live) return { gives: false };
+        if (await isHeld(unless.held, now)) return { result: false };
+        if (pointer?.live === generation && unless.live) return { result: false };
         const marks = isRemovedIn(now, id) ? [] : [generation];
         const set = { [`removed.${line}`]: [...(now.removed?.[line] ?? []), ...marks] };
-        if (pointer?.live === generation) return { set, unset: [`pointers.${line}`], gives: true };
-        if (pointer?.previous !== generation) return { set, gives: true };
-        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, gives: true };
+        if (pointer?.live === generation) return { set, unset: [`pointers.${line}`], result: true };
+        if (pointer?.previous !== generation) return { set, result: true };
+        return { set: { ...set, [`pointers.${line}`]: { live: pointer.live } }, result: true };
       }),
     nextNumber: (projection, version) =>
       change(async (now) => {
@@ -186,7 +186,7 @@ const deciding = (
           .map((id) => id.generation);
         const known = [now.numbers?.[line] ?? 1, ...existing, ...(now.removed?.[line] ?? [])];
         const number = Math.max(...known) + 1;
-        return { set: { [`numbers.${line}`]: number }, gives: number };
+        return { set: { [`numbers.${line}`]: number }, result: number };
       }),
     requestRetry: (tenantId) =>
       change<void>(({ retries }) => ({
@@ -196,7 +196,7 @@ const deciding = (
             ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
           },
         },
-        gives: undefined,
+        result: undefined,
       })),
     isRemoved: async (id) => isRemovedIn(await read(), id),
     retryRequests: async () => {

@@ -4,12 +4,12 @@ import { controlsIn } from './control-document';
 import { incarnationIn } from './layout';
 
 const LOOK_MS = 15_000;
-/** Questions that have begun may read a generation for a while after it was dropped. */
+/** Running queries may still read a generation for a while after it was dropped. */
 const UNREAD_MS = 20_000;
 
 /**
- * Drops the collections that belong to no generation: what a drop, a crash or a projector that came too late has left.
- * They are listed before the control documents are read, and a generation has its control document before its collections.
+ * Drops collections that belong to no generation, left by a drop, a crash or a late projector. Lists them before reading
+ * the control documents, since a generation has its control document before its collections.
  */
 export const sweepOnce = async (
   connection: MongoConnection,
@@ -36,7 +36,7 @@ export const sweepOnce = async (
   }
 };
 
-/** Until it is stopped. What fails is tried again. */
+/** Sweeps regularly, ignoring failures. Returns a function that stops it. */
 export const sweeping = (connection: MongoConnection): (() => void) => {
   const seen = new Map<string, number>();
   const looking = setInterval(() => {
