@@ -175,7 +175,7 @@ describe('the Dockerfile', () => {
     expect(first).toBe('*');
     expect(allowed.map((line) => line.slice(1)).toSorted()).toEqual(copied.toSorted());
     for (const path of ['src/prepare.cjs', 'src/cli/main.ts', 'projections/projections.ts'])
-      expect(copied.some((one) => path.startsWith(`${one}/`))).toBe(true);
+      expect(copied.some((prefix) => path.startsWith(`${prefix}/`))).toBe(true);
   });
 
   it('runs as an unprivileged user, in a folder of that user', () => {

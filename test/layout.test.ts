@@ -81,7 +81,7 @@ describe('an export of the program', () => {
 
   it('is imported by another file of the program', () => {
     const used = importedBy(PROGRAM);
-    expect(values.filter((one) => !used.has(one) && !ALLOWED.has(one))).toEqual([]);
+    expect(values.filter((value) => !used.has(value) && !ALLOWED.has(value))).toEqual([]);
   });
 
   it('is imported by another file, or part of another export, if it is a type', () => {
@@ -95,6 +95,6 @@ describe('an export of the program', () => {
   it('stays in the list of exceptions only while tests import it', () => {
     const used = importedBy(PROGRAM);
     const usedByTests = importedBy(['test', 'bench']);
-    expect([...ALLOWED].filter((one) => used.has(one) || !usedByTests.has(one))).toEqual([]);
+    expect([...ALLOWED].filter((value) => used.has(value) || !usedByTests.has(value))).toEqual([]);
   });
 });

@@ -230,11 +230,11 @@ describe('preparing a clone', () => {
     ['a process that is gone', () => spawnSync(process.execPath, ['-e', '']).pid, new Date()],
     ['a process that does not renew it', () => process.pid, new Date(Date.now() - 60_000)],
   ])('ignores the lock of %s', (_, pid, at) => {
-    const one = clone();
-    writeFileSync(one.at('.preparing'), String(pid()));
-    utimesSync(one.at('.preparing'), at, at);
-    expect(one.prepare()).toEqual(BUILDING);
-    expect(existsSync(one.at('.preparing'))).toBe(false);
+    const repository = clone();
+    writeFileSync(repository.at('.preparing'), String(pid()));
+    utimesSync(repository.at('.preparing'), at, at);
+    expect(repository.prepare()).toEqual(BUILDING);
+    expect(existsSync(repository.at('.preparing'))).toBe(false);
   });
 
   it('exits with 1 if it cannot install', () => {

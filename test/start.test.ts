@@ -190,7 +190,7 @@ describe('a later start', () => {
 });
 
 const timeToFirstAnswer = async (folder: string, key: string): Promise<number> => {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const child = spawn(process.execPath, [PROGRAM, 'serve'], {
     env: { PATH, DATA_DIR: folder, PORT: '0', OPS_PORT: '0' },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -203,7 +203,7 @@ const timeToFirstAnswer = async (folder: string, key: string): Promise<number> =
       const url = /serves (http:\S+)\n/.exec(printed)?.[1];
       if (url === undefined) continue;
       expect((await ask(`${url}/tenants/self`, { key })).status).toBe(200);
-      return performance.now() - begun;
+      return performance.now() - startedAt;
     }
     throw new Error(`It ended without serving: ${printed}`);
   } finally {

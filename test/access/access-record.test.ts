@@ -49,10 +49,10 @@ describe('the record of refused access', () => {
 
   it('is one fact for any number of refusals of a key', async () => {
     const { record, facts, appended } = given();
-    const one = refused({ fault: 'permission_missing' });
+    const refusal = refused({ fault: 'permission_missing' });
     for (let i = 0; i < 10_000; i += 1)
       record.refused({
-        ...one,
+        ...refusal,
         permission: i % 2 === 0 ? 'tenant:read' : 'tenant:update',
         fault: i === 7 ? 'expired' : 'permission_missing',
         address: `192.0.2.${i % 7}`,
@@ -61,8 +61,8 @@ describe('the record of refused access', () => {
     await record.close();
     expect(facts()).toEqual([
       {
-        applicationId: one.applicationId,
-        keyId: one.keyId,
+        applicationId: refusal.applicationId,
+        keyId: refusal.keyId,
         faults: ['permission_missing', 'expired'],
         permissions: ['tenant:read', 'tenant:update'],
         count: 10_000,
@@ -75,8 +75,8 @@ describe('the record of refused access', () => {
     const [event] = appended[0]!.events;
     expect(() => encode({ type: 'AccessRefused', data: facts()[0]! }, { at: time(0) })).not.toThrow();
     expect(event?.metadata).toEqual({
-      actor: { type: 'application', id: one.applicationId },
-      keyId: one.keyId,
+      actor: { type: 'application', id: refusal.applicationId },
+      keyId: refusal.keyId,
       at: time(9_999 % 60),
       version: 1,
     });
@@ -84,13 +84,13 @@ describe('the record of refused access', () => {
 
   it('is written at the end of each period', async () => {
     const { record, facts } = given({ everyMs: PERIOD_MS });
-    const one = refused();
-    record.refused(one);
-    record.refused(one);
+    const refusal = refused();
+    record.refused(refusal);
+    record.refused(refusal);
     await yieldToEventLoop();
     expect(facts()).toEqual([]);
     await until(() => facts().length === 1);
-    record.refused(one);
+    record.refused(refusal);
     await until(() => facts().length === 2);
     expect(facts().map(({ count }) => count)).toEqual([2, 1]);
     await record.close();
@@ -100,7 +100,7 @@ describe('the record of refused access', () => {
   it('is separate for each key, in one append per tenant', async () => {
     const { record, appended } = given();
     const other = randomUUID();
-    for (const one of [refused(), refused(), refused({ tenantId: other })]) record.refused(one);
+    for (const refusal of [refused(), refused(), refused({ tenantId: other })]) record.refused(refusal);
     await record.close();
     expect(appended.map(({ tenantId, events }) => [tenantId, events.length])).toEqual([
       [TENANT, 2],
@@ -110,8 +110,8 @@ describe('the record of refused access', () => {
 
   it('distinguishes at most a hundred addresses, and says so', async () => {
     const { record, facts } = given();
-    const one = refused();
-    for (let i = 0; i < 1_000; i += 1) record.refused({ ...one, address: `2001:db8::${i}` });
+    const refusal = refused();
+    for (let i = 0; i < 1_000; i += 1) record.refused({ ...refusal, address: `2001:db8::${i}` });
     await record.close();
     expect(facts()[0]).toMatchObject({ count: 1_000, addressCount: 100 });
     expect(() => encode({ type: 'AccessRefused', data: facts()[0]! }, { at: time(0) })).not.toThrow();
@@ -133,10 +133,10 @@ describe('the record of refused access', () => {
       appended.push(...events);
     };
     const { record, warnings } = given({ append, everyMs: PERIOD_MS });
-    const one = refused();
-    record.refused({ ...one, address: 'a' });
+    const refusal = refused();
+    record.refused({ ...refusal, address: 'a' });
     await until(() => warnings.length > 0);
-    record.refused({ ...one, address: 'b', fault: 'expired', at: time(9) });
+    record.refused({ ...refusal, address: 'b', fault: 'expired', at: time(9) });
     isThere = true;
     await until(() => appended.length === 1);
     expect(appended[0]?.data).toMatchObject({
@@ -172,9 +172,9 @@ describe('the record of refused access', () => {
   it('does not delay the end of the process forever', async () => {
     const { record, warnings } = given({ append: () => new Promise(() => undefined), closeMs: 50 });
     record.refused(refused());
-    const began = Date.now();
+    const startedAt = Date.now();
     await record.close();
-    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
     expect(warnings).toEqual(['The last refused access could not be recorded.']);
   });
 });

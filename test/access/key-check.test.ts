@@ -22,12 +22,12 @@ import { openAppIn } from '../support/log-under-test';
 import { refusedWith, signal, until } from '../support/waiting';
 
 const opened: { close(): Promise<void> }[] = [];
-const closing = <T extends { close(): Promise<void> }>(one: T): T => {
-  opened.unshift(one);
-  return one;
+const closing = <T extends { close(): Promise<void> }>(resource: T): T => {
+  opened.unshift(resource);
+  return resource;
 };
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const resource of opened.splice(0)) await resource.close();
 });
 
 const folder = freshFolder();
@@ -294,7 +294,7 @@ describe('a forged key', () => {
     readsSince();
     const forged = Array.from({ length: 200 }, () => other(key));
     for (const asking of [check.forReading, check.forWriting]) {
-      const standings = await Promise.all(forged.map((one) => asking(checked(one))));
+      const standings = await Promise.all(forged.map((forgedKey) => asking(checked(forgedKey))));
       expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
       const { heads, streams } = readsSince();
       expect(heads).toBeLessThanOrEqual(20);
@@ -307,7 +307,7 @@ describe('a forged key', () => {
     const { customer, check, isFolded, readsSince } = await keyCheckHarness();
     const key = await customer();
     const forged = Array.from({ length: 100 }, () => other(key));
-    const standings = await Promise.all(forged.map((one) => check.forReading(checked(one))));
+    const standings = await Promise.all(forged.map((forgedKey) => check.forReading(checked(forgedKey))));
     expect(new Set(standings.map(({ status }) => status))).toEqual(new Set(['unknown']));
     expect(readsSince().streams).toBeLessThanOrEqual(10);
     expect(isFolded(key.tenantId)).toBe(false);
@@ -364,34 +364,34 @@ describe('while the log does not respond', () => {
     return { ...all, key, be: (now: typeof mode) => (mode = now) };
   };
   const timed = async <T>(work: () => Promise<T>) => {
-    const begun = monotonicMs();
-    return { value: await work(), ms: monotonicMs() - begun };
+    const startedAt = monotonicMs();
+    return { value: await work(), ms: monotonicMs() - startedAt };
   };
-  const proofIsOver = async (one: Awaited<ReturnType<typeof away>>) => {
-    one.readsSince();
+  const proofIsOver = async (harness: Awaited<ReturnType<typeof away>>) => {
+    harness.readsSince();
     await until(async () => {
-      await one.reading(one.key);
-      return one.readsSince().heads > 0;
+      await harness.reading(harness.key);
+      return harness.readsSince().heads > 0;
     });
   };
 
   it.each(['silent', 'failing'] as const)(
     '(%s), reads continue, and at most one waits for it',
     async (how) => {
-      const one = await away();
-      one.be(how);
-      await proofIsOver(one);
-      const unknown = other(one.key);
-      expect((await one.reading(unknown)).status).toBe('unknown');
+      const harness = await away();
+      harness.be(how);
+      await proofIsOver(harness);
+      const unknown = other(harness.key);
+      expect((await harness.reading(unknown)).status).toBe('unknown');
       const { value, ms } = await timed(() =>
-        Promise.all(Array.from({ length: 20 }, () => one.reading(one.key))),
+        Promise.all(Array.from({ length: 20 }, () => harness.reading(harness.key))),
       );
       expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
       expect(ms).toBeLessThan(250);
-      expect((await one.check.forWriting(checked(one.key))).status).toBe('good');
+      expect((await harness.check.forWriting(checked(harness.key))).status).toBe('good');
       const brief = (key: KnownKey): PresentedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
-      expect(await refusedWith(one.check.forWriting(brief(unknown)))).toBe('log_unavailable');
-      expect(await refusedWith(one.check.atHead(brief(one.key)))).toBe('log_unavailable');
+      expect(await refusedWith(harness.check.forWriting(brief(unknown)))).toBe('log_unavailable');
+      expect(await refusedWith(harness.check.atHead(brief(harness.key)))).toBe('log_unavailable');
     },
   );
 
@@ -418,45 +418,45 @@ describe('while the log does not respond', () => {
   it.each(['silent', 'failing'] as const)(
     '(%s) for longer than configured, reads are refused',
     async (how) => {
-      const one = await away(0);
-      one.be(how);
-      await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
+      const harness = await away(0);
+      harness.be(how);
+      await until(async () => (await refusedWith(harness.reading(harness.key))) === 'log_unavailable', 2_000);
     },
   );
 
   it('a known revocation still counts', async () => {
-    const one = await away();
-    await one.write(one.elsewhere, one.key.tenantId, revokeKey(one.key.keyId));
-    expect((await one.check.atHead(checked(one.key))).status).toBe('revoked');
-    one.be('failing');
-    await proofIsOver(one);
-    expect((await one.reading(one.key)).status).toBe('revoked');
+    const harness = await away();
+    await harness.write(harness.elsewhere, harness.key.tenantId, revokeKey(harness.key.keyId));
+    expect((await harness.check.atHead(checked(harness.key))).status).toBe('revoked');
+    harness.be('failing');
+    await proofIsOver(harness);
+    expect((await harness.reading(harness.key)).status).toBe('revoked');
   });
 
   it('keys missing from the read model when the log last responded are not refused', async () => {
-    const one = await away();
-    const neighbour = await one.customer();
-    await one.project();
-    expect((await one.reading(neighbour)).status).toBe('good');
+    const harness = await away();
+    const neighbour = await harness.customer();
+    await harness.project();
+    expect((await harness.reading(neighbour)).status).toBe('good');
     const second = newKey();
-    await one.write(one.elsewhere, one.key.tenantId, addKey(one.key.applicationId, second));
+    await harness.write(harness.elsewhere, harness.key.tenantId, addKey(harness.key.applicationId, second));
     // The log has reported its head since, and the read model has not reached it.
-    await one.check.atHead(checked(neighbour));
-    one.be('failing');
-    await proofIsOver({ ...one, key: neighbour });
-    expect(await refusedWith(one.reading({ ...one.key, ...second }))).toBe('log_unavailable');
-    expect((await one.reading(neighbour)).status).toBe('good');
-    await one.project();
-    expect((await one.reading({ ...one.key, ...second })).status).toBe('good');
-    expect((await one.reading(other(one.key))).status).toBe('unknown');
+    await harness.check.atHead(checked(neighbour));
+    harness.be('failing');
+    await proofIsOver({ ...harness, key: neighbour });
+    expect(await refusedWith(harness.reading({ ...harness.key, ...second }))).toBe('log_unavailable');
+    expect((await harness.reading(neighbour)).status).toBe('good');
+    await harness.project();
+    expect((await harness.reading({ ...harness.key, ...second })).status).toBe('good');
+    expect((await harness.reading(other(harness.key))).status).toBe('unknown');
   });
 
   it('and after it is back, nothing is missing', async () => {
-    const one = await away(0);
-    one.be('failing');
-    await until(async () => (await refusedWith(one.reading(one.key))) === 'log_unavailable', 2_000);
-    one.be('there');
-    expect((await one.reading(one.key)).status).toBe('good');
+    const harness = await away(0);
+    harness.be('failing');
+    await until(async () => (await refusedWith(harness.reading(harness.key))) === 'log_unavailable', 2_000);
+    harness.be('there');
+    expect((await harness.reading(harness.key)).status).toBe('good');
   });
 });
 

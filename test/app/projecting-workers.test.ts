@@ -82,9 +82,9 @@ describe('the projecting workers', () => {
         await app.log.append(app.streams.activity(other), factsOf(100), expected);
         const event = { ...tenantCreated, id: randomUUID() };
         const { position } = await app.log.append(app.streams.tenant(tenantId), [event], revision);
-        const began = performance.now();
+        const startedAt = performance.now();
         await until(async () => (await positionOf('applications')) >= position);
-        lags.push(performance.now() - began);
+        lags.push(performance.now() - startedAt);
         expect((await positionOf('logs')) < position).toBe(true);
       }
       const [longest = 0] = lags.toSorted((a, b) => b - a);
@@ -106,9 +106,9 @@ describe('the projecting workers', () => {
     const append = async (expected: number | 'no_stream') => {
       const event = { ...tenantCreated, id: randomUUID() };
       const { position } = await app.log.append(app.streams.activity(tenantId), [event], expected);
-      const began = performance.now();
+      const startedAt = performance.now();
       expect(await app.projecting.reached(position, LONG)).toBe(true);
-      return performance.now() - began;
+      return performance.now() - startedAt;
     };
     await append('no_stream');
     const waits = [];

@@ -76,7 +76,7 @@ describe('the live tail of an instance', () => {
       const read = await Promise.all(followers.map((follower) => follower.read(after)));
       return new Set(read.map((events) => events.map(({ id }) => id).join()));
     };
-    const woken = (seen: number) => until(() => followers.every((one) => one.changes() > seen));
+    const woken = (seen: number) => until(() => followers.every((follower) => follower.changes() > seen));
     const [one, two] = [anEvent(), anEvent()];
     reads = 0;
     const { position } = await ledgerLog.log.append(ledgerLog.streams.activity(tenantId), [one], 'no_stream');

@@ -58,9 +58,9 @@ describe('a command that writes', () => {
     try {
       for (const lease of leases)
         expect(await readModels.lease(lease, `${hostname()} test ${process.pid}`, 60_000)).toBe(true);
-      const begun = performance.now();
+      const startedAt = performance.now();
       const changed = await operator.run(`tenant set-plan ${id} --included-tokens 9 --json`);
-      const took = performance.now() - begun;
+      const took = performance.now() - startedAt;
       expect(changed).toMatchObject({ code: 0, stderr: expect.stringContaining('do not show it yet') });
       expect(JSON.parse(changed.stdout)).toMatchObject({ included_monthly_active_tokens: 9 });
       expect(took).toBeGreaterThan(1_900);
@@ -111,8 +111,8 @@ describe('a command that writes', () => {
       ['A', 'B', 'C'].map((name) => operator.json(`tenant create --name ${name}`)),
     );
     const listed = await operator.json<{ tenant_id: string }[]>('tenant list');
-    expect(listed.map((one) => one.tenant_id)).toEqual(
-      made.map((one) => String(one['tenant_id'])).toSorted(),
+    expect(listed.map((tenant) => tenant.tenant_id)).toEqual(
+      made.map((tenant) => String(tenant['tenant_id'])).toSorted(),
     );
   });
 });

@@ -17,5 +17,5 @@ it('a write that the read models cannot store is still made, and the command rep
   expect(code).toBe(0);
   const { key_id } = JSON.parse(stdout) as { key_id: string };
   const keys = await operator.json<{ key_id: string }[]>(`key list --tenant ${tenant}`);
-  expect(keys.map((one) => one.key_id)).toContain(key_id);
+  expect(keys.map((listedKey) => listedKey.key_id)).toContain(key_id);
 });

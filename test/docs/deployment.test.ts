@@ -21,7 +21,7 @@ const certificateIn = (folder: string) => {
 describe('the examples in docs/deployment', () => {
   it('name only settings that exist', () => {
     const [, variables = ''] = /^Environment=(.*)$/m.exec(textOf('tenant-ledger.service')) ?? [];
-    const names = variables.split(' ').map((one) => one.split('=')[0]);
+    const names = variables.split(' ').map((variable) => variable.split('=')[0]);
     expect(names.length).toBeGreaterThan(2);
     for (const name of names) expect([...settingNames, 'NODE_ENV']).toContain(name);
     for (const file of ['nginx.conf', 'Caddyfile', 'envoy.yaml'])

@@ -85,8 +85,8 @@ describe('docs/investigations.md', () => {
   afterAll(() => service.stop());
 
   const isRun = (line: string): boolean => !line.includes('| jq') || hasJq();
-  for (const line of LINES.filter((one) => !isRun(one)))
-    it.skip(`works as written, but jq is not installed: ${line}`, () => undefined);
+  for (const skipped of LINES.filter((line) => !isRun(line)))
+    it.skip(`works as written, but jq is not installed: ${skipped}`, () => undefined);
   /** A command with neither a pipe nor a file in the folder does not need its own process. */
   const isPlain = (line: string): boolean => /^tenant-ledger (?!.*(--output|ndjson))[^|>]*$/.test(line);
   it.each(LINES.filter(isPlain))('works as written: %s', async (line) => {

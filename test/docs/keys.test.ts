@@ -32,7 +32,9 @@ describe('docs/keys.md, for secret scanners', () => {
 
   it('distinguishes keys from look-alikes by their checksum', () => {
     expect(keys.filter(isKey)).toEqual(keys);
-    const lookAlikes = keys.map((key) => key.replace(/.(?=.{10}$)/, (one) => (one === 'a' ? 'b' : 'a')));
+    const lookAlikes = keys.map((key) =>
+      key.replace(/.(?=.{10}$)/, (letter) => (letter === 'a' ? 'b' : 'a')),
+    );
     expect(lookAlikes.filter(isKey)).toEqual([]);
   });
 

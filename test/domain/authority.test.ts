@@ -85,7 +85,7 @@ describe('holding a permission', () => {
     const answer = thrownBy(() => mustHold(holder(all), permission));
     if (assignable) expect(answer).toBeUndefined();
     else expect(answer).toMatchObject({ code: 'permission_missing', more });
-    const refused = thrownBy(() => mustHold(holder(all.filter((one) => one !== permission)), permission));
+    const refused = thrownBy(() => mustHold(holder(all.filter((other) => other !== permission)), permission));
     expect(refused).toMatchObject({ code: 'permission_missing', more });
     expect(isRefusal(refused)).toBe(true);
   });

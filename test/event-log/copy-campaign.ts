@@ -99,7 +99,7 @@ const campaign = async (events = 100_000, kills = 3): Promise<void> => {
   const streams = streamNames();
   const opened: EventLog[] = [];
   const opening = (log: Promise<EventLog>): (() => Promise<EventLog>) => {
-    void log.then((one) => opened.push(one));
+    void log.then((ledgerLog) => opened.push(ledgerLog));
     return () => log;
   };
   try {

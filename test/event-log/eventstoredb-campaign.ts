@@ -80,7 +80,7 @@ const writer = async (log: EventLog, stream: string, over: () => boolean): Promi
 
 const rounds = async (server: Victim, log: EventLog, number: number): Promise<void> => {
   const recovered = async (): Promise<void> => {
-    const begun = performance.now();
+    const startedAt = performance.now();
     while (
       !(await log.head().then(
         () => true,
@@ -88,7 +88,7 @@ const rounds = async (server: Victim, log: EventLog, number: number): Promise<vo
       ))
     )
       await pause(20);
-    console.log(`  works again after ${Math.round(performance.now() - begun)} ms`);
+    console.log(`  works again after ${Math.round(performance.now() - startedAt)} ms`);
   };
   for (let round = 0; round < number; round += 1) {
     await pause(BUSY_MS);

@@ -31,11 +31,11 @@ const others = (server: StandIn, count: number): void => {
 
 describe('the continuity of a log in the event store', () => {
   const written = async () => {
-    const one = await onStandIn();
-    const stream = one.aStream();
-    await one.log.append(stream, someEvents(20), 'no_stream');
-    const all = await eventsOf(one.log.readAll());
-    return { ...one, stream, all, last: knownOf(all.at(-1)!) };
+    const opened = await onStandIn();
+    const stream = opened.aStream();
+    await opened.log.append(stream, someEvents(20), 'no_stream');
+    const all = await eventsOf(opened.log.readAll());
+    return { ...opened, stream, all, last: knownOf(all.at(-1)!) };
   };
 
   it('is broken by a node restored from an older copy', async () => {
@@ -104,10 +104,10 @@ describe('the continuity of a log in the event store', () => {
 
 describe('a stream whose events were removed from the event store', () => {
   const withStream = async () => {
-    const one = await onStandIn();
-    const stream = one.aStream();
-    await one.log.append(stream, someEvents(5), 'no_stream');
-    return { ...one, stream };
+    const opened = await onStandIn();
+    const stream = opened.aStream();
+    await opened.log.append(stream, someEvents(5), 'no_stream');
+    return { ...opened, stream };
   };
 
   it.each([

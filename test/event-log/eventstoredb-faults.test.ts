@@ -37,18 +37,18 @@ const note = (fault: string, saw: string, afterMs: number, again?: number): void
   });
 
 const timed = async <T>(work: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
-  const begun = monotonicMs();
+  const startedAt = monotonicMs();
   const value = await work;
-  return { value, ms: monotonicMs() - begun };
+  return { value, ms: monotonicMs() - startedAt };
 };
 
 /** How long until an append succeeds again. */
 const untilWorking = async (log: EventLog, stream: string): Promise<number> => {
-  const begun = monotonicMs();
+  const startedAt = monotonicMs();
   await until(
     async () => (await refusedWith(log.append(stream, someEvents(1), 'no_stream'))) === 'no refusal',
   );
-  return monotonicMs() - begun;
+  return monotonicMs() - startedAt;
 };
 
 afterEach(closeLogs);
@@ -209,10 +209,10 @@ describe('a subscription to the event store', () => {
   it('that ends normally is resumed', async () => {
     const { log, tail, stream, subscription, warnings } = await following();
     subscription.end();
-    const begun = monotonicMs();
+    const startedAt = monotonicMs();
     await log.append(stream, someEvents(2), 2);
     await expectAll(log, tail, 5);
-    note('a subscription ends in order', 'nothing', monotonicMs() - begun, 0);
+    note('a subscription ends in order', 'nothing', monotonicMs() - startedAt, 0);
     expect(warnings).toEqual([]);
   });
 
@@ -273,13 +273,13 @@ describe('a subscription to the event store', () => {
   it('that is dropped because it lags resumes where it was, silently', async () => {
     const { log, server, tail, stream, warnings } = await following();
     const before = server.asked.read;
-    const begun = monotonicMs();
+    const startedAt = monotonicMs();
     await log.append(stream, someEvents(1_000), 2, 20_000);
     await log.append(stream, someEvents(10), 1_002, 20_000);
     await expectAll(log, tail, 1_013);
     expect(server.asked.read - before).toBeGreaterThan(1);
     expect(warnings).toEqual([]);
-    note('the consumer lags and is dropped', 'nothing', monotonicMs() - begun, 0);
+    note('the consumer lags and is dropped', 'nothing', monotonicMs() - startedAt, 0);
   });
 
   it('does not trust a checkpoint ahead of the events it received', async () => {
@@ -306,8 +306,8 @@ describe('a subscription to the event store', () => {
     })();
     await until(() => seen.length === 1 && server.subscriptions.size === 1);
     const [subscription] = server.subscriptions;
-    const begun = monotonicMs();
-    while (monotonicMs() - begun < 7_000) {
+    const startedAt = monotonicMs();
+    while (monotonicMs() - startedAt < 7_000) {
       await log.append(aStream(), someEvents(1), 'no_stream');
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
@@ -322,13 +322,13 @@ describe('a subscription to the event store', () => {
   it('that stalls, or whose server freezes, is noticed within 15 s', async () => {
     const mute = await following();
     const frozen = await following();
-    const begun = monotonicMs();
+    const startedAt = monotonicMs();
 
     const silent = async (): Promise<void> => {
       mute.subscription.mute();
       await mute.log.append(mute.stream, someEvents(1), 2);
       await until(() => mute.tail.seen.length === 4, 15_000);
-      note('a subscription falls silent', 'nothing', monotonicMs() - begun, monotonicMs() - begun);
+      note('a subscription falls silent', 'nothing', monotonicMs() - startedAt, monotonicMs() - startedAt);
     };
     const stiff = async (): Promise<void> => {
       frozen.server.gate.freeze();
@@ -338,7 +338,7 @@ describe('a subscription to the event store', () => {
       expect(ms).toBeLessThan(APPEND_MS + SLACK_MS);
       expect(await refusedWith(eventsOf(frozen.log.readStream(frozen.stream)))).toBe('log_unavailable');
       await until(() => frozen.warnings.length > 0, 15_000);
-      const noticed = monotonicMs() - begun;
+      const noticed = monotonicMs() - startedAt;
       expect(frozen.server.gate.connections().ever).toBeGreaterThan(1);
       frozen.server.gate.thaw();
       const thawed = monotonicMs();

@@ -3,7 +3,7 @@ import { tail } from '../../src/event-log/sqlite/tail';
 describe('a tail', () => {
   it('watches this process from its first use until it is closed', async () => {
     const listeners = new Set<() => void>();
-    const one = tail(
+    const watcher = tail(
       () => 1,
       (wake) => {
         listeners.add(wake);
@@ -11,30 +11,30 @@ describe('a tail', () => {
       },
     );
     expect(listeners.size).toBe(0);
-    const woken = one.newsSince(one.seen());
-    expect(one.seen()).toBe(0);
+    const woken = watcher.newsSince(watcher.seen());
+    expect(watcher.seen()).toBe(0);
     expect(listeners.size).toBe(1);
     for (const wake of listeners) wake();
     await woken;
-    expect(one.seen()).toBe(1);
-    one.close();
-    one.seen();
+    expect(watcher.seen()).toBe(1);
+    watcher.close();
+    watcher.seen();
     expect(listeners.size).toBe(0);
   });
 
   it('wakes its waiters when the file cannot be read, so that they find the error', async () => {
     let broken = false;
-    const one = tail(
+    const watcher = tail(
       () => {
         if (broken) throw new Error('disk I/O error');
         return 1;
       },
       () => ({ close: () => undefined }),
     );
-    const woken = one.newsSince(one.seen());
+    const woken = watcher.newsSince(watcher.seen());
     broken = true;
     await woken;
-    expect(() => one.seen()).not.toThrow();
-    one.close();
+    expect(() => watcher.seen()).not.toThrow();
+    watcher.close();
   });
 });

@@ -223,9 +223,9 @@ describe('the file of a SQLite log', () => {
     closing.push(() => reader.close());
     reader.exec('BEGIN; SELECT * FROM events');
     await log.append(stream, someEvents(20), 0);
-    const begun = performance.now();
+    const startedAt = performance.now();
     await log.close();
-    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
     expect(await eventsOf((await open(folder)).readStream(stream))).toHaveLength(21);
   });
 });

@@ -263,9 +263,9 @@ describe('the SQLite event log', () => {
 
     it('reports in time that it is unavailable, and works again afterwards', async () => {
       const { log, stream, release } = await locked();
-      const begun = monotonicMs();
+      const startedAt = monotonicMs();
       expect(await refusedWith(log.append(stream, someEvents(1), 0))).toBe('log_unavailable');
-      expect(monotonicMs() - begun).toBeLessThanOrEqual(APPEND_MS);
+      expect(monotonicMs() - startedAt).toBeLessThanOrEqual(APPEND_MS);
       expect(await eventsOf(log.readStream(stream))).toHaveLength(1);
       release();
       expect((await log.append(stream, someEvents(1), 0)).revision).toBe(1);
@@ -277,9 +277,9 @@ describe('the SQLite event log', () => {
       const ask = async (i: number) => {
         const withinMs = 100 * (i + 1);
         const own = `tenant-${randomUUID()}`;
-        const begun = monotonicMs();
+        const startedAt = monotonicMs();
         const code = await refusedWith(log.append(own, someEvents(1), 'no_stream', withinMs));
-        expect(monotonicMs() - begun).toBeLessThanOrEqual(withinMs + slack);
+        expect(monotonicMs() - startedAt).toBeLessThanOrEqual(withinMs + slack);
         return { own, code };
       };
       const answers = await Promise.all(Array.from({ length: 15 }, (_, i) => ask(i)));

@@ -338,14 +338,15 @@ describe('keys', () => {
 describe('the list of Applications', () => {
   /** All ids in the order of their creation; two existed before. */
   const seven = async (): Promise<readonly string[]> => {
-    const before = (await to('/applications')).json.data.map((one: { id: string }) => one.id);
+    const before = (await to('/applications')).json.data.map((application: { id: string }) => application.id);
     const types = ['public', 'private', 'management', 'private', 'public', 'private'] as const;
     const made: string[] = [];
     for (const type of types) made.push((await by.newApplication(tenantId, type)).id);
     expect((await remove(`/applications/${made[1]}`)).status).toBe(204);
     return [...before, ...made.filter((_, n) => n !== 1)];
   };
-  const idsOf = ({ json }: Answered): readonly string[] => json.data.map((one: { id: string }) => one.id);
+  const idsOf = ({ json }: Answered): readonly string[] =>
+    json.data.map((application: { id: string }) => application.id);
 
   it('is paged in the order of creation, without deleted ones', async () => {
     const ids = await seven();

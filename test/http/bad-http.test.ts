@@ -377,8 +377,8 @@ describe('a connection', () => {
   it('executes a write whose body takes longer to arrive than a response may', async () => {
     const talk = converse(service.url);
     talk.socket.write(`${put(12)}Connection: close\r\n\r\n{"name":`);
-    const began = Date.now();
-    await until(() => Date.now() - began > 2_200);
+    const startedAt = Date.now();
+    await until(() => Date.now() - startedAt > 2_200);
     talk.socket.write('"B"}');
     await talk.closed;
     const [answered] = answersIn(talk.received());

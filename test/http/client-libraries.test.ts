@@ -205,7 +205,7 @@ describe('client libraries', () => {
         id: [applicationId, bare.id ?? ''],
         type: ['public', 'management'],
       });
-      expect(some.data.map((one) => one.id)).toEqual([bare.id]);
+      expect(some.data.map((application) => application.id)).toEqual([bare.id]);
 
       await applications.delete(applicationId);
       expect(await rejection(applications.get(applicationId))).toBeInstanceOf(BasisTheory.NotFoundError);
@@ -383,7 +383,7 @@ describe('client libraries', () => {
       expect(await rejection(own.permissions.list())).toMatchObject({ status: 401 });
 
       const { data, pagination } = await applications.list({ id: [made.id], page: 1, size: 5 });
-      expect(data.map((one) => one.id)).toEqual([made.id]);
+      expect(data.map((application) => application.id)).toEqual([made.id]);
       expect(pagination).toEqual({ totalItems: 1, pageNumber: 1, pageSize: 5, totalPages: 1 });
       expect((await applications.list()).pagination.totalItems).toBe(3);
       await applications.delete(made.id);

@@ -33,9 +33,9 @@ describe('a connection', () => {
   afterAll(() => listener.close(0));
 
   const ended = async (closed: Promise<void>): Promise<number> => {
-    const began = Date.now();
+    const startedAt = Date.now();
     await closed;
-    return Date.now() - began;
+    return Date.now() - startedAt;
   };
 
   /** Sends a piece again and again until the request is refused. */
@@ -86,18 +86,18 @@ describe('a connection', () => {
     socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(200));
     await until(() => sockets.length > 0);
     const gone = once(sockets[0]!, 'close');
-    const began = Date.now();
+    const startedAt = Date.now();
     await gone;
-    expect(Date.now() - began).toBeLessThan(LATEST_MS + timeouts.silenceMs);
+    expect(Date.now() - startedAt).toBeLessThan(LATEST_MS + timeouts.silenceMs);
     socket.destroy();
   });
 
   it('is served among many that send nothing', async () => {
     const silent = Array.from({ length: 300 }, () => converse(listener.url));
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')));
-    const began = Date.now();
+    const startedAt = Date.now();
     expect((await ask(`${listener.url}/`)).status).toBe(200);
-    expect(Date.now() - began).toBeLessThan(1_000);
+    expect(Date.now() - startedAt).toBeLessThan(1_000);
     await Promise.all(silent.map(({ closed }) => closed));
   });
 });

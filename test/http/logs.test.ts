@@ -140,12 +140,12 @@ describe('audit logs', () => {
     });
 
     it('separates tenants with equally many rows of the same entities and types at the same times', async () => {
-      const [one, two] = [await newCustomer('2020-01-01'), await newCustomer('2020-01-01')];
+      const [first, second] = [await newCustomer('2020-01-01'), await newCustomer('2020-01-01')];
       const at = (hour: number): string => `2022-01-01T0${hour}:00:00.000Z`;
       const rowsAt = (...hours: readonly number[]) =>
         hours.map((hour) => fact('TokenRead', 'same', { recordedAt: at(hour) }));
-      await one.report(...rowsAt(1, 3, 3, 3));
-      await two.report(...rowsAt(1, 1, 1, 3));
+      await first.report(...rowsAt(1, 3, 3, 3));
+      await second.report(...rowsAt(1, 1, 1, 3));
       const totals = async ({ get }: Customer): Promise<readonly number[]> => {
         const found = [];
         for (const filter of [
@@ -160,29 +160,29 @@ describe('audit logs', () => {
       };
       // The second request is answered from the cache that the first one filled.
       for (const round of [1, 2]) {
-        expect([round, await totals(one)]).toEqual([round, [3, 1, 3, 1, 3, 1, 3, 1]]);
-        expect([round, await totals(two)]).toEqual([round, [1, 3, 1, 3, 1, 3, 1, 3]]);
+        expect([round, await totals(first)]).toEqual([round, [3, 1, 3, 1, 3, 1, 3, 1]]);
+        expect([round, await totals(second)]).toEqual([round, [1, 3, 1, 3, 1, 3, 1, 3]]);
       }
-      for (const { get, tenantId } of [one, two])
+      for (const { get, tenantId } of [first, second])
         for (const row of (await get('?entity_id=same')).json.data) expect(row.tenant_id).toBe(tenantId);
     });
 
     it('separates tenants', async () => {
-      const [one, two] = [await newCustomer(), await newCustomer()];
-      const [mine] = await one.report(fact('TokenRead', 'same'));
-      const [yours] = await two.report(fact('TokenRead', 'same'));
+      const [first, second] = [await newCustomer(), await newCustomer()];
+      const [mine] = await first.report(fact('TokenRead', 'same'));
+      const [yours] = await second.report(fact('TokenRead', 'same'));
       for (const query of [
         '?entity_id=same',
         '?entity_type=token',
         '?start_date=2020-01-01&entity_type=token',
       ]) {
-        expect(idsOf(await one.get(query))).toEqual([mine]);
-        expect(idsOf(await two.get(query))).toEqual([yours]);
+        expect(idsOf(await first.get(query))).toEqual([mine]);
+        expect(idsOf(await second.get(query))).toEqual([yours]);
       }
-      const entityOfOther = await one.get(`?entity_id=${two.tenantId}`);
+      const entityOfOther = await first.get(`?entity_id=${second.tenantId}`);
       expect(entityOfOther.json.pagination.total_items).toBe(0);
-      const { json } = await one.get('?size=100');
-      for (const row of json.data) expect(row.tenant_id).toBe(one.tenantId);
+      const { json } = await first.get('?size=100');
+      for (const row of json.data) expect(row.tenant_id).toBe(first.tenantId);
     });
   });
 
@@ -437,9 +437,9 @@ describe('audit logs', () => {
 
     it('of a million cost no more than the first', async () => {
       const time = async (query: string): Promise<number> => {
-        const began = performance.now();
+        const startedAt = performance.now();
         for (let i = 0; i < 40; i += 1) expect((await customer.get(query)).status).toBe(200);
-        return performance.now() - began;
+        return performance.now() - startedAt;
       };
       await time('?page=1');
       const [first, far] = [await time('?page=1'), await time('?page=1000000')];
@@ -502,8 +502,8 @@ describe('audit logs', () => {
       });
     beforeAll(async () => {
       [customer, other] = [await newCustomer(), await newCustomer()];
-      for (const one of [customer, other])
-        await one.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
+      for (const owner of [customer, other])
+        await owner.report(...['a', 'a', 'b', 'b', 'a'].map((id) => fact('TokenRead', id)));
     });
 
     it('is opaque and URL-safe', async () => {
@@ -635,9 +635,11 @@ describe('audit logs', () => {
     });
 
     it('shows nothing of other tenants', async () => {
-      const [one, two] = [await newCustomer(), await newCustomer()];
-      await one.report(fact('ActivityReported', 'x', { data: { entityType: 'secret', operation: 'seen' } }));
-      const { text } = await ask(`${service.url}/logs/entity-types`, { key: two.key });
+      const [first, second] = [await newCustomer(), await newCustomer()];
+      await first.report(
+        fact('ActivityReported', 'x', { data: { entityType: 'secret', operation: 'seen' } }),
+      );
+      const { text } = await ask(`${service.url}/logs/entity-types`, { key: second.key });
       expect(text).not.toMatch(/secret/i);
     });
   });

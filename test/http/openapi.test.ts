@@ -58,7 +58,9 @@ describe('the OpenAPI document', () => {
       Object.keys(item).map((method) => `${method} ${path}`),
     );
     expect(found.toSorted()).toEqual([...declared, ...OPEN].toSorted());
-    const ids = Object.values(paths).flatMap((item) => Object.values(item).map((one) => one.operationId));
+    const ids = Object.values(paths).flatMap((item) =>
+      Object.values(item).map((operation) => operation.operationId),
+    );
     expect(ids.toSorted()).toEqual([
       'createApplication',
       'createApplicationKey',
@@ -114,9 +116,11 @@ describe('the OpenAPI document', () => {
       ),
     ) as readonly Readonly<Record<string, unknown>>[];
     expect(members.length).toBeGreaterThan(50);
-    const undescribed = members.filter((one) => !('$ref' in one) && typeof one['description'] !== 'string');
+    const undescribed = members.filter(
+      (member) => !('$ref' in member) && typeof member['description'] !== 'string',
+    );
     expect(undescribed).toEqual([]);
-    const counts = members.filter((one) => one['type'] === 'integer' && !('const' in one));
+    const counts = members.filter((member) => member['type'] === 'integer' && !('const' in member));
     expect(counts.filter(({ format }) => format !== 'int64')).toEqual([]);
   });
 

@@ -24,9 +24,9 @@ const endings: readonly [string, (customer: Customer) => Decide][] = [
 ];
 
 describe('a key used for reads at two servers on one data folder', () => {
-  let [one, two]: Service[] = [];
+  let [first, second]: Service[] = [];
   let by: Beside;
-  const servers = (): readonly Service[] => [one!, two!];
+  const servers = (): readonly Service[] => [first!, second!];
   const get = async ({ url }: Service, key: string, more: Asking = {}) =>
     ask(`${url}/tenants/self`, { key, ...more });
   const allRead = async (key: string): Promise<void> => {
@@ -43,9 +43,9 @@ describe('a key used for reads at two servers on one data folder', () => {
   };
 
   beforeAll(async () => {
-    one = await startService();
-    two = await startService({ DATA_DIR: one.folder });
-    by = await beside(one);
+    first = await startService();
+    second = await startService({ DATA_DIR: first.folder });
+    by = await beside(first);
   });
   afterAll(async () => {
     for (const server of servers()) expect(await server.stop()).toBe(0);
@@ -53,7 +53,7 @@ describe('a key used for reads at two servers on one data folder', () => {
 
   describe('while the applications read model is stuck', () => {
     const stuckWhile = async (work: () => Promise<void>): Promise<void> => {
-      const stuck = stuckReadModel(one!.folder, 'applications');
+      const stuck = stuckReadModel(first!.folder, 'applications');
       try {
         await work();
       } finally {
@@ -75,7 +75,7 @@ describe('a key used for reads at two servers on one data folder', () => {
             expectProblem(await get(server, customer.key, put), { status: 401, code: 'key_refused' });
           }
           await allRead(neighbour.key);
-          await allRead(one!.key);
+          await allRead(first!.key);
         });
       },
     );
@@ -84,9 +84,9 @@ describe('a key used for reads at two servers on one data folder', () => {
       const { key } = await by.newTenant();
       await allRead(key);
       await stuckWhile(async () => {
-        const deleted = await get(one!, key, { method: 'DELETE' });
+        const deleted = await get(first!, key, { method: 'DELETE' });
         expect([deleted.status, deleted.headers.get('svc-read-pending')]).toEqual([204, 'true']);
-        expect((await get(one!, key)).status).toBe(401);
+        expect((await get(first!, key)).status).toBe(401);
         await bothRefuseWithinASecond(key);
       });
     });
@@ -97,7 +97,7 @@ describe('a key used for reads at two servers on one data folder', () => {
       await stuckWhile(async () => {
         await by.write(tenantId, updateApplication(id, { permissions: ['tenant:update'] }));
         await bothRefuseWithinASecond(key, 403);
-        const written = await get(two!, key, { method: 'PUT', body: { name: 'B' } });
+        const written = await get(second!, key, { method: 'PUT', body: { name: 'B' } });
         expect(written.status).toBe(200);
       });
     });
@@ -111,7 +111,7 @@ describe('a key used for reads at two servers on one data folder', () => {
       let id = '';
       await stuckWhile(async () => {
         const body = { name: 'New', type: 'private', permissions: ['token:use'] };
-        const made = await to(one!, '', { method: 'POST', body });
+        const made = await to(first!, '', { method: 'POST', body });
         expect([made.status, made.headers.get('svc-read-pending')]).toEqual([201, 'true']);
         ({ id } = made.json);
         const { key } = made.json;
@@ -121,13 +121,13 @@ describe('a key used for reads at two servers on one data folder', () => {
           expectProblem(await to(server, `/${id}`), { status: 404, code: 'application_not_found' });
           expect((await to(server, '')).json.pagination.total_items).toBe(2);
         }
-        const updated = await to(two!, `/${id}`, { method: 'PUT', body: { name: 'Renamed' } });
+        const updated = await to(second!, `/${id}`, { method: 'PUT', body: { name: 'Renamed' } });
         expect([updated.status, updated.json.name]).toEqual([200, 'Renamed']);
-        const revoked = await to(two!, `/${id}/keys/${made.json.keys[0].id}`, { method: 'DELETE' });
+        const revoked = await to(second!, `/${id}/keys/${made.json.keys[0].id}`, { method: 'DELETE' });
         expect([revoked.status, revoked.headers.get('svc-read-pending')]).toEqual([204, 'true']);
-        expect((await ask(`${two!.url}/permissions`, { key })).status).toBe(401);
+        expect((await ask(`${second!.url}/permissions`, { key })).status).toBe(401);
         const end = performance.now() + 1_000;
-        const isRefused = async () => (await ask(`${one!.url}/permissions`, { key })).status === 401;
+        const isRefused = async () => (await ask(`${first!.url}/permissions`, { key })).status === 401;
         await until(isRefused, Math.max(0, end - performance.now()), 'a refusal');
       });
       for (const server of servers())
@@ -155,7 +155,7 @@ describe('a key used for reads at two servers on one data folder', () => {
     for (const { key } of customers) await allRead(key);
     for (let i = 0; i < 10; i += 1) {
       const facts = Array.from({ length: 1_000 }, () => fact('TokenCreated', randomUUID()));
-      await reportFacts(one!.folder, busy.tenantId, facts);
+      await reportFacts(first!.folder, busy.tenantId, facts);
     }
     for (const [i, [, ending]] of endings.entries()) {
       await by.write(customers[i]!.tenantId, ending(customers[i]!));

@@ -41,7 +41,7 @@ describe('shutdown', () => {
       idle.socket.write(`GET /permissions HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`);
       await until(() => idle.received().endsWith(']'));
       const talk = await slowPut(service);
-      const began = Date.now();
+      const startedAt = Date.now();
       service.process.kill(signal);
       await until(() => refusesConnections(service), 5_000, 'refusing connections');
       expect(service.process.exitCode).toBeNull();
@@ -52,7 +52,7 @@ describe('shutdown', () => {
       const [answered] = answersIn(talk.received());
       expect([answered?.status, answered?.json?.name]).toEqual([200, 'Farewell']);
       expect(await ended).toEqual([0, null]);
-      expect(Date.now() - began).toBeLessThan(5_000);
+      expect(Date.now() - startedAt).toBeLessThan(5_000);
       await idle.closed;
       expect(await by.count()).toBe(before + 1);
       expect(service.stderr()).toContain('"msg":"stopped"');
@@ -92,9 +92,9 @@ describe('shutdown', () => {
     const connect = converse(service.url);
     connect.socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
     await until(() => connect.received() !== '');
-    const began = Date.now();
+    const startedAt = Date.now();
     expect(await service.stop()).toBe(0);
-    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
     await talk.closed;
     expect(talk.received()).toBe('');
     expect(await by.count()).toBe(before);

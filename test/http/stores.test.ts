@@ -18,9 +18,9 @@ describe('a server whose stores fail', () => {
   const put = (name: string, headers: Record<string, string> = {}) =>
     call({ method: 'PUT', body: { name }, headers });
   const timed = async <T>(work: () => Promise<T>): Promise<{ ms: number; value: T }> => {
-    const began = performance.now();
+    const startedAt = performance.now();
     const value = await work();
-    return { ms: performance.now() - began, value };
+    return { ms: performance.now() - startedAt, value };
   };
   const open = (...path: readonly string[]) =>
     new DatabaseSync(join(service.folder, ...path), { timeout: 5_000 });

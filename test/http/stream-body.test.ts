@@ -58,10 +58,10 @@ describe('a stream whose reader has stalled', () => {
   };
 
   it('is cut off, and leaves nothing open', async () => {
-    const began = performance.now();
+    const startedAt = performance.now();
     const socket = await ask();
     await until(() => closed === 1);
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startedAt;
     expect(tookMs).toBeGreaterThanOrEqual(2 * STALLED_MS - 5);
     expect(tookMs).toBeLessThan(2 * STALLED_MS + 1_000);
     expect(body.destroyed).toBe(true);

@@ -23,11 +23,11 @@ import { changePlan } from '../../src/domain/tenant';
 
 afterEach(closeLedgers);
 
-const foldOf = async (one: OpenLedger, { tenantId }: Customer): Promise<string> =>
-  textOf((await one.folds.known(tenantId, soon())).fold);
+const foldOf = async (program: OpenLedger, { tenantId }: Customer): Promise<string> =>
+  textOf((await program.folds.known(tenantId, soon())).fold);
 
-const atHead = async (one: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
-  (await one.folds.atHead(tenantId, soon())).fold;
+const atHead = async (program: OpenLedger, { tenantId }: Customer): Promise<Fold> =>
+  (await program.folds.atHead(tenantId, soon())).fold;
 
 /** From scratch, event by event, without cache or snapshot. */
 const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<string> => {
@@ -44,33 +44,33 @@ const plainFold = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<s
 describe('a folded tenant', () => {
   it('is the same whether it was written here, written elsewhere, or read again', async () => {
     const folder = freshFolder();
-    const [one, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(one);
+    const [program, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(program);
     await other.ledger.stateOf(customer.tenantId, soon());
-    for (let i = 0; i < 5; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
-    await one.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
-    const plain = await plainFold(one, customer);
-    expect(await foldOf(one, customer)).toBe(plain);
+    for (let i = 0; i < 5; i += 1) await program.ledger.execute(rename(customer, `Name ${i}`));
+    await program.ledger.execute(byOperator(customer.tenantId, changePlan(7)));
+    const plain = await plainFold(program, customer);
+    expect(await foldOf(program, customer)).toBe(plain);
     expect(textOf(await atHead(other, customer))).toBe(plain);
     expect(await foldOf(await openLedger(folder), customer)).toBe(plain);
   });
 
   it('stays cached while the log is briefly unreachable: a revocation once seen is not forgotten', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await atHead(one, customer);
-    await one.log.close();
-    await expect(atHead(one, customer)).rejects.toMatchObject({ code: 'log_unavailable' });
-    expect(one.folds.peek(customer.tenantId)).toBeDefined();
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await atHead(program, customer);
+    await program.log.close();
+    await expect(atHead(program, customer)).rejects.toMatchObject({ code: 'log_unavailable' });
+    expect(program.folds.peek(customer.tenantId)).toBeDefined();
   });
 
   it.each([1, 499, 500, 501, 1_400])(
     'with %i keys is restored from its parts, which are small',
     async (keys) => {
-      const one = await openLedger(freshFolder());
-      const customer = await makeCustomer(one, { expiresAt: '2040-01-01T00:00:00.000Z' });
-      await addKeys(one.log, customer, keys - 1);
-      const fold = await atHead(one, customer);
+      const program = await openLedger(freshFolder());
+      const customer = await makeCustomer(program, { expiresAt: '2040-01-01T00:00:00.000Z' });
+      await addKeys(program.log, customer, keys - 1);
+      const fold = await atHead(program, customer);
       const assembly = assembleFold();
       for (const part of partsOf(fold)) {
         expect(part.length).toBeLessThan(150_000);
@@ -83,8 +83,8 @@ describe('a folded tenant', () => {
 
   it('is read once and then cached', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
     const again = await openLedger(folder);
     await foldOf(again, customer);
     const read = again.eventsRead();
@@ -99,9 +99,9 @@ describe('a folded tenant', () => {
     ['the first revision', 'revision = 0', 'revision 0'],
   ])('allows no decision if its stream lacks %s', async (_, missing, named) => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const [customer, other] = [await makeCustomer(one), await makeCustomer(one)];
-    await fillStream(one.log, customer, 10);
+    const program = await openLedger(folder);
+    const [customer, other] = [await makeCustomer(program), await makeCustomer(program)];
+    await fillStream(program.log, customer, 10);
     const db = new DatabaseSync(join(folder, 'events.db'));
     const stream = streams.tenant(customer.tenantId);
     db.prepare(`DELETE FROM events WHERE stream = ? AND ${missing}`).run(stream);
@@ -123,11 +123,11 @@ describe('a snapshot', () => {
   let original: { readonly folder: string; readonly customer: Customer; readonly fold: string };
   beforeAll(async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
-    await fillStream(one.log, customer, FILLED);
-    const fold = textOf(await atHead(one, customer));
-    await one.close();
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
+    await fillStream(program.log, customer, FILLED);
+    const fold = textOf(await atHead(program, customer));
+    await program.close();
     original = { folder, customer, fold };
   });
 
@@ -146,9 +146,9 @@ describe('a snapshot', () => {
   };
 
   const opensWith = async (folder: string, customer: Customer) => {
-    const one = await openLedger(folder);
-    const fold = await foldOf(one, customer);
-    return { one, fold, read: one.eventsRead() };
+    const program = await openLedger(folder);
+    const fold = await foldOf(program, customer);
+    return { program, fold, read: program.eventsRead() };
   };
 
   it('saves a restarted program reading the history', async () => {
@@ -162,9 +162,9 @@ describe('a snapshot', () => {
     const { folder, customer } = longHistory();
     const writer = await openLedger(folder);
     for (let i = 0; i < 30; i += 1) await writer.ledger.execute(rename(customer, `Later ${i}`));
-    const { one, fold, read } = await opensWith(folder, customer);
+    const { program, fold, read } = await opensWith(folder, customer);
     expect(read).toBeLessThanOrEqual(2 * 31);
-    expect(fold).toBe(await plainFold(one, customer));
+    expect(fold).toBe(await plainFold(program, customer));
   });
 
   const changePart = (change_: string) => (folder: string) =>
@@ -207,7 +207,7 @@ describe('a snapshot', () => {
     const opened = await opensWith(folder, customer);
     expect(opened.fold).toBe(fold);
     expect(opened.read).toBeGreaterThan(FILLED);
-    expect((await opened.one.ledger.execute(rename(customer, 'Goes on'))).tenant).toMatchObject({
+    expect((await opened.program.ledger.execute(rename(customer, 'Goes on'))).tenant).toMatchObject({
       name: 'Goes on',
     });
   });
@@ -224,7 +224,7 @@ describe('a snapshot', () => {
 
     const first = await opensWith(restored, customer);
     expect(first.read).toBeGreaterThan(800);
-    await first.one.close();
+    await first.program.close();
     const second = await opensWith(restored, customer);
     expect(second.fold).toBe(first.fold);
     expect(second.read).toBeLessThanOrEqual(2);
@@ -232,24 +232,24 @@ describe('a snapshot', () => {
 });
 
 describe('the cost of a write', () => {
-  const readBy = async (one: OpenLedger, customer: Customer, writes: number): Promise<number> => {
-    const before = one.eventsRead();
-    for (let i = 0; i < writes; i += 1) await one.ledger.execute(rename(customer, `Name ${i}`));
-    return one.eventsRead() - before;
+  const readBy = async (program: OpenLedger, customer: Customer, writes: number): Promise<number> => {
+    const before = program.eventsRead();
+    for (let i = 0; i < writes; i += 1) await program.ledger.execute(rename(customer, `Name ${i}`));
+    return program.eventsRead() - before;
   };
 
   it('does not grow with the history, and the first one after a restart is bounded', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
-    expect(await readBy(one, customer, 1_000)).toBe(0);
-    expect(await readBy(one, customer, 1)).toBe(0);
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
+    expect(await readBy(program, customer, 1_000)).toBe(0);
+    expect(await readBy(program, customer, 1)).toBe(0);
 
     const other = await openLedger(folder);
     await fillStream(other.log, customer, 19_000);
-    expect(await readBy(one, customer, 1)).toBe(19_000);
-    expect(await readBy(one, customer, 499)).toBe(0);
-    await one.close();
+    expect(await readBy(program, customer, 1)).toBe(19_000);
+    expect(await readBy(program, customer, 499)).toBe(0);
+    await program.close();
 
     const restarted = await openLedger(folder);
     expect(await readBy(restarted, customer, 1)).toBeLessThan(6_000);
@@ -258,10 +258,10 @@ describe('the cost of a write', () => {
 
   it('is bounded after a restart at any point of the history', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
     for (let round = 0; round < 4; round += 1) {
-      await readBy(one, customer, 370);
+      await readBy(program, customer, 370);
       const restarted = await openLedger(folder);
       expect(await readBy(restarted, customer, 1)).toBeLessThanOrEqual(2 * 500 + 10);
       await restarted.close();

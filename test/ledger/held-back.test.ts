@@ -35,29 +35,29 @@ const given = async () => {
     freshFolder(),
     (log: Parameters<typeof holdingBack>[0]) => holdingBack({ ...log, format: async () => format }),
   ];
-  const [one, other] = [await openLedger(folder, around), await openLedger(folder, around)];
-  const customer = await makeCustomer(one);
-  const history = () => eventsOf(one.log.readStream(streams.tenant(customer.tenantId)));
-  return { one, other, customer, history, raise: () => (format = 2) };
+  const [program, other] = [await openLedger(folder, around), await openLedger(folder, around)];
+  const customer = await makeCustomer(program);
+  const history = () => eventsOf(program.log.readStream(streams.tenant(customer.tenantId)));
+  return { program, other, customer, history, raise: () => (format = 2) };
 };
 
 describe('a decision whose event is held back', () => {
   it('is refused and leaves no trace, and the same request is carried out once the format is raised', async () => {
-    const { one, customer, history, raise } = await given();
+    const { program, customer, history, raise } = await given();
     const before = await history();
     const request = { ...byKey(customer, withName(customer)), ...idempotent('request-1') };
-    expect(await refusedWith(one.ledger.execute(request))).toBe('upgrade_unfinished');
+    expect(await refusedWith(program.ledger.execute(request))).toBe('upgrade_unfinished');
     expect(await history()).toEqual(before);
     raise();
-    const { events } = await one.ledger.execute(request);
+    const { events } = await program.ledger.execute(request);
     expect(events).toMatchObject([{ type: 'KeyAdded', data: { name: 'Nightly import' } }]);
     expect((await history()).at(-1)?.metadata).toMatchObject({ version: 2 });
   });
 
   it('is refused only if it needs the event: events that older programs can read are still written', async () => {
-    const { one, customer, history } = await given();
+    const { program, customer, history } = await given();
     const { applicationId } = customer;
-    const execute = (decide: Parameters<typeof byKey>[1]) => one.ledger.execute(byKey(customer, decide));
+    const execute = (decide: Parameters<typeof byKey>[1]) => program.ledger.execute(byKey(customer, decide));
     await execute(addKey(applicationId, keyOf()));
     expect((await history()).at(-1)).toMatchObject({ type: 'KeyAdded', metadata: { version: 1 } });
     expect(await refusedWith(execute(regenerateKey(applicationId, keyOf(), 60)))).toBe('upgrade_unfinished');
@@ -65,9 +65,9 @@ describe('a decision whose event is held back', () => {
   });
 
   it('is refused for the reason at the head of the stream, if there is one there', async () => {
-    const { one, other, customer } = await given();
+    const { program, other, customer } = await given();
     await other.ledger.stateOf(customer.tenantId, soon());
-    await one.ledger.execute(byOperator(customer.tenantId, deleteApplication(customer.applicationId)));
+    await program.ledger.execute(byOperator(customer.tenantId, deleteApplication(customer.applicationId)));
     const adding = other.ledger.execute(byOperator(customer.tenantId, withName(customer)));
     expect(await refusedWith(adding)).toBe('application_not_found');
   });

@@ -32,35 +32,35 @@ const countOf = async ({ log }: OpenLedger, { tenantId }: Customer): Promise<num
 
 const opened = async () => {
   const folder = freshFolder();
-  const one = await openLedger(folder);
-  const customer = await makeCustomer(one);
-  return { folder, one, customer, before: await countOf(one, customer) };
+  const program = await openLedger(folder);
+  const customer = await makeCustomer(program);
+  return { folder, program, customer, before: await countOf(program, customer) };
 };
 
 describe('a request repeated with its idempotency key', () => {
   it('gets the same response, and there is one event', async () => {
-    const { one, customer, before } = await opened();
-    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
-    expect(await countOf(one, customer)).toBe(before + 1);
+    const { program, customer, before } = await opened();
+    const first = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(await program.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    expect(await countOf(program, customer)).toBe(before + 1);
   });
 
   it('gets the response from its own event, whatever has happened since', async () => {
-    const { one, customer } = await opened();
-    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    await one.ledger.execute(rename(customer, 'Second'));
-    await one.ledger.execute(rename(customer, 'Third', idempotent('other')));
-    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
+    const { program, customer } = await opened();
+    const first = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await program.ledger.execute(rename(customer, 'Second'));
+    await program.ledger.execute(rename(customer, 'Third', idempotent('other')));
+    expect(await program.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
     expect(first.tenant).toMatchObject({ name: 'First', changedAt: 3 });
   });
 
   it('gets it from a restarted program and from another one', async () => {
-    const { folder, one, customer, before } = await opened();
+    const { folder, program, customer, before } = await opened();
     const other = await openLedger(folder);
     await other.ledger.stateOf(customer.tenantId, soon());
-    const first = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    const first = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(await other.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
-    await one.close();
+    await program.close();
     await other.close();
     const restarted = await openLedger(folder);
     expect(await restarted.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(first);
@@ -68,88 +68,88 @@ describe('a request repeated with its idempotency key', () => {
   });
 
   it('gets it even if its If-Match is outdated', async () => {
-    const { one, customer } = await opened();
+    const { program, customer } = await opened();
     const input = () => rename(customer, 'First', { ...idempotent('k'), ...ifAt(0) });
-    const first = await one.ledger.execute(input());
-    expect(await one.ledger.execute(input())).toEqual(first);
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'Next', ifAt(0))))).toBe(
+    const first = await program.ledger.execute(input());
+    expect(await program.ledger.execute(input())).toEqual(first);
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'Next', ifAt(0))))).toBe(
       'precondition_failed',
     );
   });
 
   it('is refused with another body', async () => {
-    const { one, customer, before } = await opened();
-    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'one body')));
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'Other', idempotent('k', 'another'))))).toBe(
-      'idempotency_key_reused',
-    );
-    expect(await countOf(one, customer)).toBe(before + 1);
+    const { program, customer, before } = await opened();
+    await program.ledger.execute(rename(customer, 'First', idempotent('k', 'one body')));
+    expect(
+      await refusedWith(program.ledger.execute(rename(customer, 'Other', idempotent('k', 'another')))),
+    ).toBe('idempotency_key_reused');
+    expect(await countOf(program, customer)).toBe(before + 1);
   });
 
   it('is refused if the permission has been withdrawn in the meantime', async () => {
-    const { one, customer } = await opened();
-    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    await one.ledger.execute(
+    const { program, customer } = await opened();
+    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await program.ledger.execute(
       byOperator(customer.tenantId, updateApplication(customer.applicationId, { permissions: [] })),
     );
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
       'permission_missing',
     );
   });
 
   it('is refused at once if its key was revoked through another program', async () => {
-    const { folder, one, customer } = await opened();
+    const { folder, program, customer } = await opened();
     const other = await openLedger(folder);
-    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     await other.ledger.execute(byOperator(customer.tenantId, revokeKey(customer.keyId)));
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
       'key_refused',
     );
   });
 
   it('is a different request in another scope', async () => {
-    const { one, customer, before } = await opened();
-    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /one')));
-    await one.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /two')));
-    expect(await countOf(one, customer)).toBe(before + 2);
+    const { program, customer, before } = await opened();
+    await program.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /one')));
+    await program.ledger.execute(rename(customer, 'First', idempotent('k', 'body', 'PUT /two')));
+    expect(await countOf(program, customer)).toBe(before + 2);
   });
 
   it('is a different request in another tenant', async () => {
-    const { one, customer, before } = await opened();
-    const neighbour = await makeCustomer(one);
-    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    await one.ledger.execute(rename(neighbour, 'Other', idempotent('k', 'another')));
-    expect(await countOf(one, neighbour)).toBe(before + 1);
+    const { program, customer, before } = await opened();
+    const neighbour = await makeCustomer(program);
+    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
+    await program.ledger.execute(rename(neighbour, 'Other', idempotent('k', 'another')));
+    expect(await countOf(program, neighbour)).toBe(before + 1);
   });
 
   it('is executed if the first was refused: only successes are stored', async () => {
-    const { one, customer } = await opened();
+    const { program, customer } = await opened();
     expect(
-      await refusedWith(one.ledger.execute(rename(customer, 'X', { ...idempotent('k'), ...ifAt(99) }))),
+      await refusedWith(program.ledger.execute(rename(customer, 'X', { ...idempotent('k'), ...ifAt(99) }))),
     ).toBe('precondition_failed');
     expect(
-      (await one.ledger.execute(rename(customer, 'Done', idempotent('k', 'other')))).tenant,
+      (await program.ledger.execute(rename(customer, 'Done', idempotent('k', 'other')))).tenant,
     ).toMatchObject({
       name: 'Done',
     });
   });
 
   it('gets "in progress" while the first is executed', async () => {
-    const { one, customer, before } = await opened();
-    const first = one.ledger.execute(rename(customer, 'First', idempotent('k')));
-    const second = refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))));
-    const other = one.ledger.execute(rename(customer, 'Other', idempotent('other')));
+    const { program, customer, before } = await opened();
+    const first = program.ledger.execute(rename(customer, 'First', idempotent('k')));
+    const second = refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k'))));
+    const other = program.ledger.execute(rename(customer, 'Other', idempotent('other')));
     expect(await second).toBe('idempotency_in_progress');
     await other;
-    expect(await one.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(await first);
-    expect(await countOf(one, customer)).toBe(before + 2);
+    expect(await program.ledger.execute(rename(customer, 'First', idempotent('k')))).toEqual(await first);
+    expect(await countOf(program, customer)).toBe(before + 2);
   });
 
   it('may be sent again after the first has failed', async () => {
-    const { one, customer } = await opened();
+    const { program, customer } = await opened();
     const late = rename(customer, 'First', { ...idempotent('k'), deadline: 0 });
-    expect(await refusedWith(one.ledger.execute(late))).toBe('log_unavailable');
-    await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    expect(await refusedWith(program.ledger.execute(late))).toBe('log_unavailable');
+    await program.ledger.execute(rename(customer, 'First', idempotent('k')));
   });
 
   it('resolves an unknown outcome', async () => {
@@ -163,17 +163,17 @@ describe('a request repeated with its idempotency key', () => {
         return appended;
       },
     });
-    const one = await openLedger(folder, around);
-    const customer = await makeCustomer(one);
-    const before = await countOf(one, customer);
+    const program = await openLedger(folder, around);
+    const customer = await makeCustomer(program);
+    const before = await countOf(program, customer);
     silent = true;
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'First', idempotent('k'))))).toBe(
       'outcome_unknown',
     );
     silent = false;
-    const again = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    const again = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(again.tenant).toMatchObject({ name: 'First' });
-    expect(await countOf(one, customer)).toBe(before + 1);
+    expect(await countOf(program, customer)).toBe(before + 1);
   });
 });
 
@@ -191,42 +191,45 @@ describe('a race with one idempotency key between two programs', () => {
         return log.append(...input);
       },
     });
-    const one = await openLedger(folder, around);
-    const answer = await one.ledger.execute(rename(customer, 'First', idempotent('k')));
+    const program = await openLedger(folder, around);
+    const answer = await program.ledger.execute(rename(customer, 'First', idempotent('k')));
     expect(winner).toBeDefined();
     expect(answer).toEqual(winner);
-    expect(await countOf(one, customer)).toBe(before + 1);
+    expect(await countOf(program, customer)).toBe(before + 1);
   });
 
   it('writes one event each time, whatever its outcome', async () => {
-    const { folder, one, customer, before } = await opened();
+    const { folder, program, customer, before } = await opened();
     const other = await openLedger(folder);
     for (let round = 0; round < 20; round += 1) {
       const input = () => rename(customer, `Round ${round}`, idempotent(`k${round}`));
-      const [mine, theirs] = await Promise.all([one.ledger.execute(input()), other.ledger.execute(input())]);
+      const [mine, theirs] = await Promise.all([
+        program.ledger.execute(input()),
+        other.ledger.execute(input()),
+      ]);
       expect(mine.position).toBe(theirs.position);
       expect(mine.tenant).toEqual(theirs.tenant);
     }
-    expect(await countOf(one, customer)).toBe(before + 20);
+    expect(await countOf(program, customer)).toBe(before + 20);
   });
 });
 
 describe('remembered requests', () => {
   it('are the newest 10,000 of a tenant', async () => {
     expect(MAX_REPLIES).toBe(10_000);
-    const { one, customer } = await opened();
-    await fillStream(one.log, customer, MAX_REPLIES + 1);
+    const { program, customer } = await opened();
+    await fillStream(program.log, customer, MAX_REPLIES + 1);
     const repeated = (n: number): Command => rename(customer, `Filled ${n}`, idempotent(`key-${n}`));
-    const count = await countOf(one, customer);
+    const count = await countOf(program, customer);
 
-    const oldest = await one.ledger.execute(repeated(1));
+    const oldest = await program.ledger.execute(repeated(1));
     expect(oldest.tenant).toMatchObject({ name: 'Filled 1', changedAt: 3 + 1 });
-    await one.ledger.execute(repeated(MAX_REPLIES));
-    expect(await countOf(one, customer)).toBe(count);
+    await program.ledger.execute(repeated(MAX_REPLIES));
+    expect(await countOf(program, customer)).toBe(count);
 
-    const forgotten = await one.ledger.execute(repeated(0));
+    const forgotten = await program.ledger.execute(repeated(0));
     expect(forgotten.tenant).toMatchObject({ changedAt: count });
-    expect(await countOf(one, customer)).toBe(count + 1);
+    expect(await countOf(program, customer)).toBe(count + 1);
   });
 });
 
@@ -239,26 +242,26 @@ describe('a deletion repeated with its idempotency key', () => {
     });
 
   const deletedOne = async () => {
-    const { one, folder, customer } = await opened();
-    await one.ledger.execute(rename(customer, 'Before', idempotent('before')));
+    const { program, folder, customer } = await opened();
+    await program.ledger.execute(rename(customer, 'Before', idempotent('before')));
     const second = { keyId: randomUUID(), digest: 'e'.repeat(64), at: '2026-01-01T00:00:00.000Z' };
-    await one.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, second)));
-    const first = await one.ledger.execute(deletion(customer));
-    return { one, folder, customer, first };
+    await program.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, second)));
+    const first = await program.ledger.execute(deletion(customer));
+    return { program, folder, customer, first };
   };
 
   it('gets its response again, also after a restart', async () => {
-    const { one, folder, customer, first } = await deletedOne();
+    const { program, folder, customer, first } = await deletedOne();
     expect(first.tenant.status).toBe('deleted');
-    const count = await countOf(one, customer);
-    expect(await one.ledger.execute(deletion(customer))).toEqual(first);
+    const count = await countOf(program, customer);
+    expect(await program.ledger.execute(deletion(customer))).toEqual(first);
     const other = await openLedger(folder);
     expect(await other.ledger.execute(deletion(customer))).toEqual(first);
-    expect(await countOf(one, customer)).toBe(count);
+    expect(await countOf(program, customer)).toBe(count);
   });
 
   it('is the only exception: everything else of a deleted tenant is refused', async () => {
-    const { one, customer } = await deletedOne();
+    const { program, customer } = await deletedOne();
     const { idempotency: _, ...plain } = deletion(customer);
     const wishes: readonly Command[] = [
       plain,
@@ -271,10 +274,10 @@ describe('a deletion repeated with its idempotency key', () => {
       rename(customer, 'After'),
       rename(customer, 'After', ifAt(4)),
     ];
-    for (const input of wishes) expect(await refusedWith(one.ledger.execute(input))).toBe('key_refused');
+    for (const input of wishes) expect(await refusedWith(program.ledger.execute(input))).toBe('key_refused');
     expect(
       await refusedWith(
-        one.ledger.execute(
+        program.ledger.execute(
           byOperator(
             customer.tenantId,
             addKey(customer.applicationId, {
@@ -290,12 +293,12 @@ describe('a deletion repeated with its idempotency key', () => {
 
   it('is refused once its key has expired', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one, { expiresAt: '2026-01-02T00:00:00.000Z' });
-    await one.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
-    await one.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program, { expiresAt: '2026-01-02T00:00:00.000Z' });
+    await program.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
+    await program.ledger.execute(deletion(customer, { at: '2026-01-01T23:59:59.999Z' }));
     expect(
-      await refusedWith(one.ledger.execute(deletion(customer, { at: '2026-01-02T00:00:00.000Z' }))),
+      await refusedWith(program.ledger.execute(deletion(customer, { at: '2026-01-02T00:00:00.000Z' }))),
     ).toBe('key_refused');
   });
 });

@@ -65,20 +65,20 @@ describe('a tenant with 12,000 keys', () => {
     await revokeMany(writer, customer);
     await writer.close();
 
-    const one = await openLedger(folder);
+    const program = await openLedger(folder);
     const begun = threadMs();
-    const held = await longestHold(one.ledger.execute(rename(customer, 'First')));
+    const held = await longestHold(program.ledger.execute(rename(customer, 'First')));
     // When it was quadratic, it took 22 s and blocked the thread for 4 s; the machine may be busy.
     expect(threadMs() - begun).toBeLessThan(8_000);
     expect(held).toBeLessThan(250);
-    const { fold } = await one.folds.known(customer.tenantId, soon());
+    const { fold } = await program.folds.known(customer.tenantId, soon());
     if (fold.tenant.status !== 'active') throw new Error('It was made.');
     const standings = [...allKeys(fold.tenant.keys)].map(
       ([digest]) => keyStanding(fold.tenant, digest, NOW).status,
     );
     expect(standings.filter((status) => status === 'good')).toHaveLength(1);
     expect(standings.filter((status) => status === 'revoked')).toHaveLength(12_000);
-    await one.close();
+    await program.close();
 
     const again = await openLedger(folder);
     const loaded = again.folds.known(customer.tenantId, soon());
@@ -106,12 +106,12 @@ describe('two tenants, only one of which fits in the cache', () => {
         await gate.given;
       },
     });
-    const one = await openLedger(folder, around, 1);
-    const reading = customers.map(({ tenantId }) => one.folds.atHead(tenantId, soon()));
+    const program = await openLedger(folder, around, 1);
+    const reading = customers.map(({ tenantId }) => program.folds.atHead(tenantId, soon()));
     await until(() => waiting === 2);
     gate.give();
     for (const { fold } of await Promise.all(reading)) expect(fold.revision).toBe(702);
-    for (const customer of customers) await one.ledger.execute(rename(customer, 'Well'));
+    for (const customer of customers) await program.ledger.execute(rename(customer, 'Well'));
   });
 
   it('keep the later state, even of the one evicted while it was being read', async () => {
@@ -124,14 +124,14 @@ describe('two tenants, only one of which fits in the cache', () => {
         await holding.shift()?.();
       },
     });
-    const one = await openLedger(folder, around, 1);
-    const [customer, another] = [await makeCustomer(one), await makeCustomer(one)];
+    const program = await openLedger(folder, around, 1);
+    const [customer, another] = [await makeCustomer(program), await makeCustomer(program)];
     const other = await openLedger(folder);
     holding.push(async () => {
-      await one.folds.known(another.tenantId, soon());
+      await program.folds.known(another.tenantId, soon());
       await other.ledger.execute(rename(customer, 'Meanwhile'));
     });
-    const { fold } = await one.folds.atHead(customer.tenantId, soon());
+    const { fold } = await program.folds.atHead(customer.tenantId, soon());
     expect(fold.tenant).toMatchObject({ name: 'Meanwhile' });
   });
 });

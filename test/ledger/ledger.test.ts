@@ -32,10 +32,10 @@ const historyOf = ({ log }: OpenLedger, { tenantId }: Customer) =>
 /** Two programs on one log that both know the same customer. */
 const twoLedgers = async (input: Parameters<typeof makeCustomer>[1] = {}) => {
   const folder = freshFolder();
-  const [one, other] = [await openLedger(folder), await openLedger(folder)];
-  const customer = await makeCustomer(one, input);
+  const [program, other] = [await openLedger(folder), await openLedger(folder)];
+  const customer = await makeCustomer(program, input);
   await other.ledger.stateOf(customer.tenantId, soon());
-  return { folder, one, other, customer };
+  return { folder, program, other, customer };
 };
 
 const addOne: Decide = (now, question) =>
@@ -43,10 +43,10 @@ const addOne: Decide = (now, question) =>
 
 describe('a write', () => {
   it('is recorded with its actor, time and trace id', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
     const at = '2026-03-04T05:06:07.008Z';
-    const { tenant, position } = await one.ledger.execute(
+    const { tenant, position } = await program.ledger.execute(
       rename(customer, 'New', { at, traceId: 'trace-1' }),
     );
     expect(tenant).toMatchObject({
@@ -54,7 +54,7 @@ describe('a write', () => {
       modified: { at, by: customer.applicationId },
       changedAt: 3,
     });
-    const [created, , , updated] = await historyOf(one, customer);
+    const [created, , , updated] = await historyOf(program, customer);
     expect(created?.metadata).toMatchObject({ actor: { type: 'user', id: OWNER }, version: 1 });
     expect(updated).toMatchObject({
       type: 'TenantUpdated',
@@ -71,20 +71,20 @@ describe('a write', () => {
   });
 
   it('of several events is atomic', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    const types = (await historyOf(one, customer)).map((event) => event.type);
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    const types = (await historyOf(program, customer)).map((event) => event.type);
     expect(types).toEqual(['TenantCreated', 'ApplicationCreated', 'KeyAdded']);
-    expect((await one.log.head())?.position).toBe((await historyOf(one, customer)).at(-1)?.position);
+    expect((await program.log.head())?.position).toBe((await historyOf(program, customer)).at(-1)?.position);
   });
 
   it('that does not match its schema never reaches the log', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await expect(one.ledger.execute(byOperator(customer.tenantId, changePlan(-1)))).rejects.toThrow(
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await expect(program.ledger.execute(byOperator(customer.tenantId, changePlan(-1)))).rejects.toThrow(
       'does not fit its schema',
     );
-    expect(await historyOf(one, customer)).toHaveLength(3);
+    expect(await historyOf(program, customer)).toHaveLength(3);
   });
 
   it('returns its own change, even if another program has written and been read since', async () => {
@@ -100,16 +100,16 @@ describe('a write', () => {
         return appended;
       },
     });
-    const one = await openLedger(folder, around);
-    await one.ledger.stateOf(customer.tenantId, soon());
+    const program = await openLedger(folder, around);
+    await program.ledger.stateOf(customer.tenantId, soon());
     meanwhile = async () => {
       await other.ledger.execute(rename(customer, 'Theirs'));
-      await one.folds.atHead(customer.tenantId, soon());
+      await program.folds.atHead(customer.tenantId, soon());
     };
-    const { tenant } = await one.ledger.execute(rename(customer, 'Mine'));
+    const { tenant } = await program.ledger.execute(rename(customer, 'Mine'));
     expect(tenant).toMatchObject({ name: 'Mine', changedAt: 3 });
     meanwhile = async () => undefined;
-    expect(await one.ledger.stateOf(customer.tenantId, soon())).toMatchObject({
+    expect(await program.ledger.stateOf(customer.tenantId, soon())).toMatchObject({
       name: 'Theirs',
       changedAt: 4,
     });
@@ -118,66 +118,66 @@ describe('a write', () => {
 
 describe('If-Match', () => {
   it('accepts the write if the tenant is as the caller saw it', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    expect((await one.ledger.execute(rename(customer, 'New', ifAt(0)))).tenant).toMatchObject({
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    expect((await program.ledger.execute(rename(customer, 'New', ifAt(0)))).tenant).toMatchObject({
       changedAt: 3,
     });
   });
 
   it('refuses it otherwise, with the current revision', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await one.ledger.execute(rename(customer, 'New'));
-    await expect(one.ledger.execute(rename(customer, 'Newer', ifAt(0)))).rejects.toMatchObject({
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await program.ledger.execute(rename(customer, 'New'));
+    await expect(program.ledger.execute(rename(customer, 'Newer', ifAt(0)))).rejects.toMatchObject({
       code: 'precondition_failed',
       more: { revision: 3 },
     });
-    expect(await historyOf(one, customer)).toHaveLength(4);
+    expect(await historyOf(program, customer)).toHaveLength(4);
   });
 
   it('is not affected by plan, Applications and keys', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await one.ledger.execute(byOperator(customer.tenantId, changePlan(5)));
-    await one.ledger.execute(rename(customer, 'New', ifAt(0)));
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await program.ledger.execute(byOperator(customer.tenantId, changePlan(5)));
+    await program.ledger.execute(rename(customer, 'New', ifAt(0)));
   });
 
   it('goes by what another program has just written, in both directions', async () => {
-    const { one, other, customer } = await twoLedgers();
-    await one.ledger.execute(rename(customer, 'New'));
+    const { program, other, customer } = await twoLedgers();
+    await program.ledger.execute(rename(customer, 'New'));
     expect(await refusedWith(other.ledger.execute(rename(customer, 'Old', ifAt(0))))).toBe(
       'precondition_failed',
     );
-    await one.ledger.execute(rename(customer, 'Newer'));
+    await program.ledger.execute(rename(customer, 'Newer'));
     expect((await other.ledger.execute(rename(customer, 'Newest', ifAt(4)))).tenant).toMatchObject({
       changedAt: 5,
     });
   });
 
   it('accepts exactly one of a hundred writers at each revision, across two programs', async () => {
-    const { one, other, customer } = await twoLedgers();
+    const { program, other, customer } = await twoLedgers();
     for (let round = 0; round < 4; round += 1) {
       const seen = round === 0 ? 0 : 2 + round;
       const codes = await Promise.all(
         Array.from({ length: 100 }, (_, i) =>
           refusedWith(
-            (i % 2 === 0 ? one : other).ledger.execute(rename(customer, `Writer ${i}`, ifAt(seen))),
+            (i % 2 === 0 ? program : other).ledger.execute(rename(customer, `Writer ${i}`, ifAt(seen))),
           ),
         ),
       );
       expect(codes.filter((code) => code === 'no refusal')).toHaveLength(1);
       expect(codes.filter((code) => code === 'precondition_failed')).toHaveLength(99);
     }
-    expect(await historyOf(one, customer)).toHaveLength(3 + 4);
+    expect(await historyOf(program, customer)).toHaveLength(3 + 4);
   });
 });
 
 describe('writers of two programs', () => {
   it('lose no update: the loser of a race decides again', async () => {
-    const { one, other, customer } = await twoLedgers();
+    const { program, other, customer } = await twoLedgers();
     const wishes = Array.from({ length: 80 }, (_, i) =>
-      (i % 2 === 0 ? one : other).ledger.execute(byOperator(customer.tenantId, addOne)),
+      (i % 2 === 0 ? program : other).ledger.execute(byOperator(customer.tenantId, addOne)),
     );
     const answers = await Promise.all(wishes);
     const counts = answers.map(
@@ -187,26 +187,26 @@ describe('writers of two programs', () => {
       Array.from({ length: 80 }, (_, i) => i + 1),
     );
     expect(new Set(answers.map(({ position }) => position)).size).toBe(80);
-    expect(await historyOf(one, customer)).toHaveLength(3 + 80);
+    expect(await historyOf(program, customer)).toHaveLength(3 + 80);
   });
 
   it('create a tenant only once', async () => {
     const folder = freshFolder();
-    const [one, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(one);
+    const [program, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(program);
     expect(await refusedWith(makeCustomer(other, { as: customer }))).toBe('tenant_exists');
   });
 });
 
 describe('the head of the stream decides:', () => {
   const stays = async (
-    one: OpenLedger,
+    program: OpenLedger,
     customer: Customer,
     work: Promise<unknown>,
   ): Promise<string | undefined> => {
-    const before = (await historyOf(one, customer)).length;
+    const before = (await historyOf(program, customer)).length;
     const code = await refusedWith(work);
-    expect(await historyOf(one, customer)).toHaveLength(before);
+    expect(await historyOf(program, customer)).toHaveLength(before);
     return code;
   };
 
@@ -219,21 +219,21 @@ describe('the head of the stream decides:', () => {
     ],
     ['its tenant was deleted', () => deleteTenant(), 'tenant_deleted'],
   ])('a write is refused at once when %s through another program', async (_, decide, reason) => {
-    const { one, other, customer } = await twoLedgers();
+    const { program, other, customer } = await twoLedgers();
     await other.ledger.execute(rename(customer, 'Still good'));
-    await one.ledger.execute(byOperator(customer.tenantId, decide(customer)));
+    await program.ledger.execute(byOperator(customer.tenantId, decide(customer)));
     await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
       code: 'key_refused',
       more: { reason },
     });
-    expect(await stays(one, customer, other.ledger.execute(rename(customer, 'Too late')))).toBe(
+    expect(await stays(program, customer, other.ledger.execute(rename(customer, 'Too late')))).toBe(
       'key_refused',
     );
   });
 
   it('a write is refused at once when its permission was withdrawn through another program', async () => {
-    const { one, other, customer } = await twoLedgers();
-    await one.ledger.execute(
+    const { program, other, customer } = await twoLedgers();
+    await program.ledger.execute(
       byOperator(customer.tenantId, updateApplication(customer.applicationId, { permissions: ['log:read'] })),
     );
     await expect(other.ledger.execute(rename(customer, 'Too late'))).rejects.toMatchObject({
@@ -243,9 +243,9 @@ describe('the head of the stream decides:', () => {
   });
 
   it('a write is accepted at once when its permission was granted through another program', async () => {
-    const { one, other, customer } = await twoLedgers({ permissions: ['log:read'] });
+    const { program, other, customer } = await twoLedgers({ permissions: ['log:read'] });
     expect(await refusedWith(other.ledger.execute(rename(customer, 'Too early')))).toBe('permission_missing');
-    await one.ledger.execute(
+    await program.ledger.execute(
       byOperator(
         customer.tenantId,
         updateApplication(customer.applicationId, { permissions: ['tenant:update'] }),
@@ -255,50 +255,50 @@ describe('the head of the stream decides:', () => {
   });
 
   it('a key is valid at once when it was created through another program', async () => {
-    const { one, other, customer } = await twoLedgers();
+    const { program, other, customer } = await twoLedgers();
     const digest = 'e'.repeat(64);
     const key = { keyId: randomUUID(), digest, at: '2026-01-01T00:00:00.000Z' };
-    await one.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, key)));
+    await program.ledger.execute(byOperator(customer.tenantId, addKey(customer.applicationId, key)));
     await other.ledger.execute(rename({ ...customer, digest }, 'With the new key'));
   });
 
   it('a query about a tenant is answered from it', async () => {
-    const { one, other, customer } = await twoLedgers();
-    await one.ledger.execute(rename(customer, 'New'));
+    const { program, other, customer } = await twoLedgers();
+    await program.ledger.execute(rename(customer, 'New'));
     expect(await other.ledger.stateOf(customer.tenantId, soon())).toMatchObject({ name: 'New' });
   });
 });
 
 describe('a key', () => {
   it('is valid until the moment it expires', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one, { expiresAt: '2026-06-01T00:00:00.000Z' });
-    await one.ledger.execute(rename(customer, 'In time', { at: '2026-05-31T23:59:59.999Z' }));
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program, { expiresAt: '2026-06-01T00:00:00.000Z' });
+    await program.ledger.execute(rename(customer, 'In time', { at: '2026-05-31T23:59:59.999Z' }));
     await expect(
-      one.ledger.execute(rename(customer, 'Late', { at: '2026-06-01T00:00:00.000Z' })),
+      program.ledger.execute(rename(customer, 'Late', { at: '2026-06-01T00:00:00.000Z' })),
     ).rejects.toMatchObject({ code: 'key_refused', more: { reason: 'expired' } });
   });
 
   it('that was never issued is refused, and one of a tenant that does not exist', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
     const strangers = [
       { ...customer, digest: 'f'.repeat(64) },
       { ...customer, tenantId: randomUUID() },
     ];
     for (const stranger of strangers)
-      expect(await refusedWith(one.ledger.execute(rename(stranger, 'Mine now')))).toBe('key_refused');
-    expect(await refusedWith(one.ledger.execute(byOperator(randomUUID(), changePlan(1))))).toBe(
+      expect(await refusedWith(program.ledger.execute(rename(stranger, 'Mine now')))).toBe('key_refused');
+    expect(await refusedWith(program.ledger.execute(byOperator(randomUUID(), changePlan(1))))).toBe(
       'tenant_not_found',
     );
   });
 
   it('without a permission that the write requires is refused; otherwise it is accepted', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one, { permissions: [] });
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('permission_missing');
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program, { permissions: [] });
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'New')))).toBe('permission_missing');
     const { permission: _, ...free } = byKey(customer, changePlan(1));
-    await one.ledger.execute(free);
+    await program.ledger.execute(free);
   });
 });
 
@@ -312,13 +312,13 @@ describe('a tenant whose history cannot be read', () => {
   };
 
   it('accepts no write until it is repaired, and affects no other tenant', async () => {
-    const { folder, one, other, customer } = await twoLedgers();
-    const neighbour = await makeCustomer(one);
+    const { folder, program, other, customer } = await twoLedgers();
+    const neighbour = await makeCustomer(program);
     const poison = anEvent();
-    await one.log.append(streams.tenant(customer.tenantId), [poison], 2);
+    await program.log.append(streams.tenant(customer.tenantId), [poison], 2);
 
-    for (const program of [one, other]) {
-      await expect(program.ledger.execute(rename(customer, 'New'))).rejects.toMatchObject({
+    for (const reader of [program, other]) {
+      await expect(reader.ledger.execute(rename(customer, 'New'))).rejects.toMatchObject({
         code: 'tenant_unreadable',
         more: {
           tenant_id: customer.tenantId,
@@ -326,17 +326,17 @@ describe('a tenant whose history cannot be read', () => {
           reason: expect.stringContaining('unknown'),
         },
       });
-      expect(program.ledger.unreadable()).toMatchObject([{ event_id: poison.id }]);
-      await program.ledger.execute(rename(neighbour, 'Goes on'));
+      expect(reader.ledger.unreadable()).toMatchObject([{ event_id: poison.id }]);
+      await reader.ledger.execute(rename(neighbour, 'Goes on'));
     }
-    expect(await refusedWith(one.ledger.stateOf(customer.tenantId, soon()))).toBe('tenant_unreadable');
-    expect(await historyOf(one, customer)).toHaveLength(4);
+    expect(await refusedWith(program.ledger.stateOf(customer.tenantId, soon()))).toBe('tenant_unreadable');
+    expect(await historyOf(program, customer)).toHaveLength(4);
 
     heal(folder, poison.id);
-    for (const program of [one, other]) {
-      const { tenant } = await program.ledger.execute(rename(customer, 'Healed'));
+    for (const reader of [program, other]) {
+      const { tenant } = await reader.ledger.execute(rename(customer, 'Healed'));
       expect(tenant).toMatchObject({ name: 'Healed', includedMonthlyActiveTokens: 9 });
-      expect(program.ledger.unreadable()).toEqual([]);
+      expect(reader.ledger.unreadable()).toEqual([]);
     }
   });
 
@@ -348,29 +348,29 @@ describe('a tenant whose history cannot be read', () => {
     ['does not fit its schema', [{ includedMonthlyActiveTokens: 'many' }, { type: 'TenantPlanChanged' }]],
     ['has an impossible time', [{}, { type: 'TenantDeleted', metadata: { at: '2016-12-31T23:59:60Z' } }]],
   ])('is one with an event that %s', async (_, poison) => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await one.log.append(streams.tenant(customer.tenantId), [anEvent(...poison)], 2);
-    expect(await refusedWith(one.ledger.execute(rename(customer, 'New')))).toBe('tenant_unreadable');
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await program.log.append(streams.tenant(customer.tenantId), [anEvent(...poison)], 2);
+    expect(await refusedWith(program.ledger.execute(rename(customer, 'New')))).toBe('tenant_unreadable');
   });
 
   it('is not one with a bad fact in its activity stream, on which no decision depends', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
-    await one.log.append(streams.activity(customer.tenantId), [anEvent()], 'no_stream');
-    await one.ledger.execute(rename(customer, 'New'));
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
+    await program.log.append(streams.activity(customer.tenantId), [anEvent()], 'no_stream');
+    await program.ledger.execute(rename(customer, 'New'));
   });
 });
 
 describe('the deadline of a write', () => {
   it('prevents it once it has passed', async () => {
-    const one = await openLedger(freshFolder());
-    const customer = await makeCustomer(one);
+    const program = await openLedger(freshFolder());
+    const customer = await makeCustomer(program);
     for (const deadline of [0, monotonicMs(), monotonicMs() + 40])
-      expect(await refusedWith(one.ledger.execute(rename(customer, 'Late', { deadline })))).toBe(
+      expect(await refusedWith(program.ledger.execute(rename(customer, 'Late', { deadline })))).toBe(
         'log_unavailable',
       );
-    expect(await historyOf(one, customer)).toHaveLength(3);
+    expect(await historyOf(program, customer)).toHaveLength(3);
   });
 
   it('includes the wait behind another write', async () => {
@@ -383,35 +383,37 @@ describe('the deadline of a write', () => {
         return log.append(...input);
       },
     });
-    const one = await openLedger(freshFolder(), around);
-    const customer = await makeCustomer(one);
-    const neighbour = await makeCustomer(one);
+    const program = await openLedger(freshFolder(), around);
+    const customer = await makeCustomer(program);
+    const neighbour = await makeCustomer(program);
     holding = true;
-    const first = one.ledger.execute(rename(customer, 'First'));
-    const begun = monotonicMs();
-    const second = one.ledger.execute(rename(customer, 'Second', { deadline: begun + 200 }));
+    const first = program.ledger.execute(rename(customer, 'First'));
+    const startedAt = monotonicMs();
+    const second = program.ledger.execute(rename(customer, 'Second', { deadline: startedAt + 200 }));
     expect(await refusedWith(second)).toBe('log_unavailable');
-    expect(monotonicMs() - begun).toBeLessThan(1_000);
+    expect(monotonicMs() - startedAt).toBeLessThan(1_000);
     holding = false;
-    await one.ledger.execute(rename(neighbour, 'Not held up'));
+    await program.ledger.execute(rename(neighbour, 'Not held up'));
     hold.give();
     await first;
-    expect(await historyOf(one, customer)).toHaveLength(4);
+    expect(await historyOf(program, customer)).toHaveLength(4);
   });
 
   it('is met even if somebody locks the log', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
     const db = new DatabaseSync(join(folder, 'events.db'));
     db.exec('BEGIN IMMEDIATE');
-    const begun = monotonicMs();
-    const code = await refusedWith(one.ledger.execute(rename(customer, 'New', { deadline: begun + 2_000 })));
-    expect(monotonicMs() - begun).toBeLessThanOrEqual(2_000);
+    const startedAt = monotonicMs();
+    const code = await refusedWith(
+      program.ledger.execute(rename(customer, 'New', { deadline: startedAt + 2_000 })),
+    );
+    expect(monotonicMs() - startedAt).toBeLessThanOrEqual(2_000);
     db.exec('ROLLBACK');
     db.close();
     expect(code).toBe('log_unavailable');
-    await one.ledger.execute(rename(customer, 'New'));
-    expect(await historyOf(one, customer)).toHaveLength(4);
+    await program.ledger.execute(rename(customer, 'New'));
+    expect(await historyOf(program, customer)).toHaveLength(4);
   });
 });

@@ -27,13 +27,13 @@ afterEach(closeLedgers);
 const requestOf = (key: string) => ({ key, scope: 'PUT /tenants/self' });
 
 const replyTo = (
-  one: OpenLedger,
+  program: OpenLedger,
   { tenantId, applicationId }: Customer,
   key: string,
   request = requestOf(key),
 ) =>
   untilUnchanged(async () => {
-    const { replies } = await one.folds.atHead(tenantId, soon());
+    const { replies } = await program.folds.atHead(tenantId, soon());
     return replies.find(replyKey(applicationId, request));
   });
 
@@ -67,11 +67,11 @@ const KEPT = 1_200;
 
 const made = async (count = KEPT) => {
   const folder = freshFolder();
-  const one = await openLedger(folder);
-  const customer = await makeCustomer(one);
-  await fillStream(one.log, customer, count);
-  await one.folds.atHead(customer.tenantId, soon());
-  await one.close();
+  const program = await openLedger(folder);
+  const customer = await makeCustomer(program);
+  await fillStream(program.log, customer, count);
+  await program.folds.atHead(customer.tenantId, soon());
+  await program.close();
   return { folder, customer };
 };
 let original: ReturnType<typeof made> | undefined;
@@ -104,29 +104,29 @@ describe('remembered requests', () => {
 
   it('are exactly the newest 10,000, whether in memory, stored, or old', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one);
-    await fillStream(one.log, customer, MAX_REPLIES + 700);
-    const border = async (program: OpenLedger) => [
-      await replyTo(program, customer, 'key-699'),
-      (await replyTo(program, customer, 'key-700'))?.revision,
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program);
+    await fillStream(program.log, customer, MAX_REPLIES + 700);
+    const border = async (opened: OpenLedger) => [
+      await replyTo(opened, customer, 'key-699'),
+      (await replyTo(opened, customer, 'key-700'))?.revision,
     ];
-    expect(await border(one)).toEqual([undefined, 703]);
+    expect(await border(program)).toEqual([undefined, 703]);
     await until(() => keptIn(folder).revision === MAX_REPLIES + 702);
     expect(keptIn(folder)).toMatchObject({ replies: MAX_REPLIES, number: MAX_REPLIES + 700 });
-    expect(await border(one)).toEqual([undefined, 703]);
+    expect(await border(program)).toEqual([undefined, 703]);
     const again = await openLedger(folder);
     expect(await border(again)).toEqual([undefined, 703]);
     // A forgotten one may come again, and is then the newest.
     await again.ledger.execute(rename(customer, 'Again', idempotent('key-699')));
     expect(await replyTo(again, customer, 'key-700')).toBeUndefined();
-    expect(await replyTo(one, customer, 'key-699')).toMatchObject({ revision: MAX_REPLIES + 703 });
+    expect(await replyTo(program, customer, 'key-699')).toMatchObject({ revision: MAX_REPLIES + 703 });
   });
 
   it('count once, however many events a request causes', async () => {
     const folder = freshFolder();
-    const one = await openLedger(folder);
-    const customer = await makeCustomer(one, { permissions: ['application:create', 'tenant:update'] });
+    const program = await openLedger(folder);
+    const customer = await makeCustomer(program, { permissions: ['application:create', 'tenant:update'] });
     const key = {
       keyId: customer.keyId.replace(/^./, 'f'),
       digest: digestOf('x'),
@@ -140,13 +140,13 @@ describe('remembered requests', () => {
       key,
     };
     const two = idempotent('two', 'body', 'POST /applications');
-    await one.ledger.execute(
+    await program.ledger.execute(
       byKey(customer, createApplication(application), { ...two, permission: 'application:create' }),
     );
-    await fillStream(one.log, customer, 600);
-    await one.folds.atHead(customer.tenantId, soon());
+    await fillStream(program.log, customer, 600);
+    await program.folds.atHead(customer.tenantId, soon());
     await until(() => keptIn(folder).number === 601);
-    const reply = await replyTo(one, customer, 'two', two.idempotency);
+    const reply = await replyTo(program, customer, 'two', two.idempotency);
     expect(reply?.revision).toBe(3);
   });
 
@@ -157,25 +157,25 @@ describe('remembered requests', () => {
 
   it('of two programs that write and store at the same time are all found by both and by a third', async () => {
     const folder = freshFolder();
-    const [one, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(one);
+    const [first, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(first);
     const count = 1_300;
     for (let n = 0; n < count; n += 2)
       await Promise.all(
-        [one, other].map((program, i) =>
+        [first, other].map((program, i) =>
           program.ledger.execute(rename(customer, `N${n + i}`, idempotent(`own-${n + i}`))),
         ),
       );
     await until(() => keptIn(folder).revision >= 900);
     const revisions = new Map<string, number>();
     for (const { revision, metadata } of await eventsOf(
-      one.log.readStream(streams.tenant(customer.tenantId)),
+      first.log.readStream(streams.tenant(customer.tenantId)),
     )) {
       const { idempotency } = metadata as { idempotency?: { key: string } };
       if (idempotency !== undefined) revisions.set(idempotency.key, revision);
     }
     expect(revisions.size).toBe(count);
-    for (const program of [one, other, await openLedger(folder)]) {
+    for (const program of [first, other, await openLedger(folder)]) {
       const found = new Map<string, number | undefined>();
       for (const key of revisions.keys()) found.set(key, (await replyTo(program, customer, key))?.revision);
       expect(found).toEqual(revisions);
@@ -205,29 +205,29 @@ describe('remembered requests', () => {
 
   it('that another program stored anew are noticed, and checked again', async () => {
     const { folder, customer } = await prepared();
-    const one = await openLedger(folder);
-    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
+    const program = await openLedger(folder);
+    expect(await replyTo(program, customer, 'key-7')).toMatchObject({ revision: 10 });
     // As if another program had followed another history.
     inFile(folder, (db) => {
       db.exec(`UPDATE reply_marks SET epoch = 'another', event_id = 'another'`);
       db.exec(`UPDATE replies SET revision = 11 WHERE key LIKE '%key-7'`);
     });
-    expect(await replyTo(one, customer, 'key-7')).toMatchObject({ revision: 10 });
-    await one.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
+    expect(await replyTo(program, customer, 'key-7')).toMatchObject({ revision: 10 });
+    await program.ledger.execute(rename(customer, 'Goes on', idempotent('next')));
   });
 
   it('of two programs that find nothing stored and store everything at once are complete in the end', async () => {
     const folder = freshFolder();
-    const [one, other] = [await openLedger(folder), await openLedger(folder)];
-    const customer = await makeCustomer(one);
-    await fillStream(one.log, customer, 1_800);
-    await Promise.all([one, other].map(({ folds }) => folds.atHead(customer.tenantId, soon())));
-    for (const program of [one, other, one, other]) {
+    const [first, other] = [await openLedger(folder), await openLedger(folder)];
+    const customer = await makeCustomer(first);
+    await fillStream(first.log, customer, 1_800);
+    await Promise.all([first, other].map(({ folds }) => folds.atHead(customer.tenantId, soon())));
+    for (const program of [first, other, first, other]) {
       await program.ledger.execute(rename(customer, 'Next'));
       for (const n of [0, 499, 500, 501, 1_799])
         expect(await replyTo(program, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
     }
-    for (const program of [one, other]) await program.close();
+    for (const program of [first, other]) await program.close();
     const again = await openLedger(folder);
     for (let n = 0; n < 1_800; n += 1)
       expect(await replyTo(again, customer, `key-${n}`)).toMatchObject({ revision: 3 + n });
@@ -237,9 +237,9 @@ describe('remembered requests', () => {
     const [first, second] = [await prepared(), await made(600)];
     for (const file of readdirSync(first.folder))
       if (file.startsWith('snapshots.db')) copyFileSync(join(first.folder, file), join(second.folder, file));
-    const one = await openLedger(second.folder);
-    expect(await replyTo(one, second.customer, 'key-599')).toMatchObject({ revision: 602 });
-    expect(await replyTo(one, second.customer, 'key-600')).toBeUndefined();
+    const program = await openLedger(second.folder);
+    expect(await replyTo(program, second.customer, 'key-599')).toMatchObject({ revision: 602 });
+    expect(await replyTo(program, second.customer, 'key-600')).toBeUndefined();
   });
 });
 

@@ -86,14 +86,14 @@ const campaign = async (): Promise<boolean> => {
   const { url, operations } = await ready();
   server.stderr.resume();
   const before = megabytes('VmRSS');
-  const began = performance.now();
+  const startedAt = performance.now();
   const share = Math.ceil(ADDRESSES / CONNECTIONS);
   await Promise.all(
     Array.from({ length: CONNECTIONS }, (_, lane) =>
       askFor(new URL(url), lane * share, Math.min(ADDRESSES, (lane + 1) * share)),
     ),
   );
-  const seconds = (performance.now() - began) / 1_000;
+  const seconds = (performance.now() - startedAt) / 1_000;
   const [after, peak] = [megabytes('VmRSS'), megabytes('VmHWM')];
   const { limits } = (await (await fetch(`${operations}/readyz`)).json()) as {
     limits: { counters_kept: number; counters_dropped: number };

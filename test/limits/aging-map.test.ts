@@ -14,7 +14,7 @@ describe('an aging map', () => {
         let list: string[] = [];
         for (const [act, key] of steps) {
           const before = list;
-          const without = list.filter((one) => one !== key);
+          const without = list.filter((other) => other !== key);
           if (act === 'put') list = list.includes(key) ? list : [...list, key];
           if (act === 'again') list = [...without, key];
           if (act === 'delete') list = without;

@@ -15,7 +15,7 @@ const TOGETHER = 'The shared rate counters are available again: instances count 
 
 const opened: SharedCounters[] = [];
 afterEach(async () => {
-  for (const one of opened.splice(0)) await one.close();
+  for (const counters of opened.splice(0)) await counters.close();
 });
 
 /** A server waits 200 ms; here no instance may count alone only because the machine is busy. */
@@ -50,27 +50,27 @@ describe('rate counters in MongoDB', () => {
     const { db } = await connectMongodb(url);
     return {
       db,
-      one: await instanceOn(db, policies),
-      two: await instanceOn((await connectMongodb(url)).db, policies),
+      first: await instanceOn(db, policies),
+      second: await instanceOn((await connectMongodb(url)).db, policies),
     };
   };
 
   it('are exact when two instances take turns', async () => {
-    const { one, two } = await instances(readPolicies('global=40/60/60')!);
+    const { first, second } = await instances(readPolicies('global=40/60/60')!);
     for (let i = 0; i < 40; i += 2)
       for (const [instance, left] of [
-        [one, 39 - i],
-        [two, 38 - i],
+        [first, 39 - i],
+        [second, 38 - i],
       ] as const)
         expect((await instance.many(1)).stateField).toMatch(new RegExp(`r=${left};`));
-    expect((await two.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 60 });
-    expect((await one.many(1)).refused).toMatchObject({ blockStarted: false });
-    expect((await one.many(1, '192.0.2.2')).refused).toBeUndefined();
-    expect([one.status(), two.status()]).toMatchObject([
+    expect((await second.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 60 });
+    expect((await first.many(1)).refused).toMatchObject({ blockStarted: false });
+    expect((await first.many(1, '192.0.2.2')).refused).toBeUndefined();
+    expect([first.status(), second.status()]).toMatchObject([
       { shared: true, blocks_started: 0, counted_alone: 0, counters_kept: 0 },
       { shared: true, blocks_started: 1, counted_alone: 0, counters_kept: 0 },
     ]);
-    expect([...one.reports, ...two.reports]).toEqual([]);
+    expect([...first.reports, ...second.reports]).toEqual([]);
   });
 
   const itAtOnce = itIf(
@@ -92,28 +92,28 @@ describe('rate counters in MongoDB', () => {
       Array.from({ length: 25 }, () => limiters.map((limiter) => limiter.consume(A))).flat(),
     );
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(30);
-    const beyond = outcomes.map((one) =>
-      one.status === 'rejected' ? (one.reason as RateLimiterRes) : undefined,
+    const beyond = outcomes.map((outcome) =>
+      outcome.status === 'rejected' ? (outcome.reason as RateLimiterRes) : undefined,
     );
     expect(beyond.filter((result) => result?.consumedPoints === 31)).toHaveLength(1);
   });
 
   it('start again after the window, and after the block, which requests do not extend', async () => {
-    const { db, one, two } = await instances(readPolicies('global=2/60/120')!);
+    const { db, first, second } = await instances(readPolicies('global=2/60/120')!);
     const kept = db.collection('rate_counters', { readConcern: { level: 'local' } });
     /** Anything due at a time is made due this much sooner. */
     const pass = async (ms: number): Promise<void> => {
       for (const { _id, expire } of await kept.find({}).toArray())
         await kept.updateOne({ _id }, { $set: { expire: new Date((expire as Date).getTime() - ms) } });
     };
-    await one.many(2);
+    await first.many(2);
     await pass(60_000);
-    expect((await two.many(2)).refused).toBeUndefined();
-    expect((await one.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 120 });
+    expect((await second.many(2)).refused).toBeUndefined();
+    expect((await first.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 120 });
     await pass(119_500);
-    expect((await two.many(1)).refused?.retryAfter ?? 1).toBe(1);
-    await until(async () => (await two.many(1)).refused === undefined);
-    expect((await one.many(1)).refused).toBeUndefined();
+    expect((await second.many(1)).refused?.retryAfter ?? 1).toBe(1);
+    await until(async () => (await second.many(1)).refused === undefined);
+    expect((await first.many(1)).refused).toBeUndefined();
   });
 
   it('have a unique index on the key, and one on the expiry', async () => {
@@ -157,9 +157,9 @@ describeStandIn('rate counters in a failing MongoDB (stand-in only)', () => {
       const { many, reports, status } = await instanceOn(db, policies, { clock, sharedWithinMs: 1_500 });
       await many(3);
       await lose();
-      const began = performance.now();
+      const startedAt = performance.now();
       await many(1);
-      expect(performance.now() - began).toBeLessThan(3_000);
+      expect(performance.now() - startedAt).toBeLessThan(3_000);
       const asked = counting();
       await many(500);
       expect(counting()).toBe(asked);

@@ -241,18 +241,18 @@ describe('shared counters', () => {
 
   it('count the requests of all instances together', async () => {
     const { clock, shared } = sharedStore();
-    const [one, two] = [limits(five, { shared }), limits(five, { shared })];
-    await one.many(3);
-    expect((await two.many(2)).stateField).toBe('"global";r=0;t=10');
-    expect((await two.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 10 });
-    expect((await one.many(1)).refused).toMatchObject({ blockStarted: false });
-    expect([one.status(), two.status()]).toMatchObject([
+    const [first, second] = [limits(five, { shared }), limits(five, { shared })];
+    await first.many(3);
+    expect((await second.many(2)).stateField).toBe('"global";r=0;t=10');
+    expect((await second.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 10 });
+    expect((await first.many(1)).refused).toMatchObject({ blockStarted: false });
+    expect([first.status(), second.status()]).toMatchObject([
       { blocks_started: 0, counters_kept: 0, counted_alone: 0 },
       { blocks_started: 1, counters_kept: 0, counted_alone: 0 },
     ]);
     clock.now += 10_000;
-    expect(passed(await one.many(5))).toBe(true);
-    expect([...one.warnings, ...two.warnings]).toEqual([]);
+    expect(passed(await first.many(5))).toBe(true);
+    expect([...first.warnings, ...second.warnings]).toEqual([]);
   });
 
   it('never lead to a Retry-After of zero, whatever they return', async () => {
@@ -269,10 +269,10 @@ describe('shared counters', () => {
 
   it('that fail are backed by memory: each instance counts on its own, and reports it once', async () => {
     const { state, shared } = sharedStore();
-    const [one, two] = [limits(five, { shared }), limits(five, { shared })];
-    await one.many(5);
+    const [first, second] = [limits(five, { shared }), limits(five, { shared })];
+    await first.many(5);
     state.mood = 'failing';
-    for (const instance of [one, two]) {
+    for (const instance of [first, second]) {
       expect((await instance.many(5)).stateField).toBe('"global";r=0;t=10');
       instance.clock.now += 5_000;
       expect((await instance.many(1)).refused).toMatchObject({ blockStarted: true, retryAfter: 10 });
@@ -339,9 +339,9 @@ describe('shared counters', () => {
     const { state, shared } = sharedStore();
     state.mood = 'silent';
     const { clock, many, count, status } = limits(five, { shared });
-    const began = performance.now();
+    const startedAt = performance.now();
     const all = await Promise.all(Array.from({ length: 6 }, async () => count('GET', '/x', A)));
-    expect(performance.now() - began).toBeLessThan(1_500);
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
     expect(all.filter(passed)).toHaveLength(5);
     state.mood = 'well';
     clock.now += 5_000;

@@ -34,7 +34,7 @@ describe('a MONGODB_URL that does not work', () => {
     const { db, close } = await mongoConnection(inDatabase(name), { waitMs: 0, onError: () => undefined });
     const found = await db.listCollections({}, { nameOnly: true }).toArray();
     await close();
-    return found.map((one) => one.name).toSorted();
+    return found.map((collection) => collection.name).toSorted();
   };
 
   it.each([

@@ -17,7 +17,7 @@ import { lines, projectInto, randomFrom, replayHarness, someTenants, type Replay
 import { created, documentsOf, openLog, openProcess, openReadModels, turn, updated } from './harness';
 
 const LONG = 10_000;
-const liveName = (one: Projecting): string => generationName(one.live[0]!.generation.id);
+const liveName = (projecting: Projecting): string => generationName(projecting.live[0]!.generation.id);
 
 /** As happens before every query. */
 const upToDate = async (active: ActiveGenerations): Promise<void> => {
@@ -25,7 +25,7 @@ const upToDate = async (active: ActiveGenerations): Promise<void> => {
 };
 
 /** Another process on the same files. */
-const process = async (harness: ReplayHarness) =>
+const openServer = async (harness: ReplayHarness) =>
   openProcess(await openLog(harness.log.folder), await openReadModels(harness.folder), [lines]);
 
 const namesOf = (
@@ -87,7 +87,7 @@ describe('the active generations', () => {
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_1']);
     expect(namesOf(active.projected())).toEqual(['lines_v1_1', 'lines_v1_2']);
-    expect(active.shown().map((one) => one.id.generation)).toEqual([1, 2]);
+    expect(active.shown().map((generation) => generation.id.generation)).toEqual([1, 2]);
     await harness.catchUp();
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_2']);
@@ -103,7 +103,7 @@ describe('the active generations', () => {
     await active.refresh();
     expect(namesOf(active.live())).toEqual(['lines_v1_3']);
     const projected = namesOf(active.projected());
-    for (const one of active.shown()) expect(projected).toContain(generationName(one.id));
+    for (const generation of active.shown()) expect(projected).toContain(generationName(generation.id));
     expect(projected).toContain('lines_v1_2');
   });
 });
@@ -145,7 +145,7 @@ describe('a switch', () => {
   it('made while a write waits is waited for as well', async () => {
     const { harness, project, point, write } = await withTwo();
     await until(async () => (await harness.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
-    const writer = await process(harness);
+    const writer = await openServer(harness);
     await point(1, 2);
     const position = await write();
     await project(2);
@@ -158,7 +158,7 @@ describe('a switch', () => {
     const { harness, project, point, write } = await withTwo();
     await point(1, 2);
     await point(2, 1);
-    const writer = await process(harness);
+    const writer = await openServer(harness);
     const position = await write();
     await project(2);
     expect(await writer.reached(position, 0)).toBe(false);
@@ -168,7 +168,7 @@ describe('a switch', () => {
 
   it('made long ago keeps nobody waiting', async () => {
     const { harness, project, write } = await withTwo();
-    const writer = await process(harness);
+    const writer = await openServer(harness);
     await until(async () => (await harness.readModels.liveLately('lines', 1, STILL_READ_MS)).length === 0);
     const position = await write();
     await project(2);
@@ -259,7 +259,7 @@ describe('a projecting process', () => {
   it('also projects the generation before the live one, for a rollback', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
-    const server = await process(harness);
+    const server = await openServer(harness);
     await server.start();
     await until(async () => server.reached((await harness.log.head())!.position, 0));
     await harness.rebuild();
@@ -277,7 +277,7 @@ describe('a projecting process', () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
     await harness.catchUp();
-    const server = await process(harness);
+    const server = await openServer(harness);
     await harness.rebuild();
     await harness.rebuild();
     await server.start();
@@ -288,7 +288,7 @@ describe('a projecting process', () => {
   it('reads the new file when a generation number is reused after a prune', async () => {
     const harness = await replayHarness();
     const [tenantId = ''] = await someTenants(harness);
-    const server = await process(harness);
+    const server = await openServer(harness);
     await server.start();
     expect(await server.reached((await harness.log.head())!.position, LONG)).toBe(true);
     await harness.rebuild();
@@ -316,7 +316,7 @@ describe('a projecting process', () => {
       const harness = await replayHarness();
       const tenantId = randomUUID();
       await harness.record(tenantId, created());
-      const servers = [await process(harness), await process(harness)];
+      const servers = [await openServer(harness), await openServer(harness)];
       for (const server of servers) await server.start();
       for (const server of servers)
         expect(await server.reached((await harness.log.head())!.position, LONG)).toBe(true);

@@ -220,7 +220,7 @@ describe('projecting', () => {
               live({ log, folder, random, program, recorded: () => recorded, kills }),
             );
             await Promise.all([recording, ...lives]);
-            const seen = history.map((one) => asSeenBy(program, one));
+            const seen = history.map((event) => asSeenBy(program, event));
             expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(seen));
             expect(await parkedIn(generation)).toEqual(plainParked(seen, program));
             expect((await generation.control()).to?.position).toBe((await log.head())?.position);

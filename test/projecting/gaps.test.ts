@@ -43,10 +43,10 @@ const fact = () => ({ type: 'TokenCreated', data: { entityId: randomUUID() } });
 const withGap = async (kind: StreamKind, ...lost: readonly number[]) => {
   const harness = await replayHarness();
   const [tenantId, other] = [randomUUID(), randomUUID()];
-  for (const one of [tenantId, other])
+  for (const tenant of [tenantId, other])
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
-      await harness.log.record(streams.tenant(one), name === 'a' ? created() : updated(name));
-      await harness.log.record(streams.activity(one), fact());
+      await harness.log.record(streams.tenant(tenant), name === 'a' ? created() : updated(name));
+      await harness.log.record(streams.activity(tenant), fact());
     }
   harness.log.lose(streams[kind](tenantId), ...lost);
   return { harness, tenantId, other };
@@ -251,9 +251,9 @@ describe('a gap in a stream', () => {
           gone.add(harness.history[12 + i]?.position ?? '');
         });
         const lacking = new Set<string>();
-        const left = harness.history.flatMap((one) => {
-          if (gone.has(one.position)) lacking.add(one.tenantId);
-          return gone.has(one.position) ? [] : [{ ...one, bad: lacking.has(one.tenantId) }];
+        const left = harness.history.flatMap((event) => {
+          if (gone.has(event.position)) lacking.add(event.tenantId);
+          return gone.has(event.position) ? [] : [{ ...event, bad: lacking.has(event.tenantId) }];
         });
         const inPieces = async function* (after: string | undefined) {
           for await (const batch of harness.log.readAll({ after }))

@@ -73,17 +73,17 @@ export interface Happened {
 /** The expected documents, computed from the whole history at once: no batches, no state, no reducers. */
 export const plainLines = (history: readonly Happened[]): Record<string, Document> => {
   const documents: Record<string, Document> = {};
-  for (const tenantId of new Set(history.map((one) => one.tenantId))) {
-    const all = history.filter((one) => one.tenantId === tenantId);
-    const stop = all.findIndex((one) => one.bad);
+  for (const tenantId of new Set(history.map((event) => event.tenantId))) {
+    const all = history.filter((event) => event.tenantId === tenantId);
+    const stop = all.findIndex((event) => event.bad);
     const own = stop < 0 ? all : all.slice(0, stop);
     own.forEach(({ position, type }, i) => {
       documents[`${tenantId} rows ${position}`] = { number: i + 1, type, twice: false };
     });
     const sum = own.reduce((before, { position }) => (before * 31 + Number(position)) % MODULUS, 0);
     if (own.length > 0) documents[`${tenantId} heads all`] = { count: own.length, sum };
-    for (const keyId of new Set(own.flatMap((one) => one.keyId ?? []))) {
-      const last = own.findLast((one) => one.keyId === keyId);
+    for (const keyId of new Set(own.flatMap((event) => event.keyId ?? []))) {
+      const last = own.findLast((event) => event.keyId === keyId);
       if (last?.type === 'KeyAdded') documents[`${tenantId} marks ${keyId}`] = { at: last.position };
     }
   }

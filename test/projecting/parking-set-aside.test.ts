@@ -25,7 +25,7 @@ const poisoned = async () => {
   return { harness, tenantId, eventId, position };
 };
 
-const process = async (harness: ReplayHarness, projectors = [lines]) =>
+const openServer = async (harness: ReplayHarness, projectors = [lines]) =>
   openProcess(harness.log, await openReadModels(harness.folder), projectors);
 
 const aside = (harness: ReplayHarness, eventId: string, live: Parameters<typeof setAside>[0]['live']) =>
@@ -37,11 +37,11 @@ const aside = (harness: ReplayHarness, eventId: string, live: Parameters<typeof 
 describe('setting an event aside', () => {
   it('unparks the tenant in the projecting process, within seconds', async () => {
     const { harness, tenantId, eventId, position } = await poisoned();
-    const server = await process(harness);
+    const server = await openServer(harness);
     await server.start();
     expect(await server.reached(position, LONG)).toBe(true);
     expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
-    const session = await process(harness);
+    const session = await openServer(harness);
     await aside(harness, eventId, session.live);
     expect(await session.retryParked()).toBe('asked');
     await until(async () => (await parkedIn(server.reader('lines'))).length === 0);
@@ -53,7 +53,7 @@ describe('setting an event aside', () => {
     const { harness, eventId } = await poisoned();
     await harness.catchUp();
     await harness.rebuild();
-    const session = await process(harness);
+    const session = await openServer(harness);
     await aside(harness, eventId, session.live);
     expect(await session.retryParked()).toBe('done');
     expect(await session.holder()).toBeUndefined();
@@ -69,7 +69,7 @@ describe('setting an event aside', () => {
     const { harness, eventId } = await poisoned();
     const { generation } = await harness.catchUp();
     await aside(harness, eventId, [{ projector: lines, generation }]);
-    const server = await process(harness);
+    const server = await openServer(harness);
     await server.start();
     await until(async () => (await parkedIn(generation)).length === 0);
     expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(harness.history));
@@ -79,7 +79,7 @@ describe('setting an event aside', () => {
     const { harness, eventId } = await poisoned();
     const live = await harness.catchUp();
     await aside(harness, eventId, [live]);
-    await (await process(harness)).retryParked();
+    await (await openServer(harness)).retryParked();
     expect(await harness.rebuild(lines, { ifEqual: true })).toMatchObject({ parked: 0 });
     const { generation } = await harness.live();
     expect(await documentsOf(generation, lineCollections)).toEqual(plainLines(harness.history));
@@ -87,7 +87,7 @@ describe('setting an event aside', () => {
 
   it('appends an event that names all projections in which the tenant is parked, and no others', async () => {
     const { harness, tenantId, eventId, position } = await poisoned();
-    const server = await process(harness, [...projections]);
+    const server = await openServer(harness, [...projections]);
     await server.catchUp(position, LONG);
     const done = await aside(harness, eventId, server.live);
     const projected = ['tenants', 'applications', 'logs', 'usage'];
@@ -107,7 +107,7 @@ describe('setting an event aside', () => {
     const id = randomUUID();
     const data = { applicationId: randomUUID(), name: 'x' };
     await harness.log.record(streams.tenant(tenantId), { type: 'ApplicationRenamed', data, id });
-    const server = await process(harness, [...projections]);
+    const server = await openServer(harness, [...projections]);
     await server.catchUp((await harness.log.head())!.position, LONG);
     expect((await aside(harness, id, server.live)).passedOver).toEqual(['applications']);
   });
@@ -116,7 +116,7 @@ describe('setting an event aside', () => {
     const { harness, tenantId, eventId } = await poisoned();
     const second = harness.log.plant(streams.tenant(tenantId), { type: 'TenantPainted', data: '{}' });
     await harness.catchUp();
-    const session = await process(harness);
+    const session = await openServer(harness);
     await aside(harness, eventId, session.live);
     await session.retryParked();
     for await (const tenant of parkedTenants(session.reader('lines'))) expect(tenant.event_id).toBe(second);
@@ -125,7 +125,7 @@ describe('setting an event aside', () => {
 
   it('is refused if no tenant is parked at the event', async () => {
     const { harness, eventId } = await poisoned();
-    const server = await process(harness);
+    const server = await openServer(harness);
     await server.catchUp((await harness.log.head())!.position, LONG);
     for (const other of [randomUUID(), ''])
       await expect(aside(harness, other, server.live)).rejects.toMatchObject({ code: 'not_parked' });
@@ -139,7 +139,7 @@ describe('setting an event aside', () => {
     const [other = ''] = await someTenants(harness, 1);
     const second = harness.log.plant(streams.tenant(other), { type: 'TenantPainted', data: '{}' });
     await harness.catchUp();
-    const session = await process(harness);
+    const session = await openServer(harness);
     expect([...(await parkedIn(session.reader('lines')))].toSorted()).toEqual([tenantId, other].toSorted());
     await Promise.all([eventId, second].map((id) => aside(harness, id, session.live)));
     await session.retryParked();
@@ -151,7 +151,7 @@ describe('setting an event aside', () => {
     async (data) => {
       const { harness, tenantId, position } = await poisoned();
       harness.log.plant(streams.operator(), { type: 'EventSetAside', data });
-      const server = await process(harness);
+      const server = await openServer(harness);
       await server.start();
       expect(await server.reached(position, 3_000)).toBe(true);
       expect(await parkedIn(server.reader('lines'))).toEqual([tenantId]);
@@ -166,9 +166,9 @@ describe('a request to retry', () => {
     let isBroken = true;
     const projector = linesProjector(({ type }) => isBroken && type === 'TenantUpdated');
     const [one = '', two = ''] = await someTenants(harness, 2);
-    const server = await process(harness, [projector]);
+    const server = await openServer(harness, [projector]);
     await server.start();
-    const session = await process(harness, [projector]);
+    const session = await openServer(harness, [projector]);
     const parked = async () => (await parkedIn(server.reader('lines'))).toSorted();
     await until(async () => (await parked()).length === 2);
     isBroken = false;

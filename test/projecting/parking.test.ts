@@ -213,14 +213,16 @@ describe('a bad event', () => {
     const watch = { missing: () => undefined };
     const status = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
     expect(status.projections).toHaveLength(projections.length);
-    for (const one of status.projections) {
-      expect(one).toMatchObject({ position, lag_events: 0, lag_seconds: 0 });
-      expect(one.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position, program: '1' }]);
+    for (const projection of status.projections) {
+      expect(projection).toMatchObject({ position, lag_events: 0, lag_seconds: 0 });
+      expect(projection.parked).toMatchObject([
+        { tenant_id: bad, event_id: eventId, position, program: '1' },
+      ]);
     }
     expect(status.decisions.parked).toMatchObject([{ tenant_id: bad, event_id: eventId, position }]);
     await log.record(streams.tenant(randomUUID()), created());
     const later = await ledgerStatus({ log, ledger: asked, projecting: process, store: 'here', watch });
-    expect(later.projections.map((one) => one.lag_events)).toEqual(projections.map(() => 1));
+    expect(later.projections.map((projection) => projection.lag_events)).toEqual(projections.map(() => 1));
   });
 });
 

@@ -28,85 +28,87 @@ const LONG = 10_000;
 const prepared = async () => {
   const log = await openLog();
   const folder = join(log.folder, 'read-models');
-  const process = async () => openProcess(log, await openReadModels(folder), projections);
-  const nameIn = async (one: Awaited<ReturnType<typeof process>>) =>
-    (await findTenant(one.reader('tenants'), TENANT))?.name;
-  return { log, folder, process, nameIn };
+  const openServer = async () => openProcess(log, await openReadModels(folder), projections);
+  const nameIn = async (server: Awaited<ReturnType<typeof openServer>>) =>
+    (await findTenant(server.reader('tenants'), TENANT))?.name;
+  return { log, folder, openServer, nameIn };
 };
 
 describe('a projecting process', () => {
   it('projects existing and new events', async () => {
-    const { log, process, nameIn } = await prepared();
+    const { log, openServer, nameIn } = await prepared();
     const { position: first } = await log.record(STREAM, created('first'));
-    const one = await process();
-    await one.start();
-    expect(await one.reached(first, LONG)).toBe(true);
-    expect(await nameIn(one)).toBe('first');
+    const server = await openServer();
+    await server.start();
+    expect(await server.reached(first, LONG)).toBe(true);
+    expect(await nameIn(server)).toBe('first');
     for (const name of ['second', 'third']) {
       const { position } = await log.record(STREAM, updated(name));
-      expect(await one.reached(position, LONG)).toBe(true);
-      expect(await nameIn(one)).toBe(name);
+      expect(await server.reached(position, LONG)).toBe(true);
+      expect(await nameIn(server)).toBe(name);
     }
-    expect(one.warnings).toEqual([]);
+    expect(server.warnings).toEqual([]);
   });
 
   it('reports that a position was not reached in time', async () => {
-    const { log, process } = await prepared();
+    const { log, openServer } = await prepared();
     const { position } = await log.record(STREAM, created());
-    const one = await process();
-    expect(await one.reached(position, 0)).toBe(false);
-    expect(await one.reached(position, 30)).toBe(false);
-    await one.start();
-    expect(await one.reached(position, LONG)).toBe(true);
-    expect(await one.reached('9999999999999999', 30)).toBe(false);
+    const server = await openServer();
+    expect(await server.reached(position, 0)).toBe(false);
+    expect(await server.reached(position, 30)).toBe(false);
+    await server.start();
+    expect(await server.reached(position, LONG)).toBe(true);
+    expect(await server.reached('9999999999999999', 30)).toBe(false);
   });
 
   it('refuses an unknown projection', async () => {
-    const { process } = await prepared();
-    const one = await process();
-    expect(() => one.reader('nothing')).toThrow(expect.objectContaining({ code: 'read_models_unavailable' }));
+    const { openServer } = await prepared();
+    const server = await openServer();
+    expect(() => server.reader('nothing')).toThrow(
+      expect.objectContaining({ code: 'read_models_unavailable' }),
+    );
   });
 
   it('holds the lease alone: another process waits, and takes over when it stops', async () => {
-    const { log, process, nameIn } = await prepared();
+    const { log, openServer, nameIn } = await prepared();
     const { position: first } = await log.record(STREAM, created('first'));
-    const [one, two] = [await process(), await process()];
-    expect(await one.holder()).toBeUndefined();
-    await one.start();
+    const [server, other] = [await openServer(), await openServer()];
+    expect(await server.holder()).toBeUndefined();
+    await server.start();
     // It starts projecting only after it has tried to take every lease.
-    expect(await one.reached(first, LONG)).toBe(true);
-    const holder = await two.holder();
-    await two.start();
+    expect(await server.reached(first, LONG)).toBe(true);
+    const holder = await other.holder();
+    await other.start();
     const { position } = await log.record(STREAM, updated('second'));
-    expect(await two.reached(position, LONG)).toBe(true);
-    expect(await nameIn(two)).toBe('second');
-    expect(await two.holder()).toBe(holder);
+    expect(await other.reached(position, LONG)).toBe(true);
+    expect(await nameIn(other)).toBe('second');
+    expect(await other.holder()).toBe(holder);
 
-    await one.stop();
-    await until(async () => ![holder, undefined].includes(await two.holder()));
+    await server.stop();
+    await until(async () => ![holder, undefined].includes(await other.holder()));
     const { position: later } = await log.record(STREAM, updated('third'));
-    expect(await two.reached(later, LONG)).toBe(true);
-    expect(await nameIn(two)).toBe('third');
-    expect([...one.warnings, ...two.warnings]).toEqual([]);
+    expect(await other.reached(later, LONG)).toBe(true);
+    expect(await nameIn(other)).toBe('third');
+    expect([...server.warnings, ...other.warnings]).toEqual([]);
   });
 
   it('takes over from a process that was ahead of its consumer', async () => {
-    const { log, folder, process, nameIn } = await prepared();
+    const { log, folder, openServer, nameIn } = await prepared();
     await log.record(STREAM, created('first'));
-    const two = await process();
+    const other = await openServer();
     const elsewhere = await openLog(log.folder);
-    const one = await openProcess(elsewhere, await openReadModels(folder), projections);
-    await one.start();
-    await until(async () => (await one.holder()) !== undefined);
-    await two.start();
+    const server = await openProcess(elsewhere, await openReadModels(folder), projections);
+    await server.start();
+    await until(async () => (await server.holder()) !== undefined);
+    await other.start();
     for (let round = 0; round < 5; round++) {
       const { position } = await elsewhere.record(STREAM, updated(`round ${round}`));
-      expect(await one.reached(position, LONG)).toBe(true);
+      expect(await server.reached(position, LONG)).toBe(true);
     }
-    await one.stop();
+    await server.stop();
     const { position } = await elsewhere.record(STREAM, updated('last'));
-    expect(await two.reached(position, LONG)).toBe(true);
-    expect(await nameIn(two)).toBe('last');
+    expect(await other.reached(position, LONG)).toBe(true);
+    expect(await nameIn(other)).toBe('last');
   });
 
   it('continues after failed commits, and reports them', async () => {
@@ -120,52 +122,52 @@ describe('a projecting process', () => {
     };
     const readModels = await openReadModels(freshFolder(), { onWrite });
     const lines = linesProjector();
-    const one = await openProcess(log, readModels, [lines]);
-    await one.start();
+    const server = await openProcess(log, readModels, [lines]);
+    await server.start();
     const history: Happened[] = [];
     for (const name of ['a', 'b']) {
       failures = 1;
       const recorded = history.length === 0 ? created(name) : updated(name);
       const { position } = await log.record(STREAM, recorded);
       history.push({ tenantId: TENANT, type: recorded.type, position, bad: false });
-      expect(await one.reached(position, LONG)).toBe(true);
+      expect(await server.reached(position, LONG)).toBe(true);
     }
-    expect(one.warnings).toHaveLength(2);
-    expect(one.warnings[0]).toMatch(/Projecting lines_v1_1 failed; retrying.*the disk is full/);
-    expect(await documentsOf(one.reader('lines'), lineCollections)).toEqual(plainLines(history));
+    expect(server.warnings).toHaveLength(2);
+    expect(server.warnings[0]).toMatch(/Projecting lines_v1_1 failed; retrying.*the disk is full/);
+    expect(await documentsOf(server.reader('lines'), lineCollections)).toEqual(plainLines(history));
   });
 
   it('can be stopped while it waits', async () => {
-    const { process } = await prepared();
-    const [one, two] = [await process(), await process()];
-    await one.start();
-    await until(async () => (await one.holder()) !== undefined);
-    await two.start();
+    const { openServer } = await prepared();
+    const [server, other] = [await openServer(), await openServer()];
+    await server.start();
+    await until(async () => (await server.holder()) !== undefined);
+    await other.start();
     await turn();
-    await two.stop();
-    await one.stop();
-    expect(await one.holder()).toBeUndefined();
+    await other.stop();
+    await server.stop();
+    expect(await server.holder()).toBeUndefined();
   });
 });
 
 describe('catching up', () => {
   it('projects up to the position if nobody else does, and releases the lease', async () => {
-    const { log, process, nameIn } = await prepared();
+    const { log, openServer, nameIn } = await prepared();
     await log.record(STREAM, created('first'));
     const { position } = await log.record(STREAM, updated('second'));
-    const one = await process();
+    const server = await openServer();
     const recorded: string[] = [];
-    expect(await one.catchUp(position, LONG, (done) => recorded.push(done))).toBe(true);
+    expect(await server.catchUp(position, LONG, (done) => recorded.push(done))).toBe(true);
     expect(recorded).toEqual(projections.map(() => position));
-    expect(await nameIn(one)).toBe('second');
-    expect(await one.holder()).toBeUndefined();
-    expect(await one.catchUp(position, 0, (done) => recorded.push(done))).toBe(true);
+    expect(await nameIn(server)).toBe('second');
+    expect(await server.holder()).toBeUndefined();
+    expect(await server.catchUp(position, 0, (done) => recorded.push(done))).toBe(true);
     expect(recorded).toHaveLength(projections.length);
   });
 
   it('waits for the process that projects', async () => {
-    const { log, process, nameIn } = await prepared();
-    const [server, command] = [await process(), await process()];
+    const { log, openServer, nameIn } = await prepared();
+    const [server, command] = [await openServer(), await openServer()];
     await server.start();
     await until(async () => (await server.holder()) !== undefined);
     const { position } = await log.record(STREAM, created('first'));
@@ -199,24 +201,24 @@ describe('catching up', () => {
       },
     };
     const lines = linesProjector();
-    const one = await openProcess(log, slow, [lines]);
-    const catchingUp = one.catchUp(position, 0);
+    const server = await openProcess(log, slow, [lines]);
+    const catchingUp = server.catchUp(position, 0);
     await begun.given;
     const other = await openReadModels(folder);
     await takenByNobody(other, projectingLease(lines.name, lines.version), longest).finally(goOn.give);
     expect(await catchingUp).toBe(true);
-    expect(await one.holder()).toBeUndefined();
+    expect(await server.holder()).toBeUndefined();
   });
 
   it('gives up in time if the projecting process does not get there', async () => {
-    const { log, folder, process } = await prepared();
+    const { log, folder, openServer } = await prepared();
     const { position } = await log.record(STREAM, created('first'));
     const lazy = await openReadModels(folder);
     for (const { name, version } of projections)
       await lazy.lease(projectingLease(name, version), 'somebody', 600_000);
-    const one = await process();
-    expect(await one.catchUp(position, 30)).toBe(false);
-    expect(await one.holder()).toBe('somebody');
+    const server = await openServer();
+    expect(await server.catchUp(position, 30)).toBe(false);
+    expect(await server.holder()).toBe('somebody');
   });
 
   it('projects what only this program knows beside another program, and everything once that one ends', async () => {
@@ -381,16 +383,16 @@ describe('waiting for progress', () => {
   });
 
   it('rules out that a tenant is parked only if it was told so, up to that position', () => {
-    const [one, other] = [generationAt(() => '1', 1), generationAt(() => '1', 2)];
-    const { moved, mayPark } = progress({ shown: () => [one, other], refresh: nothing });
-    expect(mayPark(one, '1')).toBe(true);
+    const [first, other] = [generationAt(() => '1', 1), generationAt(() => '1', 2)];
+    const { moved, mayPark } = progress({ shown: () => [first, other], refresh: nothing });
+    expect(mayPark(first, '1')).toBe(true);
     moved('lines_v1_1', '2', false);
-    expect(['1', '2', '3'].map((position) => mayPark(one, position))).toEqual([false, false, true]);
+    expect(['1', '2', '3'].map((position) => mayPark(first, position))).toEqual([false, false, true]);
     expect(mayPark(other, '1')).toBe(true);
     moved('lines_v1_1', '3', true);
-    expect(mayPark(one, '1')).toBe(true);
+    expect(mayPark(first, '1')).toBe(true);
     moved('lines_v1_1', '4', false);
-    expect(mayPark(one, '4')).toBe(false);
+    expect(mayPark(first, '4')).toBe(false);
   });
 
   it('times out whatever the store does, and fails when the store fails', async () => {

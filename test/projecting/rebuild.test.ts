@@ -155,13 +155,13 @@ describe('a rebuild', () => {
     const [reached, goOn] = [signal(), signal()];
     let isAsleep = false;
     const slow: ReadModels = {
-      ...around(harness.readModels, (one) => ({
-        ...one,
+      ...around(harness.readModels, (build) => ({
+        ...build,
         finish: async () => {
           isAsleep = true;
           reached.give();
           await goOn.given;
-          return one.finish();
+          return build.finish();
         },
       })),
       // A suspended process renews nothing.

@@ -37,7 +37,7 @@ const verified = async (
   const scratch = await openReadModels(freshFolder());
   const report = await verify(harness, scratch, await harness.live(projector), {
     ...(tenantId === undefined ? {} : { tenantId }),
-    onDifference: (one) => void found.push(one),
+    onDifference: (difference) => void found.push(difference),
     onProgress,
   });
   return { ...report, found };
@@ -228,7 +228,7 @@ describe('verify', () => {
     for (const tenantId of tenants)
       await harness.record(tenantId, created(), ...Array.from({ length: 1_100 }, () => updated('a')));
     const { generation } = await harness.catchUp();
-    const own = harness.history.filter((one) => one.tenantId === tenants[1]);
+    const own = harness.history.filter((event) => event.tenantId === tenants[1]);
     const last = { tenantId: tenants[1] as string, collection: 'rows', key: own.at(-1)?.position ?? '' };
     await edit(generation, last, undefined);
     const { found } = await verified(harness, { tenantId: tenants[1] as string });
@@ -325,7 +325,7 @@ describe('verify', () => {
           })();
           const { found } = await verified(harness);
           await writing;
-          expect(new Map(found.map((one) => [nameOf(one), one.kind]))).toEqual(wrong);
+          expect(new Map(found.map((difference) => [nameOf(difference), difference.kind]))).toEqual(wrong);
           await closeAll();
         },
       );

@@ -172,7 +172,9 @@ describe('the usage after any history', () => {
   });
 
   it(seeded('does not depend on the order in which facts with their own times arrive'), async () => {
-    const timed = act.filter((one) => one.occurred !== undefined && one.copyOf === undefined);
+    const timed = act.filter(
+      (candidate) => candidate.occurred !== undefined && candidate.copyOf === undefined,
+    );
     const shuffled = fc
       .array(timed, { minLength: 2, maxLength: 20 })
       .chain((acts) =>

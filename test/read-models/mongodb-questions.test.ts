@@ -49,7 +49,9 @@ const questions: readonly (readonly [string, (reader: Reader) => Promise<unknown
 ];
 
 const collectionOf = (name: string): Collection =>
-  projections.flatMap(({ collections }) => collections).find((one) => one.name === name) as Collection;
+  projections
+    .flatMap(({ collections }) => collections)
+    .find((collection) => collection.name === name) as Collection;
 
 /** What a query requests from the store. Every document that it reads exists. */
 const askedBy = async (ask: (reader: Reader) => Promise<unknown>) => {
@@ -127,7 +129,7 @@ describe('every query to MongoDB', () => {
   it('is planned by the server itself as a scan of that index, if it can explain its plan', async () => {
     const { db } = await connectMongodb();
     const asked = (await Promise.all(questions.map(([, ask]) => askedBy(ask)))).flat();
-    for (const collection of new Set(asked.map((one) => one.collection))) {
+    for (const collection of new Set(asked.map((query) => query.collection))) {
       await db.createCollection(collection.name);
       const indexes = [...indexesFor(collection)];
       if (indexes.length > 0) await db.collection(collection.name).createIndexes(indexes);

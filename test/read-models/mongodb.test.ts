@@ -24,7 +24,7 @@ readModelsContract('MongoDB', async () => {
 describe('read models in MongoDB', () => {
   const opened: { close(): Promise<void> }[] = [];
   afterEach(async () => {
-    for (const one of opened.splice(0)) await one.close();
+    for (const resource of opened.splice(0)) await resource.close();
   });
   const openIn: typeof openMongodb = async (...parts) => {
     const readModels = await openMongodb(...parts);
@@ -123,10 +123,10 @@ describe('read models in MongoDB', () => {
       opened.unshift(readModels);
       return readModels.open(id('notes'), collections, LOG);
     };
-    const [one, other] = [await openAt('?retryWrites=false'), await openAt('')];
+    const [withoutRetries, other] = [await openAt('?retryWrites=false'), await openAt('')];
     const write = (by: string) => [note(ONE, 'a', { by })];
     server.replication.hold();
-    const undone = one.commit(0, at(1), write('one')).catch((error: unknown) => error);
+    const undone = withoutRetries.commit(0, at(1), write('one')).catch((error: unknown) => error);
     await until(() => server.store.unconfirmed > 0);
     expect(await other.control()).toMatchObject({ n: 0 });
     expect(server.roundTrips.count({ command: 'update', collection: /notes$/ })).toBe(0);
@@ -159,7 +159,7 @@ describe('read models in MongoDB', () => {
     const notes = ['a', 'b', 'c'].map((key) => note(ONE, key, { shelf: key }));
     const { server, finish } = await begin(notes, 2);
     const there = { _id: `${ONE} a`, n: 1, t: ONE, doc: { shelf: 'a' } };
-    const name = server.store.namespaces().find((one) => one.endsWith('.notes'))!;
+    const name = server.store.namespaces().find((namespace) => namespace.endsWith('.notes'))!;
     server.faults.add({
       command: 'update',
       collection: /notes$/,

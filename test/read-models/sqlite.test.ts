@@ -37,7 +37,7 @@ describe('read models in SQLite files', () => {
   const children: ChildProcess[] = [];
   const opened: ReadModels[] = [];
   afterEach(async () => {
-    for (const one of children.splice(0)) one.kill('SIGKILL');
+    for (const child of children.splice(0)) child.kill('SIGKILL');
     for (const readModels of opened.splice(0)) await readModels.close();
   });
 
@@ -135,7 +135,7 @@ describe('read models in SQLite files', () => {
     for (let round = 0; round < 3; round++) {
       const folder = freshFolder();
       const all = await Promise.all([1, 2, 3, 4].map(() => openIn(folder)));
-      const generations = await Promise.all(all.map((one) => one.open(id, collections, 'log')));
+      const generations = await Promise.all(all.map((models) => models.open(id, collections, 'log')));
       expect(await generations[0]?.commit(0, undefined, [count('a', 1)])).toBe(true);
       for (const generation of generations)
         expect(await generation.reader.get('tenant', 'counts', 'a')).toEqual({ count: 1 });

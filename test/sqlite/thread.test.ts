@@ -52,9 +52,9 @@ describe('a writer thread', () => {
   it('reports no_answer when the time is up, and does not start what is overdue', async () => {
     const slow = thread.call({ busyMs: 1_000 }, LONG);
     await until(() => Atomics.load(naps, 0) === 1);
-    const begun = monotonicMs();
+    const startedAt = monotonicMs();
     expect(await refusedWith(thread.call({ echo: 1 }, 50))).toBe('no_answer');
-    expect(monotonicMs() - begun).toBeLessThan(900);
+    expect(monotonicMs() - startedAt).toBeLessThan(900);
     expect(await slow).toBe('rested');
     expect(await thread.call('count', LONG)).toBe(2);
   });

@@ -71,7 +71,7 @@ describe.each([
     const id = await tenantId();
     const { tenant_id: other } = await operator().json('tenant create --name Other');
     const listed = await operator().json<{ tenant_id: string }[]>('tenant list');
-    expect(new Set(listed.map((one) => one.tenant_id))).toEqual(new Set([id, other]));
+    expect(new Set(listed.map((tenant) => tenant.tenant_id))).toEqual(new Set([id, other]));
     if (isShared) await succeeds('projections rebuild --all');
     expect((await get('/tenants/self')).json).toMatchObject({ name: 'Two' });
   });
@@ -98,7 +98,7 @@ describe.each([
     const next = await get(`/logs?entity_type=tenant&size=1&start=${encodeURIComponent(cursor)}`);
     expect([next.status, next.json.data.length]).toEqual([200, 1]);
     const keys = await operator().json<{ last_used_at: string | null }[]>(`key list --tenant ${id}`);
-    expect(keys.filter((one) => one.last_used_at !== null).length).toBe(1);
+    expect(keys.filter(({ last_used_at }) => last_used_at !== null).length).toBe(1);
     const rename = () => ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name: 'Three' } });
     // Reading this history takes longer than a request may take: it is read once, for the requests that follow.
     eventStore?.slowDown(`ledger.tenant-${id}`, 2_300);

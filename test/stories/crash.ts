@@ -146,9 +146,9 @@ export const crashCampaign = async (
   const url = `http://127.0.0.1:${env.PORT}`;
   const readyAfterMs: number[] = [];
   const timedStart = async (): Promise<Victim> => {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const victim = await start(env);
-    readyAfterMs.push(Math.round(performance.now() - begun));
+    readyAfterMs.push(Math.round(performance.now() - startedAt));
     return victim;
   };
 

@@ -229,10 +229,10 @@ describe('the thread that serves HTTP', () => {
     const waits: number[] = [];
     const waiting = async (of: Customer): Promise<void> => {
       for (let n = 0; performance.now() < end; n += 1) {
-        const began = performance.now();
+        const startedAt = performance.now();
         const { status } = await send(n % 2 === 0 ? '/logs?size=5' : '/permissions', of.key);
         expect(status).toBe(200);
-        waits.push(performance.now() - began);
+        waits.push(performance.now() - startedAt);
       }
     };
     /** Rows keep arriving, so nothing stays cached. */

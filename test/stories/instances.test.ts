@@ -69,11 +69,11 @@ const shownAfterMs = async (
   customer: Customer,
   name: string,
 ): Promise<number> => {
-  const began = performance.now();
+  const startedAt = performance.now();
   expect((await put(services[0]!, customer, name)).status).toBe(200);
   for (const service of services)
     await until(async () => (await nameAt(service, customer)) === name, 2 * TAKEOVER_MS);
-  return performance.now() - began;
+  return performance.now() - startedAt;
 };
 
 /**
@@ -116,7 +116,9 @@ const loadOn = async (instances: Instances, clients: number, repeated: readonly 
       isDone = true;
       const written = await Promise.all(running);
       expect(failed).toEqual([]);
-      const shown = customers.map(async (one) => (await rowsOf(instances.running[0]!, one)) - before);
+      const shown = customers.map(
+        async (customer) => (await rowsOf(instances.running[0]!, customer)) - before,
+      );
       expect(await Promise.all(shown)).toEqual(written);
       return written.reduce((sum, one) => sum + one, 0);
     },
@@ -233,7 +235,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     expect((await put(elsewhere, { ...owner, key }, 'By the shop')).status).toBe(200);
     const regenerate = `${there.url}/applications/${id}/regenerate`;
     const regenerated = await ask(regenerate, { method: 'POST', key: owner.key });
-    const began = performance.now();
+    const startedAt = performance.now();
     expect(regenerated.status).toBe(200);
     for (const service of instances.running) {
       expect((await put(service, { ...owner, key }, 'Too late')).status).toBe(401);
@@ -241,7 +243,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     }
     for (const service of instances.running) {
       const isRefused = async () => (await ask(self(service), { key })).status === 401;
-      await until(isRefused, Math.max(0, began + 1_000 - performance.now()), 'a refusal');
+      await until(isRefused, Math.max(0, startedAt + 1_000 - performance.now()), 'a refusal');
     }
   });
 
@@ -332,8 +334,8 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     const customer = await newTenant();
     for (const service of running) expect((await ask(self(service), customer)).status).toBe(200);
     const timed = async (answering: Promise<Answered>) => {
-      const began = performance.now();
-      return { ...(await answering), ms: performance.now() - began };
+      const startedAt = performance.now();
+      return { ...(await answering), ms: performance.now() - startedAt };
     };
     const limited = ({ url }: Service) =>
       ask(`${url}/tokens/search`, { method: 'POST', key: customer.key, body: {} });

@@ -194,7 +194,7 @@ describe('isolation', () => {
 
   it('covers every endpoint in its table', () => {
     expect(
-      endpoints.map(({ method, path }) => `${method} ${path}`).filter((one) => !(one in needed)),
+      endpoints.map(({ method, path }) => `${method} ${path}`).filter((endpoint) => !(endpoint in needed)),
     ).toEqual([]);
   });
 
@@ -230,7 +230,7 @@ describe('isolation', () => {
     const wrong: string[] = [];
     const seen = new Map<number, number>();
     await fewAtOnce(
-      cases.map((one, at) => ({ ...one, at })),
+      cases.map((item, at) => ({ ...item, at })),
       async ({ tenant, caller, state, method, path, target, at }) => {
         const [application, key] =
           target === 'other'
@@ -265,14 +265,14 @@ describe('isolation', () => {
   }, 120_000);
 
   /** Values of the same shape that belong to nobody. */
-  const nobodys: Readonly<Record<keyof typeof artefacts, (one: string, n: number) => string>> = {
+  const nobodys: Readonly<Record<keyof typeof artefacts, (real: string, n: number) => string>> = {
     uuid: () => randomUUID(),
-    cursor: (one, n) => {
-      const place = one.length - 2 - (n % 40);
-      return `${one.slice(0, place)}${one[place] === 'A' ? 'B' : 'A'}${one.slice(place + 1)}`;
+    cursor: (real, n) => {
+      const place = real.length - 2 - (n % 40);
+      return `${real.slice(0, place)}${real[place] === 'A' ? 'B' : 'A'}${real.slice(place + 1)}`;
     },
     entity: () => `tok-${randomUUID()}`,
-    position: (one, n) => String(900_000_000 + n).padStart(one.length, '0'),
+    position: (real, n) => String(900_000_000 + n).padStart(real.length, '0'),
     etag: (_, n) => `"${500_000 + n}"`,
     idempotency: () => `victims-${randomUUID()}`,
   };
@@ -424,8 +424,10 @@ describe('isolation', () => {
   );
 
   it('answers 401 to a repeated deletion of another tenant', async () => {
-    const caller = own.callers.find((one) => isOf(one, 'tenant:delete') && one.held.length > 1)!;
-    const gone = deleted.callers.filter((one) => isOf(one, 'tenant:delete'));
+    const caller = own.callers.find(
+      (candidate) => isOf(candidate, 'tenant:delete') && candidate.held.length > 1,
+    )!;
+    const gone = deleted.callers.filter((candidate) => isOf(candidate, 'tenant:delete'));
     const headers = { 'Idempotency-Key': 'the-end' };
     const again = (key: string) => call('/tenants/self', { key, method: 'DELETE', headers });
     expect((await again(gone[0]!.keys.valid.key)).status).toBe(204);

@@ -170,7 +170,7 @@ describe('an event that goes missing after it was projected', () => {
     expect([status.code, status.stderr.includes(reason)]).toEqual([1, true]);
     const json = JSON.parse((await operator.run('status --json')).stdout) as Ready;
     const parked = json.projections
-      .filter((one) => one.parked.length > 0)
+      .filter((projection) => projection.parked.length > 0)
       .map(({ projection }) => projection);
     expect(parked).toEqual(['logs', 'usage']);
     expect(json.decisions.parked).toEqual([]);

@@ -46,7 +46,7 @@ describe('refused access', () => {
   it('of every kind is recorded as one fact per key, at the latest when the server stops', async () => {
     const { id: tenantId, callers } = await newTenant();
     const holds = (...held: readonly string[]) =>
-      callers.find((one) => one.type === 'management' && one.held.join() === held.join())!;
+      callers.find((caller) => caller.type === 'management' && caller.held.join() === held.join())!;
     const lacking = holds('log:read');
     const other = holds('tenant:read');
     const gone = holds('report:read');
@@ -120,8 +120,8 @@ describe('refused access', () => {
     )!.keys;
     expect((await ask(`${service.url}/tenants/self`, { key: valid.key, method: 'DELETE' })).status).toBe(204);
     for (const method of ['GET', 'PUT', 'DELETE'])
-      for (const one of [valid.key, revoked.key]) {
-        const answers = await many(one, '/tenants/self', method);
+      for (const key of [valid.key, revoked.key]) {
+        const answers = await many(key, '/tenants/self', method);
         expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
       }
     expect(await service.stop()).toBe(0);
@@ -135,9 +135,9 @@ describe('refused access', () => {
     const { key } = await by.newApplication(tenantId, 'public', 'token:create');
     const before = (await refusals()).length;
     const release = held.hold();
-    const began = Date.now();
+    const startedAt = Date.now();
     const answers = await many(key, '/tenants/self');
-    expect(Date.now() - began).toBeLessThan(1_500);
+    expect(Date.now() - startedAt).toBeLessThan(1_500);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([403]));
     const stopped = service.stop();
     await until(() => service.stderr().includes('stopping'));

@@ -20,8 +20,8 @@ describe('a key rotated under load on two servers', () => {
   let servers: readonly Service[];
   let crowds: readonly Crowd[];
   beforeAll(async () => {
-    const one = await startService();
-    servers = [one, await startService({ DATA_DIR: one.folder })];
+    const first = await startService();
+    servers = [first, await startService({ DATA_DIR: first.folder })];
     crowds = servers.map(({ url }) => crowdAt(url));
   });
   afterAll(async () => {
@@ -45,13 +45,13 @@ describe('a key rotated under load on two servers', () => {
 
     /** A key counts as valid until the end that the rotation announced, on the same clock as the servers'. */
     const use = async (crowd: Crowd, held: Held, isWrite: boolean): Promise<void> => {
-      const began = Date.now();
+      const startedAt = Date.now();
       const { status } = await crowd.ask('/tenants/self', {
         key: held.key,
-        ...(isWrite ? { method: 'PUT', body: { name: `At ${began}` } } : {}),
+        ...(isWrite ? { method: 'PUT', body: { name: `At ${startedAt}` } } : {}),
       });
       const [ended, endsAt = Infinity] = [Date.now(), held.endsAt];
-      const when = ended < endsAt ? 'before' : began >= endsAt ? 'after' : 'between';
+      const when = ended < endsAt ? 'before' : startedAt >= endsAt ? 'after' : 'between';
       counts[when] += 1;
       const isFine = when === 'between' || (when === 'before' ? status === 200 : status === 401);
       if (!isFine) wrong.push(`${isWrite ? 'a write' : 'a read'} ${when} the end: ${status}`);

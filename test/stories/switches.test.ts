@@ -23,7 +23,9 @@ const REST_MS = SWITCHES > 100 ? 0 : 20;
 const PRUNED_AFTER = 11;
 
 /** Both are read after every write. */
-const switched = ['tenants', 'logs'].map((name) => projections.find((one) => one.name === name) as Projector);
+const switched = ['tenants', 'logs'].map(
+  (name) => projections.find((projection) => projection.name === name) as Projector,
+);
 
 describe('two servers on one data folder, while read models are switched', () => {
   let services: readonly Service[];
@@ -94,10 +96,10 @@ describe('two servers on one data folder, while read models are switched', () =>
     for (const asleep of SWITCHES > 100 ? [0, 1] : [1]) {
       const [sleeper, awake] = [services[asleep] as Service, crowds[1 - asleep] as Crowd];
       sleeper.process.kill('SIGSTOP');
-      const began = Date.now();
+      const startedAt = Date.now();
       // By then the generation it reads is neither live nor the previous one, and nobody projects it any more.
       for (let i = 0; i < 2; i += 1) await rebuilt(tenants);
-      await until(() => Date.now() - began > STILL_PROJECTED_MS + 500);
+      await until(() => Date.now() - startedAt > STILL_PROJECTED_MS + 500);
       const name = `While ${asleep} slept`;
       const put = () => awake.ask('/tenants/self', { method: 'PUT', key, body: { name } });
       await until(async () => !(await put()).headers.has('svc-read-pending'));

@@ -143,7 +143,7 @@ const isNeverGiven = (status: number, path: string): boolean =>
 /** Responses to requests that are not described: the same for every unknown path and method. */
 const elsewhere = (document: Document, status: number, text: string): Described | undefined => {
   const all = Object.values(document.paths).flatMap((path) => Object.values(path));
-  const like = all.map(({ responses }) => responses[status]).find((one) => one !== undefined);
+  const like = all.map(({ responses }) => responses[status]).find((response) => response !== undefined);
   const code = /"code":"([a-z_]+)"/.exec(text)?.[1] ?? '';
   const name = `${code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Problem`;
   const schema = document.components.schemas[name];

@@ -21,7 +21,7 @@ export interface IsolatedCaller {
 }
 
 const ALL = permissions.map(({ type }) => type);
-const SETS: readonly (readonly string[])[] = [[], ...ALL.map((one) => [one]), ALL];
+const SETS: readonly (readonly string[])[] = [[], ...ALL.map((permission) => [permission]), ALL];
 
 const event = (type: string, data: NewEvent['data']): NewEvent => ({
   id: randomUUID(),
@@ -65,7 +65,7 @@ export const isolatedTenants = async (folder: string): Promise<() => Promise<Iso
   return async () => {
     const id = await newTenant();
     const made = applicationTypes.flatMap((type) => SETS.map((held) => applicationOf(id, type, held)));
-    const events = made.flatMap((one) => one.events);
+    const events = made.flatMap((application) => application.events);
     const { position } = await app.log.append(app.streams.tenant(id), events, 0, 10_000);
     await until(() => app.projecting.reached(position, 0), 20_000, 'the read models');
     return { id, callers: made.map(({ caller }) => caller) };

@@ -67,24 +67,24 @@ export const openLedger = async (
   );
   const snapshots = sqliteSnapshots(folder, await log.identity());
   const folds = cachedFolds(log, snapshots, streams, maxBytes);
-  const one: OpenLedger = {
+  const program: OpenLedger = {
     log,
     snapshots,
     folds,
     ledger: ledger({ log, folds, streams, keys: withoutReadModels, bounds: BOUNDS }),
     eventsRead,
     close: async () => {
-      opened.delete(one);
+      opened.delete(program);
       await snapshots.close();
       await log.close();
     },
   };
-  opened.add(one);
-  return one;
+  opened.add(program);
+  return program;
 };
 
 export const closeLedgers = async (): Promise<void> => {
-  for (const one of opened) await one.close();
+  for (const program of opened) await program.close();
 };
 
 /** Long enough for a busy machine; tests about deadlines set their own. */
@@ -124,7 +124,7 @@ const freshCustomer = (): Customer => {
 };
 
 export const makeCustomer = async (
-  { ledger: one }: OpenLedger,
+  { ledger: program }: OpenLedger,
   { permissions = ['tenant:update', 'tenant:delete'], expiresAt, as }: CustomerOptions = {},
 ): Promise<Customer> => {
   const customer = as ?? freshCustomer();
@@ -132,9 +132,9 @@ export const makeCustomer = async (
   const at = '2020-01-01T00:00:00.000Z';
   const key = { keyId, digest, at, ...(expiresAt === undefined ? {} : { expiresAt }) };
   const input = { name: 'Acme', ownerId: OWNER, includedMonthlyActiveTokens: 0 };
-  await one.execute(byOperator(tenantId, createTenant(input)));
+  await program.execute(byOperator(tenantId, createTenant(input)));
   const application = { applicationId, name: 'Desk', type: 'management' as const, permissions, key };
-  await one.execute(byOperator(tenantId, createApplication(application)));
+  await program.execute(byOperator(tenantId, createApplication(application)));
   return customer;
 };
 

@@ -21,7 +21,7 @@ const labelsOf = (text: string): Record<string, string> =>
 export const readMetrics = (text: string, type = ''): Scraped => {
   const families = new Map<string, { help: string; type: string }>();
   const samples: Sample[] = [];
-  for (const line of text.split('\n').filter((one) => one !== '')) {
+  for (const line of text.split('\n').filter((candidate) => candidate !== '')) {
     const [, kind, name = '', rest = ''] = /^# (HELP|TYPE) ([^ ]+) (.*)$/.exec(line) ?? [];
     const [, sample = '', labels = '', value] = /^([a-z_0-9]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
     if (kind === 'HELP') families.set(name, { help: rest, type: '' });

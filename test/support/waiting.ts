@@ -13,9 +13,9 @@ export const until = async (
   withinMs = 30_000,
   what = String(condition),
 ): Promise<void> => {
-  const began = monotonicMs();
+  const startedAt = monotonicMs();
   while (!(await condition())) {
-    const waited = monotonicMs() - began;
+    const waited = monotonicMs() - startedAt;
     if (waited > withinMs) throw new Error(`It did not come true within ${withinMs} ms: ${what}`);
     await pause(Math.min(LATEST_MS, SOONEST_MS + waited / 20));
   }

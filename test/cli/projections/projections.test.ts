@@ -63,7 +63,7 @@ const editByHand = (folder: string, generation: string, sql: string, ...values: 
 const readBy = async ({ operationsUrl }: Service, projection: string): Promise<string> => {
   const { json } = await ask(`${operationsUrl}/readyz`);
   const all = json.projections as { projection: string; generation: string }[];
-  return all.find((one) => one.projection === projection)?.generation ?? '';
+  return all.find((status) => status.projection === projection)?.generation ?? '';
 };
 
 describe('tenant-ledger projections beside a running server', () => {
@@ -207,7 +207,7 @@ describe('tenant-ledger projections beside a running server', () => {
       .filter(({ role }) => role !== 'live')
       .map(({ generation }) => generation);
     const removed = await operator.json<{ removed: string }[]>('projections prune --yes');
-    expect(removed.map((one) => one.removed).toSorted()).toEqual(unused.toSorted());
+    expect(removed.map((generation) => generation.removed).toSorted()).toEqual(unused.toSorted());
     expect((await operator.json<Status>('projections status')).generations).toHaveLength(4);
     expect(await operator.json('projections prune')).toEqual([]);
     expect((await ask(`${service.url}/tenants/self`, { key: service.key })).status).toBe(200);
@@ -298,10 +298,10 @@ describe('tenant-ledger projections beside another server', () => {
       tenants.slice(50).map((tenantId) => log.record(streams.tenant(tenantId), updated('goes on'))),
     );
     for (const tenantId of tenants.slice(1, 50)) {
-      const began = performance.now();
+      const startedAt = performance.now();
       const { position } = await log.record(streams.tenant(tenantId), updated('goes on'));
       expect(await app.projecting.reached(position, 2_000)).toBe(true);
-      slowest = Math.max(slowest, performance.now() - began);
+      slowest = Math.max(slowest, performance.now() - startedAt);
     }
     expect(slowest).toBeLessThan(2_000);
     const parked = await operator.json<Record<string, string>[]>('projections parked');

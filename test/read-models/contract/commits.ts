@@ -61,7 +61,7 @@ export const commitsContract = (harness: Harness): void => {
 
     it('wins alone among many with the same n', async () => {
       const others = [harness.store.readModels, await again(), await again()];
-      const generations = await Promise.all(others.map((one) => openIn(one)));
+      const generations = await Promise.all(others.map((models) => openIn(models)));
       for (let n = 0; n < 10; n++) {
         const outcomes = await Promise.all(
           generations.flatMap((generation, i) =>

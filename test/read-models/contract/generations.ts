@@ -37,7 +37,9 @@ export const generationsContract = (harness: Harness): void => {
 
     it('shares nothing with other versions and generations', async () => {
       const ids = [id('notes'), id('notes', 1, 2), id('notes', 2), id('tags')];
-      const all = await Promise.all(ids.map((one) => openIn(harness.store.readModels, one)));
+      const all = await Promise.all(
+        ids.map((generationId) => openIn(harness.store.readModels, generationId)),
+      );
       for (const [i, generation] of all.entries())
         expect(await generation.commit(0, at(i + 1), [note(ONE, 'a', { i })])).toBe(true);
       for (const [i, generation] of all.entries()) {

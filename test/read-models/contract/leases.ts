@@ -30,9 +30,9 @@ export const leasesContract = (harness: Harness): void => {
 
     it('expires on its own', async () => {
       await harness.store.readModels.lease('work', 'holder one', 40);
-      const began = performance.now();
+      const startedAt = performance.now();
       while (!(await harness.store.readModels.lease('work', 'holder two', LONG)));
-      expect(performance.now() - began).toBeGreaterThan(10);
+      expect(performance.now() - startedAt).toBeGreaterThan(10);
       expect(await harness.store.readModels.leaseHolder('work')).toBe('holder two');
       expect(await harness.store.readModels.lease('work', 'holder one', LONG)).toBe(false);
     });
@@ -46,8 +46,8 @@ export const leasesContract = (harness: Harness): void => {
     it('lasts longer if it is renewed', async () => {
       await harness.store.readModels.lease('work', 'holder one', 1);
       await harness.store.readModels.lease('work', 'holder one', LONG);
-      const began = performance.now();
-      while (performance.now() - began < 20)
+      const startedAt = performance.now();
+      while (performance.now() - startedAt < 20)
         expect(await harness.store.readModels.lease('work', 'holder two', LONG)).toBe(false);
     });
 

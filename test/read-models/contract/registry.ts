@@ -11,8 +11,8 @@ export const registryContract = (harness: Harness): void => {
       expect(await readModels.retryRequests()).toEqual({ count: 0 });
       await readModels.requestRetry();
       await Promise.all([readModels.requestRetry(), other.requestRetry()]);
-      for (const one of [readModels, other, await again()])
-        expect(await one.retryRequests()).toEqual({ count: 3 });
+      for (const models of [readModels, other, await again()])
+        expect(await models.retryRequests()).toEqual({ count: 3 });
     });
 
     it('name the tenant of the last one', async () => {
@@ -82,12 +82,12 @@ export const registryContract = (harness: Harness): void => {
     const { pointersToken } = readModels;
     if (pointersToken === undefined) return;
     const tokens = new Set([pointersToken()]);
-    for (const [one, to, believed] of [
+    for (const [models, to, believed] of [
       [readModels, { live: 1 }, undefined],
       [other, { live: 2, previous: 1 }, { live: 1 }],
       [readModels, { live: 1, previous: 2 }, { live: 2, previous: 1 }],
     ] as const) {
-      expect(await one.point('notes', 1, to, believed)).toBe(true);
+      expect(await models.point('notes', 1, to, believed)).toBe(true);
       tokens.add(pointersToken());
     }
     expect(await other.markRemoved(id('notes', 1, 2), { held: 'work', live: true })).toBe(true);
@@ -107,8 +107,8 @@ export const registryContract = (harness: Harness): void => {
       expect(await readModels.liveLately('notes', 1, LONG)).toEqual([]);
       await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
       await readModels.point('notes', 1, { live: 3, previous: 2 }, { live: 2, previous: 1 });
-      for (const one of [readModels, other, await again()])
-        expect(new Set(await one.liveLately('notes', 1, LONG))).toEqual(new Set([1, 2]));
+      for (const models of [readModels, other, await again()])
+        expect(new Set(await models.liveLately('notes', 1, LONG))).toEqual(new Set([1, 2]));
       expect(await other.liveLately('notes', 1, 0)).toEqual([]);
       expect(await other.liveLately('notes', 2, LONG)).toEqual([]);
       expect(await other.liveLately('tags', 1, LONG)).toEqual([]);
@@ -121,8 +121,8 @@ export const registryContract = (harness: Harness): void => {
       await readModels.point('notes', 1, { live: 1 }, undefined);
       await readModels.point('notes', 1, { live: 2, previous: 1 }, { live: 1 });
       expect(await readModels.markRemoved(id('notes'), { held: 'work', live: true })).toBe(true);
-      for (const one of [readModels, await again()])
-        expect(await one.liveLately('notes', 1, LONG)).toEqual([1]);
+      for (const models of [readModels, await again()])
+        expect(await models.liveLately('notes', 1, LONG)).toEqual([1]);
     });
 
     it('does not count as recently live while it is live again', async () => {
@@ -149,11 +149,11 @@ export const registryContract = (harness: Harness): void => {
       await readModels.point('notes', 1, { live: 1, previous: 2 }, undefined);
       expect(await other.isRemoved(two)).toBe(false);
       expect(await readModels.markRemoved(two, unless)).toBe(true);
-      for (const one of [readModels, other, await again()]) {
-        expect(await one.isRemoved(two)).toBe(true);
-        expect(await one.pointer('notes', 1)).toEqual({ live: 1 });
-        expect(await one.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(false);
-        expect(await one.point('notes', 1, { live: 3, previous: 2 }, { live: 1 })).toBe(false);
+      for (const models of [readModels, other, await again()]) {
+        expect(await models.isRemoved(two)).toBe(true);
+        expect(await models.pointer('notes', 1)).toEqual({ live: 1 });
+        expect(await models.point('notes', 1, { live: 2, previous: 1 }, { live: 1 })).toBe(false);
+        expect(await models.point('notes', 1, { live: 3, previous: 2 }, { live: 1 })).toBe(false);
       }
       expect(await readModels.point('notes', 1, { live: 3, previous: 1 }, { live: 1 })).toBe(true);
       expect(await readModels.markRemoved(two, unless)).toBe(true);
@@ -220,8 +220,8 @@ export const registryContract = (harness: Harness): void => {
       expect(await (await openIn(other, two)).reader.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
       await other.drop(two);
       expect(await generation.reader.get(ONE, 'notes', 'a')).toEqual({ text: 'kept' });
-      for (const one of [other, await again()])
-        await expect(openIn(one, two)).rejects.toMatchObject({ code: 'generation_removed' });
+      for (const models of [other, await again()])
+        await expect(openIn(models, two)).rejects.toMatchObject({ code: 'generation_removed' });
       expect(await readModels.generations()).toEqual([]);
       await openIn(other, id('notes', 1, 3));
     });

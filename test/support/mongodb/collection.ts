@@ -47,7 +47,7 @@ const PRIMARY = '_id_';
 const isTooDeep = (value: unknown, depth = 0): boolean =>
   typeof value === 'object' &&
   value !== null &&
-  (depth > MAX_DEPTH || Object.values(value).some((one) => isTooDeep(one, depth + 1)));
+  (depth > MAX_DEPTH || Object.values(value).some((item) => isTooDeep(item, depth + 1)));
 
 const checkedSize = (document: Document): number => {
   if (Array.isArray(document['_id'])) throw failure(53, "The '_id' value cannot be of type array");
@@ -70,7 +70,8 @@ const entryKeys = (index: Index, document: Document): readonly Key[] => {
   for (const [path, isDescending] of index.fields) {
     const found = valuesAt(document, path);
     if (found.some(Array.isArray) || found.length > 1) index.isMultikey = true;
-    const values = found.length === 0 ? [null] : found.flatMap((one) => (Array.isArray(one) ? one : [one]));
+    const values =
+      found.length === 0 ? [null] : found.flatMap((item) => (Array.isArray(item) ? item : [item]));
     const parts = (values.length === 0 ? [null] : values).map(keyOf);
     keys = parts.flatMap((part) => keys.map((key) => key + (isDescending ? inverted(part) : part)));
   }

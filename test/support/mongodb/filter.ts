@@ -8,28 +8,30 @@ type Condition = (found: Found) => boolean;
 
 /** A condition on an array holds if it holds for the array or for one of its elements. */
 const candidates = (found: Found): Found =>
-  found.some(Array.isArray) ? found.flatMap((one) => (Array.isArray(one) ? [one, ...one] : [one])) : found;
+  found.some(Array.isArray)
+    ? found.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]))
+    : found;
 
 const equals = (expected: unknown): Condition => {
   if (typeOf(expected) === 'BSONRegExp') return textLike(expected as { pattern: string; options: string });
   const isNull = typeOf(expected) === 'null';
   return (found) => {
     if (isNull && found.length === 0) return true;
-    return candidates(found).some((one) => isSame(one, expected));
+    return candidates(found).some((value) => isSame(value, expected));
   };
 };
 
 const textLike = ({ pattern, options }: { pattern: string; options: string }): Condition => {
   const expression = new RegExp(pattern, options);
-  return (found) => candidates(found).some((one) => typeof one === 'string' && expression.test(one));
+  return (found) => candidates(found).some((value) => typeof value === 'string' && expression.test(value));
 };
 
 const compares = (expected: unknown, holds: (left: string, right: string) => boolean): Condition => {
   const [from, to] = typeRange(expected);
   const right = keyOf(expected);
   return (found) =>
-    candidates(found).some((one) => {
-      const left = keyOf(one);
+    candidates(found).some((value) => {
+      const left = keyOf(value);
       return left >= from && left < to && holds(left, right);
     });
 };
@@ -40,9 +42,10 @@ const listOf = (operator: string, value: unknown): readonly unknown[] => {
 };
 
 const isOneOf = (expected: readonly unknown[]): Condition => {
-  const hasNull = expected.some((one) => typeOf(one) === 'null');
+  const hasNull = expected.some((value) => typeOf(value) === 'null');
   const keys = new Set(expected.map(keyOf));
-  return (found) => (hasNull && found.length === 0) || candidates(found).some((one) => keys.has(keyOf(one)));
+  return (found) =>
+    (hasNull && found.length === 0) || candidates(found).some((value) => keys.has(keyOf(value)));
 };
 
 const truthOf = (value: unknown): boolean =>
@@ -94,7 +97,7 @@ const conditionOf = (value: unknown): Condition => {
 const clauses = (name: string, value: unknown): readonly Predicate[] => {
   const list = listOf(name, value);
   if (list.length === 0) throw failure(2, `${name} must be a nonempty array`);
-  return list.map((one) => filterOf(one as Document));
+  return list.map((clause) => filterOf(clause as Document));
 };
 
 const clause = (name: string, value: unknown): Predicate => {

@@ -149,8 +149,8 @@ export function* candidatesOf(collection: Collection | undefined, plan: Plan): I
 
 /** Arrays sort by their smallest element, or backwards by their largest. */
 const sortKey = (document: Document, path: string, isDescending: boolean): Key => {
-  const values = valuesAt(document, path).flatMap((one) =>
-    Array.isArray(one) && one.length > 0 ? one : [one],
+  const values = valuesAt(document, path).flatMap((value) =>
+    Array.isArray(value) && value.length > 0 ? value : [value],
   );
   const keys = (values.length === 0 ? [null] : values).map(keyOf).toSorted();
   return isDescending ? inverted(keys.at(-1)!) : keys[0]!;

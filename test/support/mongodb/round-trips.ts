@@ -36,10 +36,10 @@ export const countRoundTrips = (): RoundTrips => {
   let timed: RoundTrip[] = [];
   return {
     count: (of = {}) =>
-      [...counts.values()].filter((one) => fits(of, one)).reduce((sum, { n }) => sum + n, 0),
+      [...counts.values()].filter((count) => fits(of, count)).reduce((sum, { n }) => sum + n, 0),
     inTurn: (of = {}) => {
       let [turns, end] = [0, -Infinity];
-      for (const { from, upTo } of timed.filter((one) => fits(of, one))) {
+      for (const { from, upTo } of timed.filter((trip) => fits(of, trip))) {
         if (from >= end) turns += 1;
         end = from >= end ? upTo : Math.min(end, upTo);
       }

@@ -32,7 +32,7 @@ export const sortedList = <T>(): SortedList<T> => {
 
   /** The block that contains a key, or would. */
   const blockOf = (key: Key): number => {
-    const at = countBefore(blocks.length, (one) => blocks[one]!.keys[0]!, key);
+    const at = countBefore(blocks.length, (index) => blocks[index]!.keys[0]!, key);
     return at < blocks.length && blocks[at]!.keys[0] === key ? at : Math.max(0, at - 1);
   };
   const within = (block: Block<T>, key: Key): number =>

@@ -74,7 +74,7 @@ export const memoryStore = (): Store => {
   };
   const committed = (namespace: string): Collection | undefined => {
     const there = collections.get(namespace);
-    const own = undos.filter((one) => one.namespace === namespace);
+    const own = undos.filter((undo) => undo.namespace === namespace);
     if (own.length === 0) return there;
     if (!seen.has(namespace)) {
       const copy = new Map(there === undefined ? [] : [[namespace, copyOf(there)]]);

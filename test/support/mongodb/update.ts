@@ -75,7 +75,7 @@ const applied = (document: Document, name: string, members: Document, isInsert: 
 const checkPaths = (update: Document): void => {
   const seen = new Set<string>();
   for (const path of Object.values(update).flatMap((members) => Object.keys(members as Document))) {
-    const isInside = [...seen].some((one) => one.startsWith(`${path}.`) || path.startsWith(`${one}.`));
+    const isInside = [...seen].some((other) => other.startsWith(`${path}.`) || path.startsWith(`${other}.`));
     if (seen.has(path) || isInside)
       throw failure(40, `Updating the path '${path}' would create a conflict at '${path}'`);
     seen.add(path);

@@ -163,7 +163,7 @@ const valuesOnWay = (from: unknown, way: readonly string[]): readonly unknown[] 
   if (Array.isArray(from)) {
     const indexed =
       /^\d+$/.test(name) && Number(name) < from.length ? valuesOnWay(from[Number(name)], rest) : [];
-    return [...indexed, ...from.filter(isDocument).flatMap((one) => valuesOnWay(one, way))];
+    return [...indexed, ...from.filter(isDocument).flatMap((document) => valuesOnWay(document, way))];
   }
   return isDocument(from) && Object.hasOwn(from, name) ? valuesOnWay(from[name], rest) : [];
 };

@@ -28,9 +28,9 @@ const sequence = (bytes: Buffer): [name: string, documents: Document[]] => {
   const nameEnd = bytes.indexOf(0);
   const documents: Document[] = [];
   for (let at = nameEnd + 1; at < bytes.length;) {
-    const one = documentAt(bytes, at);
-    documents.push(decoded(one));
-    at += one.length;
+    const document = documentAt(bytes, at);
+    documents.push(decoded(document));
+    at += document.length;
   }
   return [bytes.toString('utf8', 0, nameEnd), documents];
 };

@@ -125,7 +125,7 @@ const updateOne = (
 const idOf = (seed: Document): Document => (seed['_id'] === undefined ? {} : { _id: seed['_id'] });
 
 const refuseOptions = (write: Document, names: readonly string[]): void => {
-  const name = names.find((one) => write[one] !== undefined);
+  const name = names.find((option) => write[option] !== undefined);
   if (name !== undefined) throw failure(9, `This server does not know the option ${name}.`);
 };
 
@@ -204,7 +204,7 @@ export const createIndexes = ({ store, namespace }: Writing, body: Document): Do
     const isUnique = spec['unique'] === true;
     const ttl = spec['expireAfterSeconds'];
     const there = [...collection.indexes.values()].find(
-      (one) => one.spec.name === name || sameIndex(one.spec, spec),
+      (index) => index.spec.name === name || sameIndex(index.spec, spec),
     );
     if (there !== undefined) {
       if (there.spec.name !== name)
