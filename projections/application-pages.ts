@@ -8,16 +8,16 @@ import {
 } from './applications';
 import type { Reader } from './projector';
 
-/** The questions about the Applications that a tenant has now, and about their keys. */
+/** Queries about a tenant's current Applications and their keys. */
 export interface ApplicationFilter {
-  /** Any of these; left out: all. */
+  /** Any of these. Left out: all. */
   readonly ids?: readonly string[] | undefined;
   readonly types?: readonly ApplicationType[] | undefined;
 }
 
 export interface ApplicationQuestion {
   readonly filter: ApplicationFilter;
-  /** Only those that were created after the event at this revision. */
+  /** Only those created after the event at this revision. */
   readonly after?: number;
   readonly page: number;
   readonly size: number;
@@ -25,13 +25,13 @@ export interface ApplicationQuestion {
 
 export interface ApplicationPage {
   readonly applications: readonly ApplicationDocument[];
-  /** Of the whole filter. */
+  /** The number of matches on all pages. */
   readonly total: number;
-  /** Where the next page begins: after this revision. Undefined: there is none. */
+  /** The next page starts after this revision. Undefined: this is the last page. */
   readonly last?: number;
 }
 
-/** One document for each character that an id may begin with. */
+/** One document per possible first character of an id. */
 const DIRECTORIES = 16;
 
 const entriesOf = async (
@@ -46,7 +46,7 @@ const entriesOf = async (
     .toSorted((a, b) => a.revision - b.revision);
 };
 
-/** Undefined: there is none, or it is deleted. */
+/** Undefined: it does not exist, or is deleted. */
 export const findLiveApplication = async (
   reader: Reader,
   tenantId: string,
@@ -56,7 +56,7 @@ export const findLiveApplication = async (
   return application?.deleted_at === undefined ? application : undefined;
 };
 
-/** In the order in which they were created: new ones come last, and shift no page. */
+/** Ordered by creation: new ones come last, so they never shift a page. */
 export const findApplications = async (
   reader: Reader,
   tenantId: string,
@@ -65,9 +65,9 @@ export const findApplications = async (
   const entries = await entriesOf(reader, tenantId, filter);
   const first = entries.findIndex(({ revision }) => revision > after);
   const from = first < 0 ? entries.length : first + (page - 1) * size;
-  const some = entries.slice(from, from + size);
-  const found = await Promise.all(some.map(({ id }) => findLiveApplication(reader, tenantId, id)));
-  const last = some.at(-1);
+  const pageEntries = entries.slice(from, from + size);
+  const found = await Promise.all(pageEntries.map(({ id }) => findLiveApplication(reader, tenantId, id)));
+  const last = pageEntries.at(-1);
   return {
     applications: found.filter((application) => application !== undefined),
     total: entries.length,
@@ -75,17 +75,17 @@ export const findApplications = async (
   };
 };
 
-/** More than an Application may ever have. */
+/** The largest configurable number of keys per Application. */
 const MAX_KEYS = 1_000;
 
-/** The keys of an Application that are neither revoked nor expired at a time, oldest first. */
+/** The keys of an Application that are neither revoked nor expired at a given time, oldest first. */
 export const findLiveKeys = async (
   reader: Reader,
   tenantId: string,
   applicationId: string,
   at: string,
 ): Promise<readonly KeyDocument[]> => {
-  // A key ends at the moment that it expires: the border itself is no longer in.
+  // A key that expires at this very moment is already expired.
   const from = new Date(Date.parse(at) + 1).toISOString();
   const found = await reader.find(tenantId, 'keys', {
     index: 'live',

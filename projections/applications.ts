@@ -6,7 +6,7 @@ import type { ApplicationType } from '../src/domain/permissions';
 import type { KeyState } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
 
-/** The Applications of a tenant and their keys: what a read checks a key against. */
+/** The Applications of a tenant and their keys. Reads check API keys against them. */
 export interface ApplicationDocument {
   readonly id: string;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface ApplicationDocument {
   readonly modified_by?: string | undefined;
   readonly modified_at?: string | undefined;
   readonly deleted_at?: string;
-  /** Of the last event that changed the Application itself. */
+  /** The revision of the last event that changed the Application itself. */
   readonly revision: number;
 }
 
@@ -30,13 +30,13 @@ export interface KeyDocument {
   readonly created_at: string;
   readonly expires_at?: string | undefined;
   readonly revoked_at?: string | undefined;
-  /** The Application again, unless it is revoked: the keys of an Application that are not are found by it. */
+  /** The Application's id again, unless the key is revoked. It indexes the keys that are not. */
   readonly live_in?: string;
-  /** When it expires, in the one form whose text order is its order. */
+  /** When it expires, in the canonical form that sorts as text. */
   readonly ends_at: string;
 }
 
-/** Some of the Applications that are there, by the first character of their ids. */
+/** The existing Applications whose ids share their first character. */
 export interface DirectoryDocument {
   readonly entries: readonly DirectoryEntry[];
 }
@@ -44,11 +44,11 @@ export interface DirectoryDocument {
 export interface DirectoryEntry {
   readonly id: string;
   readonly type: ApplicationType;
-  /** Of the event that created it: Applications are listed in this order. */
+  /** The revision of the event that created it. Applications are listed in this order. */
   readonly revision: number;
 }
 
-/** Says that the whole tenant is gone, and with it every key. */
+/** Present once the tenant is deleted, which invalidates every key. */
 interface AccessDocument {
   readonly deleted_at: string;
 }
@@ -169,8 +169,8 @@ const keyOf = ({
 });
 
 /**
- * What the read model says about a key and, where it is given, what the tenant's stream says since. Everything is read
- * after the call: none of it is older than that.
+ * Combines what the read model says about a key with the changes in the tenant's stream since, if given. Everything is
+ * read after the call, so none of it is older.
  */
 export const findKeyRecord = async (
   reader: Reader,

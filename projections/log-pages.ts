@@ -1,7 +1,7 @@
 import { headOf, type EntityHead, type LogRow } from './logs';
 import type { LinePart, Reader } from './projector';
 
-/** The questions about a tenant's log. */
+/** Queries about a tenant's log. */
 export interface SpecifiedLogFilter {
   readonly entityType?: string | undefined;
   readonly entityId?: string | undefined;
@@ -11,7 +11,7 @@ export interface SpecifiedLogFilter {
   readonly end?: string | undefined;
 }
 
-/** With those that the specification does not have. */
+/** Includes filters beyond the specification. */
 export interface LogFilter extends SpecifiedLogFilter {
   readonly actorId?: string | undefined;
   readonly operation?: string | undefined;
@@ -20,9 +20,9 @@ export interface LogFilter extends SpecifiedLogFilter {
 
 export interface LogPage {
   readonly rows: readonly LogRow[];
-  /** Of the whole filter. Undefined: its rows are not numbered (`isNumbered`). */
+  /** The number of matches on all pages. Undefined: the filter's rows are not numbered (`isNumbered`). */
   readonly total?: number;
-  /** Where the next page begins: after this row. Undefined: there is none. */
+  /** The next page starts after this row. Undefined: this is the last page. */
   readonly last?: LogRow;
 }
 
@@ -30,13 +30,13 @@ export interface LogQuestion {
   readonly filter: LogFilter;
   /** Only rows older than the row at this log position. */
   readonly olderThan?: string;
-  /** The number that this row had when it was seen (`numberIn`). It spares a search; if it is wrong, nothing else. */
+  /** The number that this row had when it was seen (`numberIn`). Only a hint that saves a search, and may be wrong. */
   readonly olderNumber?: number;
   readonly page: number;
   readonly size: number;
 }
 
-/** The rows that a filter selects but for its dates, numbered from 1 on. */
+/** The rows that match a filter apart from its dates, numbered from 1. */
 interface LogLine {
   readonly last: number;
   /** Oldest first. */
@@ -48,13 +48,14 @@ interface LogLine {
 type Part = Required<Omit<LinePart, 'border'>>;
 
 /**
- * Rows are numbered by type, by entity, by actor and by operation. With any other combination the rows of one of them are
- * looked through for the rest, so there are no totals, and pages follow each other by their last rows.
+ * Rows are numbered by type, by entity, by actor and by operation. For any other combination of filters, the rows of
+ * one of them are scanned for the rest, so there are no totals, and each page starts after the last row of the one
+ * before.
  */
 export const isNumbered = ({ entityType, entityId, actorId, operation, traceId }: LogFilter): boolean => {
   if (traceId !== undefined) return false;
-  const ours = [actorId, operation].filter((value) => value !== undefined).length;
-  return ours === 0 || (ours === 1 && entityType === undefined && entityId === undefined);
+  const extra = [actorId, operation].filter((value) => value !== undefined).length;
+  return extra === 0 || (extra === 1 && entityType === undefined && entityId === undefined);
 };
 
 const partsOfTypedEntity = async (
@@ -74,7 +75,7 @@ const partsOfTypedEntity = async (
   ];
 };
 
-/** The parts of declared lines that a filter's rows are numbered along. Each begins where the one before it ends. */
+/** The parts of declared lines that number a filter's rows. Each starts where the one before ends. */
 const partsOf = async (
   reader: Reader,
   tenantId: string,
@@ -133,7 +134,7 @@ const lineOf = async (reader: Reader, tenantId: string, filter: LogFilter): Prom
   };
 };
 
-/** The numbers of a line that a filter of dates selects, first and last. Both are asked for at once. */
+/** The first and last number within a filter's dates, queried in parallel. */
 const numbersOf = async (
   line: LogLine,
   { start, end }: LogFilter,
@@ -145,13 +146,13 @@ const numbersOf = async (
   return { first: before + 1, last };
 };
 
-/** How many rows of a line come before a position. The number that its row is believed to have is looked at first. */
-const countOlder = async (line: LogLine, position: string, believed: number): Promise<number> => {
-  const [seen] = await line.range(believed, believed);
-  return seen?.position === position ? believed - 1 : line.countBefore('position', position);
+/** How many rows of a line come before a position. Tries the row's presumed number first. */
+const countOlder = async (line: LogLine, position: string, presumed: number): Promise<number> => {
+  const [seen] = await line.range(presumed, presumed);
+  return seen?.position === position ? presumed - 1 : line.countBefore('position', position);
 };
 
-/** Which numbers of a line a question is about, and where its page begins. */
+/** The range of numbers that a query covers, and where its page starts. */
 const spanOf = async (line: LogLine, { filter, olderThan, olderNumber = 0 }: LogQuestion) => {
   const [{ first, last }, older] = await Promise.all([
     numbersOf(line, filter),
@@ -173,41 +174,41 @@ const pageByNumber = async (reader: Reader, tenantId: string, question: LogQuest
   return { rows, total, ...(bottom > first && end !== undefined ? { last: end } : {}) };
 };
 
-/** The most rows scanned for one page: a page may be short, or even empty, although there are more. */
-const MAX_LOOKED_AT = 1_000;
-const LOOKED_AT_ONCE = 200;
+/** Rows scanned per page. So a page may be short, or even empty, although there are more. */
+const MAX_SCANNED = 1_000;
+const SCAN_SIZE = 200;
 
-/** Everything that a filter names but its dates. */
-const fits = ({ entityType, entityId, actorId, operation, traceId }: LogFilter, row: LogRow): boolean =>
+/** Whether a row matches a filter apart from its dates. */
+const matches = ({ entityType, entityId, actorId, operation, traceId }: LogFilter, row: LogRow): boolean =>
   (entityType === undefined || row.entity_type === entityType) &&
   (entityId === undefined || row.entity_id === entityId) &&
   (actorId === undefined || row.actor_id === actorId) &&
   (operation === undefined || row.operation === operation) &&
   (traceId === undefined || row.trace_id === traceId);
 
-/** The newest rows from a number down, and the number to go on from. */
+/** The newest rows from a number down, and the number to continue from. */
 type Newest = (top: number) => Promise<{ readonly rows: readonly LogRow[]; readonly next: number }>;
 
-/** Rows of one trace are few, and found by their number among all rows. */
+/** A trace has few rows, found by their number among all rows. */
 const ofTrace =
   (reader: Reader, tenantId: string, traceId: string, first: number): Newest =>
   async (top) => {
     const query = { index: 'by_trace', equal: [traceId], from: first, upTo: top, descending: true };
     const rows = (await reader.find(tenantId, 'rows', {
       ...query,
-      limit: LOOKED_AT_ONCE,
+      limit: SCAN_SIZE,
     })) as unknown as readonly LogRow[];
-    return { rows, next: rows.length < LOOKED_AT_ONCE ? 0 : (rows.at(-1)?.number ?? 1) - 1 };
+    return { rows, next: rows.length < SCAN_SIZE ? 0 : (rows.at(-1)?.number ?? 1) - 1 };
   };
 
 const ofLine =
   ({ range }: LogLine, first: number): Newest =>
   async (top) => {
-    const bottom = Math.max(first, top - LOOKED_AT_ONCE + 1);
+    const bottom = Math.max(first, top - SCAN_SIZE + 1);
     return { rows: (await range(bottom, top)).toReversed(), next: bottom - 1 };
   };
 
-const pageByLooking = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
+const pageByScanning = async (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> => {
   const { filter, size } = question;
   const { traceId } = filter;
   const line = await lineOf(reader, tenantId, traceId === undefined ? filter : {});
@@ -215,17 +216,17 @@ const pageByLooking = async (reader: Reader, tenantId: string, question: LogQues
   const newest = traceId === undefined ? ofLine(line, first) : ofTrace(reader, tenantId, traceId, first);
   const found: LogRow[] = [];
   let seen: LogRow | undefined;
-  let lookedAt = 0;
-  for (let from = top; from >= first && lookedAt < MAX_LOOKED_AT;) {
+  let scanned = 0;
+  for (let from = top; from >= first && scanned < MAX_SCANNED;) {
     const { rows, next } = await newest(from);
     for (const row of rows) {
-      if (fits(filter, row) && found.push(row) === size) {
+      if (matches(filter, row) && found.push(row) === size) {
         const isLast = next < first && row === rows.at(-1);
         return { rows: found, ...(isLast ? {} : { last: row }) };
       }
       seen = row;
     }
-    lookedAt += rows.length;
+    scanned += rows.length;
     if (next < first) return { rows: found };
     from = next;
   }
@@ -236,11 +237,11 @@ const pageByLooking = async (reader: Reader, tenantId: string, question: LogQues
 export const findLogs = (reader: Reader, tenantId: string, question: LogQuestion): Promise<LogPage> =>
   isNumbered(question.filter)
     ? pageByNumber(reader, tenantId, question)
-    : pageByLooking(reader, tenantId, question);
+    : pageByScanning(reader, tenantId, question);
 
 /**
- * The rows after one, oldest first: a walk through the log that goes on where it stopped, also in another generation, in
- * which that row may have another number or be missing.
+ * The rows after a given one, oldest first. A walk through the log can resume in another generation, where that row may
+ * have another number or be missing.
  */
 export const walkLogs = async (
   reader: Reader,
@@ -262,7 +263,7 @@ export const walkLogs = async (
     .slice(0, limit);
 };
 
-/** Where in the log to look for an event: after the row before its own, or after the last row, for it may have none yet. */
+/** Where to look for an event in the log: after the row before its own, or after the last row if it has none yet. */
 export const findLogPosition = async (
   reader: Reader,
   tenantId: string,

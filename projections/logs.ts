@@ -5,15 +5,15 @@ import { changeTogether, type Change, type Document, type Projector, type Reader
 
 /**
  * The audit log of a tenant. Rows are numbered as they are projected: per tenant, entity type, entity, actor and
- * operation. Their time never runs backwards. So totals are last numbers, a page is a range of numbers, and so is a range
- * of dates.
+ * operation. Their times never go backwards. So a total is the last number, and both a page and a range of dates are
+ * ranges of numbers.
  */
 export interface LogRow {
   readonly id: string;
   readonly number: number;
   readonly type_number: number;
   readonly entity_number: number;
-  /** Among the rows of this entity under this type. Left out: it is the same as `entity_number`. */
+  /** Among the rows of this entity with this type. Left out: the same as `entity_number`. */
   readonly typed_entity_number?: number;
   readonly operation_number: number;
   readonly actor_number?: number;
@@ -28,7 +28,7 @@ export interface LogRow {
   readonly created_at: string;
 }
 
-/** The eight fields of the specification and the event's id; what is undefined is not in the JSON. */
+/** The eight fields of the specification and the event's id. Undefined fields are omitted from the JSON. */
 export const logView = (tenantId: string, row: LogRow) => ({
   id: row.id,
   tenant_id: tenantId,
@@ -46,30 +46,30 @@ interface Head {
   readonly count: number;
 }
 
-/** Of all the tenant's rows. The next row must not be before the time of the last one. */
+/** For all rows of the tenant. The next row must not be earlier than the last one. */
 interface TenantHead extends Head {
   readonly last_created_at: string;
 }
 
 /**
- * Of the rows of one entity. Nearly every id occurs under one type only, and then the rows of that type are the rows of the
- * entity: only from the first row of another type on do rows have a number among those of their own type, too.
+ * For the rows of one entity. Nearly every id occurs with one type only, so that the rows of the type are the rows of
+ * the entity. Only from the first row with another type on do rows also have a number within their own type.
  */
 export interface EntityHead extends Head {
   /** The type of its first row. */
   readonly type: string;
-  /** How many rows came before the first one of another type. Left out: there is none. */
+  /** How many rows came before the first one with another type. Left out: there is none. */
   readonly alone?: number;
 }
 
-/** The entity types that occur besides those that every tenant knows, by when they occurred first. */
+/** The entity types that occur besides `knownEntityTypes`, by first occurrence. */
 interface EntityTypes {
   readonly total: number;
-  /** The first of them. */
+  /** At most MAX_TYPES. */
   readonly values: readonly string[];
 }
 
-/** The keys of the heads. Those of entities are in a collection of their own, by the entity's id. */
+/** The keys of heads. Heads of entities are in a collection of their own, by the entity's id. */
 export const headOf = {
   tenant: 'tenant',
   type: (entityType: string): string => `type ${entityType}`,
@@ -81,9 +81,9 @@ export const headOf = {
 
 const TYPES = 'tenant';
 const isKnown: ReadonlySet<string> = new Set(knownEntityTypes);
-/** The most entity types listed besides those that every tenant knows. */
+/** Entity types listed besides `knownEntityTypes`. */
 export const MAX_TYPES = 1_000;
-/** A longer one cannot be asked for. */
+/** The longest that can be queried. */
 const MAX_TRACE_ID_LENGTH = 128;
 
 const laterOf = (a: string, b: string): string => (a > b ? a : b);
@@ -96,7 +96,7 @@ const withType = (now: Document | undefined, entityType: string): Document | und
   return { total: total + 1, values: values.length < MAX_TYPES ? [...values, entityType] : values };
 };
 
-/** The number of an entity's next row, the one among the rows of its type where that is another one, and the heads. */
+/** The number of an entity's next row, its number within the type if that differs, and the new heads. */
 const inEntity = (now: Document | undefined, typedNow: Document | undefined, type: string) => {
   const { count: last, ...head } = (now as EntityHead | undefined) ?? { count: 0, type };
   const count = last + 1;
@@ -111,7 +111,7 @@ const inEntity = (now: Document | undefined, typedNow: Document | undefined, typ
   };
 };
 
-/** The second copy of an event is no row. */
+/** A second copy of an event adds no row. */
 const logged = (event: Recorded): readonly Change[] => {
   const { entityType, entityId, operation, message } = auditLine(event);
   const { actor, traceId } = event;
@@ -135,7 +135,7 @@ const logged = (event: Recorded): readonly Change[] => {
     const inLine = inEntity(entity, typed, entityType);
     const operation_number = nextOf(ofOperation);
     const actor_number = nextOf(ofActor);
-    const made: LogRow = {
+    const newRow: LogRow = {
       id: event.id,
       number,
       type_number,
@@ -152,7 +152,7 @@ const logged = (event: Recorded): readonly Change[] => {
       created_at,
     };
     return [
-      made as unknown as Document,
+      newRow as unknown as Document,
       type === undefined ? withType(types, entityType) : types,
       { count: number, last_created_at: created_at },
       { count: type_number },
@@ -195,7 +195,7 @@ export const logs: Projector = {
   on: Object.fromEntries(Object.keys(eventSchemas).map((type) => [type, logged])),
 };
 
-/** Is there a row of this event? */
+/** Whether this event has a row. */
 export const hasLog = async (reader: Reader, tenantId: string, eventId: string): Promise<boolean> =>
   (await reader.get(tenantId, 'rows', eventId)) !== undefined;
 
@@ -206,11 +206,11 @@ export interface EntityType {
 
 export interface EntityTypeList {
   readonly types: readonly EntityType[];
-  /** How many there are. More than are listed: the list is cut. */
+  /** Including those not listed. */
   readonly total: number;
 }
 
-/** What every tenant knows, and whatever else occurs in its log: of that only what occurred first. */
+/** `knownEntityTypes`, and the first MAX_TYPES others that occurred in the tenant's log. */
 export const listEntityTypes = async (reader: Reader, tenantId: string): Promise<EntityTypeList> => {
   const found = (await reader.get(tenantId, 'entity_types', TYPES)) as EntityTypes | undefined;
   const { total, values } = found ?? { total: 0, values: [] };

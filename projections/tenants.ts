@@ -2,7 +2,7 @@ import type { TenantSettings } from '../src/domain/events';
 import type { Tenant } from '../src/domain/tenant';
 import { amend, by, change, type Projector, type Reader } from './projector';
 
-/** One document per tenant: what `GET /tenants/self` answers, its ETag and its plan. */
+/** One document per tenant: the response of `GET /tenants/self`, its ETag and its plan. */
 export interface TenantDocument {
   readonly id: string;
   readonly owner_id: string;
@@ -12,7 +12,7 @@ export interface TenantDocument {
   readonly created_at: string;
   readonly modified_by?: string | undefined;
   readonly modified_at?: string | undefined;
-  /** Of the last event that changed the Tenant itself. */
+  /** The revision of the last event that changed the Tenant itself. */
   readonly revision: number;
   readonly included_monthly_active_tokens: number;
   readonly deleted_at?: string;
@@ -25,7 +25,7 @@ const settingsOf = (settings: TenantSettings): TenantDocument['settings'] => ({
   deduplicate_tokens: settings.deduplicateTokens,
 });
 
-/** What the read model will show of a tenant: it may be behind a decision. */
+/** The document that the read model, which may lag behind, will have for this state of the tenant. */
 export const documentOfTenant = (tenant: Exclude<Tenant, { status: 'absent' }>): TenantDocument => ({
   id: tenant.id,
   owner_id: tenant.ownerId,

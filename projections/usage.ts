@@ -12,10 +12,10 @@ import {
 } from './projector';
 
 /**
- * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is created
- * (a tie is deleted), whatever the order in which facts arrive, and it keeps the set of months in which it was active.
- * So late facts and facts out of order change nothing that they should not. A second copy of a fact changes nothing
- * either: the ids are kept, because a copy that names no time of its own would count at another time.
+ * The usage of a tenant. A token counts if the latest of its created and deleted facts, by their own times, is a
+ * creation (on a tie, the deletion wins), in whatever order they arrive. Each token also keeps the months in which it
+ * was active. So facts that arrive late or out of order give the same result. A second copy of a fact changes nothing:
+ * the ids are kept, because a copy without a time of its own would otherwise count at another time.
  */
 interface TokenDocument {
   readonly created_at?: string;
@@ -37,7 +37,7 @@ interface PlanDocument {
   readonly included_monthly_active_tokens: number;
 }
 
-/** Reactors and Proxies are no tokens. */
+/** Reactors and Proxies are not tokens. */
 const TOKEN_TYPES = ['Token', 'Card', 'Bank'] as const;
 const ACTIVE: ReadonlySet<FactOperation> = new Set(['Created', 'Read', 'Used']);
 const PLAN = 'plan';
@@ -129,9 +129,9 @@ export interface UsageReport {
   };
 }
 
-/** The report as of a moment: it says which month is the current one. */
+/** `at` determines the current month. */
 export const reportUsage = async (reader: Reader, tenantId: string, at: string): Promise<UsageReport> => {
-  const [types, month, bought] = (await Promise.all([
+  const [types, month, tenantPlan] = (await Promise.all([
     reader.find(tenantId, 'types', { limit: MAX_TYPES }),
     reader.get(tenantId, 'months', at.slice(0, 7)),
     reader.get(tenantId, 'plan', PLAN),
@@ -139,7 +139,7 @@ export const reportUsage = async (reader: Reader, tenantId: string, at: string):
   return {
     token_report: {
       metrics_by_type: Object.fromEntries(types.map(({ type, ...metrics }) => [type, metrics])),
-      included_monthly_active_tokens: bought?.included_monthly_active_tokens ?? 0,
+      included_monthly_active_tokens: tenantPlan?.included_monthly_active_tokens ?? 0,
       monthly_active_tokens: month?.active ?? 0,
     },
   };

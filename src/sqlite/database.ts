@@ -4,30 +4,32 @@ import { fault, messageOf } from '../fault';
 
 export type Database = DatabaseSyncInstance;
 
-/** How long a writer waits for another process's lock before it gives up. */
+/** How long a writer waits for another process's lock. */
 const BUSY_MS = 1_000;
 
 const SQLITE_BUSY = 5;
 const RETRY_MS = 5;
 
-/** Somebody else holds the lock. */
+/** Another connection holds the lock. */
 export const isBusy = (error: unknown): boolean =>
   (error as { errcode?: number } | undefined)?.errcode === SQLITE_BUSY;
 
-/** When several processes open a new file at once, SQLite refuses all but one immediately, without waiting for the lock. */
+/** If several processes open a new file at once, SQLite fails all but one at once instead of waiting for the lock. */
 const switchToWal = (db: Database): void => {
   const end = monotonicMs() + BUSY_MS;
-  const still = new Int32Array(new SharedArrayBuffer(4));
+  const unsignalled = new Int32Array(new SharedArrayBuffer(4));
   for (;;)
     try {
       return db.exec('PRAGMA journal_mode = WAL');
     } catch (error) {
       if (!isBusy(error) || monotonicMs() > end) throw error;
-      Atomics.wait(still, 0, 0, RETRY_MS);
+      Atomics.wait(unsignalled, 0, 0, RETRY_MS);
     }
 };
 
-/** FULL: a commit is on the disk when it returns. NORMAL: the file stays consistent, but the last commits may be lost. */
+/**
+ * FULL: a commit is on disk when it returns. NORMAL: the file stays consistent, but a crash may lose the last commits.
+ */
 export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Database => {
   const db = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
@@ -43,12 +45,11 @@ export const openForWriting = (path: string, synchronous: 'FULL' | 'NORMAL'): Da
 export const openForReading = (path: string): Database =>
   new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
 
-/** For a writing thread, which retries by itself: the shorter each wait, the sooner it can answer those whose time is up. */
+/** For a writer thread, which retries itself: short waits let it answer expired requests sooner. */
 export const waitBriefly = (db: Database): void => db.exec('PRAGMA busy_timeout = 20');
 
 /**
- * Moves what was committed from the `-wal` file into the file itself, as far as concurrent readers allow. It never waits
- * for long.
+ * Moves commits from the `-wal` file into the database file, as far as concurrent readers allow. Never waits for long.
  */
 export const checkpoint = (db: Database): void => {
   waitBriefly(db);
@@ -56,23 +57,24 @@ export const checkpoint = (db: Database): void => {
 };
 
 /**
- * Closes a writing connection so that the file alone is complete, unless another process uses it. SQLite would do so by
- * itself, but not while there are prepared statements, which the driver finalizes only at garbage collection.
+ * Closes a writing connection and leaves the file complete without its `-wal`, unless another process uses it. SQLite
+ * does that on its own, but not while there are prepared statements, which the driver finalizes only at garbage
+ * collection.
  */
 export const closeTidily = (db: Database): void => {
   try {
     checkpoint(db);
   } catch {
-    // What is not in the file is in its -wal: nothing is lost.
+    // Nothing is lost: the rest is in the -wal file.
   } finally {
     db.close();
   }
 };
 
 /**
- * Runs work in one transaction that holds the file's write lock from its start. If the work throws, nothing was written.
- * `commit_failed` does not mean that: a commit whose sync failed is undone for all open connections, but it may be on the
- * disk, and then it is there after a crash. The next commit overwrites it.
+ * Runs the work in a transaction that holds the file's write lock from the start. If the work throws, nothing was
+ * written. After `commit_failed` that is not certain: a commit whose sync failed is rolled back for all open
+ * connections, but it may be on disk and reappear after a crash, until the next commit overwrites it.
  */
 export const inTransaction = <T>(db: Database, work: () => T): T => {
   db.exec('BEGIN IMMEDIATE');
@@ -88,16 +90,16 @@ export const inTransaction = <T>(db: Database, work: () => T): T => {
   }
 };
 
-/** SQLite ends a transaction by itself after some errors, and rolling back may fail for the same reason as the work. */
+/** SQLite itself rolls back after some errors, and ROLLBACK may fail for the same reason as the work. */
 const rollBack = (db: Database): void => {
   try {
     if (db.isTransaction) db.exec('ROLLBACK');
   } catch {
-    // The error that led here says more.
+    // The original error says more.
   }
 };
 
-/** Migrates a file to the newest schema, step by step, and refuses a file of a newer program. */
+/** Migrates a file to the newest schema, step by step. Throws if a newer program created it. */
 export const migrate = (db: Database, steps: readonly string[], what: string): void => {
   const version = (): number =>
     (db.prepare('PRAGMA user_version').get() as { user_version: number }).user_version;
@@ -106,7 +108,7 @@ export const migrate = (db: Database, steps: readonly string[], what: string): v
     const from = version();
     if (from > steps.length)
       throw new Error(
-        `${what} was made by a newer version of tenant-ledger. Start that version, or a newer one.`,
+        `${what} was created by a newer version of tenant-ledger. Start that version, or a newer one.`,
       );
     for (const step of steps.slice(from)) db.exec(step);
     db.exec(`PRAGMA user_version = ${steps.length}`);

@@ -5,28 +5,27 @@ import { isBusy } from './database';
 import { beginWrite, endWrite, someoneWaits, whenWritable } from './suspension';
 
 /**
- * A thread that owns the writing connections of some SQLite files, so that a slow disk or a busy lock never stops the
- * thread that answers HTTP. `startThread` is the caller's end, `answerInThread` the body of the thread itself.
+ * A thread that owns the writing connections of some SQLite files, so that a slow disk or a busy lock never blocks the
+ * HTTP thread. `startThread` is the caller's side, `answerInThread` the thread's side.
  */
 export interface Thread {
   /**
-   * Sends one request and waits for its answer. Rejects with the answer's fault, or with `expired` (not done, for
-   * certain), or with `no_answer` (perhaps done) when the time is up or the thread died.
+   * Sends a request and waits for the answer. Rejects with the fault in the answer, with `expired` (certainly not done),
+   * or with `no_answer` (possibly done) if the time is up or the thread died.
    */
   call<T>(request: unknown, withinMs: number): Promise<T>;
-  /** Lets the thread finish what it has, and ends it. */
+  /** Ends the thread after it has finished its requests. */
   close(): Promise<void>;
 }
 
-interface Question {
+interface QueuedRequest {
   readonly id: number;
   readonly request: unknown;
-  /** On the monotonic clock: a request that was not begun by then is not done at all. */
+  /** On the monotonic clock. A request that has not started by then is not done at all. */
   readonly notAfter: number;
 }
 
-/** What is sent to the thread. */
-type Message = readonly Question[] | 'close';
+type Message = readonly QueuedRequest[] | 'close';
 
 type Answer =
   | { readonly id: number; readonly value: unknown }
@@ -35,60 +34,60 @@ type Answer =
       readonly fault: { code: string; message: string; more?: Record<string, unknown> };
     };
 
-/** Requests that come together are handled together, which makes a group commit; a group of this size gets no more. */
-const FULL_GROUP = 256;
+/** Requests that arrive together are handled together, as a group commit of at most about this many. */
+const MAX_GROUP = 256;
 
-/** A request is not begun within this time before its caller gives up: so the caller learns that it was not done. */
+/** A request is not started this close to its deadline, so that its caller still learns that it was not done. */
 const EXPIRY_MS = 50;
 
-interface Waiting {
+interface PendingCall {
   readonly resolve: (value: never) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
 }
 
-/** Calls that wait for an answer, by the number of their question. */
-const waitingCalls = () => {
-  const waiting = new Map<number, Waiting>();
+/** Calls waiting for an answer, by id. */
+const pendingCalls = () => {
+  const pending = new Map<number, PendingCall>();
   let nextId = 1;
 
   const settle = (answer: Answer): void => {
-    const waiter = waiting.get(answer.id);
-    if (waiter === undefined) return;
-    waiting.delete(answer.id);
-    clearTimeout(waiter.timer);
-    if ('value' in answer) waiter.resolve(answer.value as never);
-    else waiter.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
+    const call = pending.get(answer.id);
+    if (call === undefined) return;
+    pending.delete(answer.id);
+    clearTimeout(call.timer);
+    if ('value' in answer) call.resolve(answer.value as never);
+    else call.reject(reportedFault(answer.fault.code, answer.fault.message, answer.fault.more));
   };
-  const lose = (id: number, message: string): void => settle({ id, fault: { code: 'no_answer', message } });
+  const fail = (id: number, message: string): void => settle({ id, fault: { code: 'no_answer', message } });
 
   return {
     settle,
-    loseAll: (message: string): void => {
-      for (const id of waiting.keys()) lose(id, message);
+    failAll: (message: string): void => {
+      for (const id of pending.keys()) fail(id, message);
     },
     add: <T>(withinMs: number, send: (id: number) => void): Promise<T> =>
       new Promise<T>((resolve, reject) => {
         const id = nextId++;
-        const late = `The writing thread did not answer within ${withinMs} ms.`;
-        waiting.set(id, { resolve, reject, timer: setTimeout(() => lose(id, late), withinMs) });
+        const late = `The writer thread did not answer within ${withinMs} ms.`;
+        pending.set(id, { resolve, reject, timer: setTimeout(() => fail(id, late), withinMs) });
         send(id);
       }),
   };
 };
 
-/** A worker from its start to its end. */
+/** One worker, from start to exit. */
 const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: () => void) => {
   const worker = new Worker(file, { workerData: data });
-  const calls = waitingCalls();
-  /** Including those whose callers no longer wait: the thread may still be writing them. */
+  const calls = pendingCalls();
+  /** Including calls that have timed out, because the thread may still be writing them. */
   let unanswered = 0;
-  let died = 'The writing thread ended.';
-  /** What is asked in one turn of the event loop is sent, and so written, together. */
-  let questions: Question[] = [];
+  let reason = 'The writer thread exited.';
+  /** Requests of one turn of the event loop are sent together, and so written together. */
+  let requests: QueuedRequest[] = [];
   const send = (): void => {
-    if (questions.length > 0) worker.postMessage(questions);
-    questions = [];
+    if (requests.length > 0) worker.postMessage(requests);
+    requests = [];
   };
   worker.on('message', (answers: readonly Answer[]) => {
     endWrite(answers.length);
@@ -96,11 +95,11 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
     answers.forEach(calls.settle);
     onAnswer();
   });
-  worker.on('error', (error) => (died = `The writing thread died: ${error.message}`));
+  worker.on('error', (error) => (reason = `The writer thread died: ${error.message}`));
   worker.on('exit', () => {
     endWrite(unanswered);
     unanswered = 0;
-    calls.loseAll(died);
+    calls.failAll(reason);
     onExit();
   });
   return {
@@ -109,11 +108,11 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
       calls.add<T>(withinMs, (id) => {
         unanswered += 1;
         const notAfter = monotonicMs() + Math.max(0, withinMs - EXPIRY_MS);
-        const count = questions.push({ id, request, notAfter });
+        const count = requests.push({ id, request, notAfter });
         if (count === 1) setImmediate(send);
-        else if (count === FULL_GROUP) send();
+        else if (count === MAX_GROUP) send();
       }),
-    /** The caller has counted a write (`beginWrite`): closing its files writes, too. */
+    /** The caller must have called `beginWrite`, because closing the files writes too. */
     end: async (): Promise<void> => {
       const ended = new Promise((resolve) => worker.once('exit', resolve));
       send();
@@ -125,8 +124,8 @@ const startWorker = (file: string, data: unknown, onAnswer: () => void, onExit: 
 };
 
 /**
- * A thread that has died is started again by the next call. So is one that was ended because nothing was asked of it for
- * `idleMs`: a thread costs about 10 MB.
+ * The next call restarts a thread that has died, or that was ended after being idle for `idleMs` (a thread costs about
+ * 10 MB).
  */
 export const startThread = (
   file: string,
@@ -160,7 +159,7 @@ export const startThread = (
   return {
     call: async <T>(request: unknown, withinMs: number) => {
       while (!closing && (someoneWaits() || !beginWrite())) await whenWritable();
-      if (closing) throw fault('expired', 'The writing thread is closed.');
+      if (closing) throw fault('expired', 'The writer thread is closed.');
       worker ??= start();
       return worker.call<T>(request, withinMs);
     },
@@ -174,16 +173,15 @@ export const startThread = (
   };
 };
 
-/** The default. */
 const TIDY_MS = 60_000;
 
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 interface ThreadBody {
-  /** One outcome per request, in order. What it throws becomes the outcome of all of them. */
+  /** Returns one outcome per request, in order. If it throws, that is the outcome of all. */
   answer(requests: readonly unknown[]): readonly Outcome[];
   close(): void;
-  /** Called from time to time, but only after something was answered. */
+  /** Called now and then, but only after requests. */
   tidy?(): void;
   readonly tidyMs?: number;
 }
@@ -195,24 +193,24 @@ const toAnswer = (id: number, outcome: Outcome): Answer => {
   return { id, fault: { code: codeOf(error) ?? 'failed', message: messageOf(error), more } };
 };
 
-const expired = ({ id }: Question): Answer => ({
+const expired = ({ id }: QueuedRequest): Answer => ({
   id,
-  fault: { code: 'expired', message: 'Its time was up before it could be begun.' },
+  fault: { code: 'expired', message: 'The deadline passed before the request could start.' },
 });
 
-const NOT_ANSWERED: Outcome = { error: new Error('It was not answered.') };
+const NOT_ANSWERED: Outcome = { error: new Error('The request was not answered.') };
 
-const attempt = (body: ThreadBody, questions: readonly Question[]): readonly Outcome[] => {
+const attempt = (body: ThreadBody, requests: readonly QueuedRequest[]): readonly Outcome[] => {
   try {
-    return questions.length === 0 ? [] : body.answer(questions.map((question) => question.request));
+    return requests.length === 0 ? [] : body.answer(requests.map(({ request }) => request));
   } catch (error) {
-    return questions.map(() => ({ error }));
+    return requests.map(() => ({ error }));
   }
 };
 
-/** Adds what has arrived since, up to a full group. True: it was the last. */
-const gather = (port: MessagePort, group: Question[]): boolean => {
-  while (group.length < FULL_GROUP) {
+/** Adds newly arrived requests, up to a full group. True: `close` was received. */
+const gather = (port: MessagePort, group: QueuedRequest[]): boolean => {
+  while (group.length < MAX_GROUP) {
     const message = receiveMessageOnPort(port)?.message as Message | undefined;
     if (message === undefined) return false;
     if (message === 'close') return true;
@@ -222,22 +220,22 @@ const gather = (port: MessagePort, group: Question[]): boolean => {
 };
 
 /**
- * Answers a group and whatever arrives while it does. While another process holds the lock, requests whose time is up are
- * refused and the others are retried. True: it was the last.
+ * Answers a group and whatever arrives meanwhile. While another process holds the lock, requests past their deadline
+ * expire and the others are retried. True: `close` was received.
  */
 const answerAll = (body: ThreadBody, port: MessagePort, first: Message): boolean => {
-  let group: Question[] = first === 'close' ? [] : [...first];
+  let group: QueuedRequest[] = first === 'close' ? [] : [...first];
   let isLast = first === 'close' || gather(port, group);
   while (group.length > 0) {
     const now = monotonicMs();
-    const answers = group.filter((question) => question.notAfter < now).map(expired);
-    const timely = group.filter((question) => question.notAfter >= now);
+    const answers = group.filter((request) => request.notAfter < now).map(expired);
+    const timely = group.filter((request) => request.notAfter >= now);
     const outcomes = attempt(body, timely);
     group = [];
-    for (const [at, question] of timely.entries()) {
+    for (const [at, request] of timely.entries()) {
       const outcome = outcomes[at] ?? NOT_ANSWERED;
-      if ('error' in outcome && isBusy(outcome.error)) group.push(question);
-      else answers.push(toAnswer(question.id, outcome));
+      if ('error' in outcome && isBusy(outcome.error)) group.push(request);
+      else answers.push(toAnswer(request.id, outcome));
     }
     if (answers.length > 0) port.postMessage(answers);
     isLast ||= gather(port, group);
@@ -245,20 +243,20 @@ const answerAll = (body: ThreadBody, port: MessagePort, first: Message): boolean
   return isLast;
 };
 
-/** The body of a writing thread: takes all requests that wait, answers them as a group, and so on. */
+/** The main loop of a writer thread: answers all waiting requests as a group, again and again. */
 export const answerInThread = (body: ThreadBody): void => {
   const port = parentPort;
-  if (port === null) throw new Error('answerInThread belongs in a worker thread.');
+  if (port === null) throw new Error('answerInThread must run in a worker thread.');
   let tidying: NodeJS.Timeout | undefined;
 
-  /** If it fails, it is retried after the next requests, and when the thread is closed. */
+  /** If this fails, it is retried after later requests, and at close. */
   const tidy = (): void => {
     tidying = undefined;
     if (!beginWrite()) return;
     try {
       body.tidy?.();
     } catch {
-      // It only saves space.
+      // Tidying only saves space.
     } finally {
       endWrite();
     }

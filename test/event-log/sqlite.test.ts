@@ -306,7 +306,7 @@ describe('the SQLite event log', () => {
     openFile(folder).exec('PRAGMA user_version = 99');
     const error: unknown = await sqliteEventLog(folder, streamNames()).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: 'log_unavailable' });
-    expect(messageOf(error)).toContain('was made by a newer version of tenant-ledger');
+    expect(messageOf(error)).toContain('was created by a newer version of tenant-ledger');
   });
 
   it('refuses a file that is not a database', async () => {
