@@ -4,6 +4,7 @@ import { hasLog } from '../../projections/logs';
 import { isoNow } from '../clock';
 import { codeOf, fault, messageOf } from '../fault';
 import { ingest, type Ingested } from '../ingest/ingest';
+import type { JsonOption } from './arguments';
 import { BEHIND, sessionCommand, type OperatorSession } from './operator-session';
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
@@ -14,9 +15,8 @@ const MAX_SHOWN = 1_000;
 /** How much of a file is read and appended at a time. */
 const CHUNK_BYTES = 131_072;
 
-interface Options {
+interface Options extends JsonOption {
   readonly dryRun?: boolean;
-  readonly json?: boolean;
 }
 
 const reasons: Readonly<Record<string, string>> = {

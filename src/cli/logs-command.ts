@@ -2,19 +2,18 @@ import { Command, Option } from 'commander';
 import { pause } from '../clock';
 import { walkLogs, type SpecifiedLogFilter } from '../../projections/log-pages';
 import { logView, type LogRow } from '../../projections/logs';
-import { border, jsonOption, mustBeInOrder, tenantOption } from './arguments';
+import { border, jsonOption, mustBeInOrder, tenantOption, type JsonOption } from './arguments';
 import { knownTenant } from './lookups';
 import { inSession } from './operator-session';
 import { visible, untilInterrupted, writeOut } from './output';
 
-interface Options {
+interface Options extends JsonOption {
   readonly tenant: string;
   readonly entityType?: string;
   readonly entityId?: string;
   readonly since?: string;
   readonly until?: string;
   readonly follow?: boolean;
-  readonly json?: boolean;
 }
 
 const PAGE = 500;

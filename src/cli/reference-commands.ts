@@ -22,7 +22,7 @@ export const permissionsCommand = (): Command =>
     .description('list the permissions and the application types that may hold them')
     .addOption(typeOption())
     .addOption(jsonOption())
-    .action((options: { type?: ApplicationType; json?: boolean }) => {
+    .action((options: JsonOption & { readonly type?: ApplicationType }) => {
       const rows = options.type === undefined ? permissions : permissionsOf(options.type);
       const views = rows.map(({ type, applicationTypes, description }) => ({
         type,

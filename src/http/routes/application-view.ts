@@ -6,8 +6,9 @@ import type { ActiveTenant, Application } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
 import { listOf, meaning, moment, record, text, uuid } from './schema';
 
-/** What Applications and keys look like. What is undefined is not in the JSON. */
-export interface KeyView {
+/** Views of Applications and keys. What is undefined is not in the JSON. */
+
+interface KeyView {
   readonly id: string;
   /** Only in the answer to the request that made it: it is kept nowhere. */
   readonly key?: string | undefined;
@@ -16,20 +17,6 @@ export interface KeyView {
   readonly created_at: string;
   readonly expires_at?: string | undefined;
   readonly last_used_at?: string | undefined;
-}
-
-export interface ApplicationView {
-  readonly id: string;
-  readonly tenant_id: string;
-  readonly name: string;
-  readonly type: string;
-  readonly permissions: readonly string[];
-  readonly key?: string | undefined;
-  readonly keys: readonly KeyView[];
-  readonly created_by?: string | undefined;
-  readonly created_at: string;
-  readonly modified_by?: string | undefined;
-  readonly modified_at?: string | undefined;
 }
 
 const KEY = 'The key itself, once: only the answer to the request that made it has it.';
@@ -78,7 +65,7 @@ export const keyExample: KeyView = {
   last_used_at: '2026-02-01T09:30:00.000Z',
 };
 
-export const applicationExample: ApplicationView = {
+export const applicationExample = {
   id: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
   tenant_id: '11111111-2222-4333-8444-555555555555',
   name: 'Shop',
@@ -99,7 +86,7 @@ export const applicationView = (
   document: Omit<ApplicationDocument, 'revision'>,
   keys: readonly KeyView[],
   key?: string,
-): ApplicationView => ({
+) => ({
   id: document.id,
   tenant_id,
   name: document.name,
@@ -118,7 +105,7 @@ export const applicationOfTenant = (
   application: Application,
   at: string,
   key?: string,
-): ApplicationView => {
+) => {
   const { created, modified } = application;
   const stamps = {
     created_by: created.by,

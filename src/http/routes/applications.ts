@@ -45,7 +45,6 @@ import {
   applicationView,
   asUpdated,
   keyView,
-  type ApplicationView,
 } from './application-view';
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
@@ -80,11 +79,7 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
-const viewOf = async (
-  asked: Asked<unknown>,
-  parts: RouteParts,
-  application: ApplicationDocument,
-): Promise<ApplicationView> =>
+const viewOf = async (asked: Asked<unknown>, parts: RouteParts, application: ApplicationDocument) =>
   applicationView(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
 
 /** How many are checked before yielding to other work: each may have many keys. */
@@ -94,8 +89,8 @@ const viewsOf = async (
   asked: Asked<unknown>,
   parts: RouteParts,
   applications: readonly ApplicationDocument[],
-): Promise<readonly ApplicationView[]> => {
-  const views: ApplicationView[] = [];
+) => {
+  const views: ReturnType<typeof applicationView>[] = [];
   for (let from = 0; from < applications.length; from += AT_ONCE) {
     const some = applications.slice(from, from + AT_ONCE);
     views.push(...(await Promise.all(some.map((application) => viewOf(asked, parts, application)))));
