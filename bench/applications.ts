@@ -72,10 +72,10 @@ const timed = async <T>(work: () => Promise<T>): Promise<{ ms: number; result: T
   return { ms: performance.now() - began, result };
 };
 
-type Asking = (method: string, path: string, body?: object) => Promise<{ ms: number; json: never }>;
+type TimedRequest = (method: string, path: string, body?: object) => Promise<{ ms: number; json: never }>;
 
 const askingOf =
-  ({ url }: Server, { key }: Customer): Asking =>
+  ({ url }: Server, { key }: Customer): TimedRequest =>
   async (method, path, body) => {
     const { ms, result } = await timed(async () => {
       const answered = await fetch(`${url}${path}`, {
@@ -101,9 +101,9 @@ const percentiles = (times: readonly number[]): string => {
 };
 
 /** An Application with all that is done to it, one after the other. */
-const writes = async (ask: Asking): Promise<Readonly<Record<string, readonly number[]>>> => {
+const writes = async (ask: TimedRequest): Promise<Readonly<Record<string, readonly number[]>>> => {
   const times: Record<string, number[]> = {};
-  const take = async (name: string, ...[method, path, body]: Parameters<Asking>) => {
+  const take = async (name: string, ...[method, path, body]: Parameters<TimedRequest>) => {
     const { ms, json } = await ask(method, path, body);
     (times[name] ??= []).push(ms);
     return json as { id: string };
@@ -129,7 +129,7 @@ const writes = async (ask: Asking): Promise<Readonly<Record<string, readonly num
 };
 
 /** Until it is done: the first ones after a start may find the tenant still being read. */
-const firstWrite = async (ask: Asking): Promise<string> => {
+const firstWrite = async (ask: TimedRequest): Promise<string> => {
   const began = performance.now();
   for (let tries = 1; ; tries += 1)
     try {

@@ -83,11 +83,11 @@ const requests = ({ applicationId }: Customer): readonly NewEvent[] =>
 const manyKeys = ({ applicationId }: Customer): readonly NewEvent[] =>
   Array.from({ length: KEYS }, () => keyAdded(applicationId, randomUUID()));
 
-type Asking = (key: string, put?: boolean) => Promise<number>;
+type TimedRequest = (key: string, put?: boolean) => Promise<number>;
 
 /** Milliseconds for a whole answer, which must have this status. */
 const askingOf =
-  ({ url }: Server, expected: number): Asking =>
+  ({ url }: Server, expected: number): TimedRequest =>
   async (key, put = false) => {
     const began = performance.now();
     const answered = await fetch(`${url}/tenants/self`, {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { makeReadOnly, onDisk, whyNoDisks } from './support/disks';
 import { freshFolder } from './support/folders';
 import { filesWith } from './support/found-text';
-import { ask, type Answered } from './support/http';
+import { ask, type ApiResponse } from './support/http';
 import { logOf } from './support/log-under-test';
 import { operatorAt } from './support/operator';
 import { command, startService, type Finished, type Service } from './support/service';
@@ -70,7 +70,7 @@ describe('a first start', () => {
   });
 
   describe('and a clean stop', () => {
-    let before: Answered;
+    let before: ApiResponse;
     let key = '';
     const copy = freshFolder();
     beforeAll(async () => {

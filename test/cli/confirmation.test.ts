@@ -14,7 +14,7 @@ const operator = operatorAt(freshFolder());
 const { folder } = operator;
 
 /** Runs the command on its own terminal and types the answer once the prompt is there. */
-const answered = async (line: string, answer: string) => {
+const runOnTerminal = async (line: string, answer: string) => {
   const child = spawn('script', ['-qec', `'${process.execPath}' '${MAIN}' ${line}`, '/dev/null'], {
     env: { PATH: process.env['PATH'] ?? '', DATA_DIR: folder, ...logOf(folder) },
   });
@@ -52,15 +52,15 @@ describe('an irreversible command', () => {
 
   onTerminal('asks for confirmation on a terminal, naming its target', async () => {
     for (const no of ['\n', 'n\n', 'nonsense\n', '\u0003', '\u0004']) {
-      const { code, output } = await answered(`tenant delete ${tenant}`, no);
+      const { code, output } = await runOnTerminal(`tenant delete ${tenant}`, no);
       expect({ no, code }).toEqual({ no, code: 1 });
       expect(output).toContain('"Precious" with 1 Application and every key? This cannot be undone. [y/N]');
       expect(output).toContain('Nothing was deleted.');
     }
     expect(await statusOf()).toEqual(['active', 'active']);
-    const one = await answered(`application delete --tenant ${tenant} ${application}`, 'y\n');
-    expect(one).toMatchObject({ code: 0, output: expect.stringContaining('"Shop"') });
-    expect((await answered(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
+    const deletion = await runOnTerminal(`application delete --tenant ${tenant} ${application}`, 'y\n');
+    expect(deletion).toMatchObject({ code: 0, output: expect.stringContaining('"Shop"') });
+    expect((await runOnTerminal(`tenant delete ${tenant}`, 'yes\n')).code).toBe(0);
     expect(await statusOf()).toEqual(['deleted', 'deleted']);
   });
 });

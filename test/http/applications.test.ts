@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { permissionsOf } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
-import { ask, type Answered, type Asking } from '../support/http';
+import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startService, type Service } from '../support/service';
 
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
@@ -28,15 +28,16 @@ beforeEach(async () => {
   owner = await by.newApplication(tenantId, 'management', ...all);
 });
 
-const to = (path: string, asking: Asking = {}): Promise<Answered> =>
+const to = (path: string, asking: AskOptions = {}): Promise<ApiResponse> =>
   ask(`${service.url}${path}`, { key: owner.key, ...asking });
-const post = (path: string, body?: unknown, more: Asking = {}) =>
+const post = (path: string, body?: unknown, more: AskOptions = {}) =>
   to(path, { method: 'POST', ...(body === undefined ? {} : { body }), ...more });
-const put = (path: string, body: unknown, more: Asking = {}) => to(path, { method: 'PUT', body, ...more });
-const remove = (path: string, more: Asking = {}) => to(path, { method: 'DELETE', ...more });
+const put = (path: string, body: unknown, more: AskOptions = {}) =>
+  to(path, { method: 'PUT', body, ...more });
+const remove = (path: string, more: AskOptions = {}) => to(path, { method: 'DELETE', ...more });
 
 const shop = { name: 'Shop', type: 'private', permissions: ['token:create', 'token:read'] };
-const created = async (body: object = shop): Promise<Answered['json']> => {
+const created = async (body: object = shop): Promise<ApiResponse['json']> => {
   const answer = await post('/applications', body);
   expect(answer.status).toBe(201);
   return answer.json;
@@ -345,7 +346,7 @@ describe('the list of Applications', () => {
     expect((await remove(`/applications/${made[1]}`)).status).toBe(204);
     return [...before, ...made.filter((_, n) => n !== 1)];
   };
-  const idsOf = ({ json }: Answered): readonly string[] =>
+  const idsOf = ({ json }: ApiResponse): readonly string[] =>
     json.data.map((application: { id: string }) => application.id);
 
   it('is paged in the order of creation, without deleted ones', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/new-key';
 import type { ApplicationType } from '../../src/domain/permissions';
 import { beside, type Beside } from '../support/beside';
-import { ask, type Answered, type Asking } from '../support/http';
+import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse, sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
@@ -16,7 +16,7 @@ describe('authentication', () => {
   let newIsolated: () => Promise<IsolatedTenant>;
   const mighty = ({ callers }: IsolatedTenant) =>
     callers.find(({ type, held }) => type === 'management' && held.length > 1)!.keys;
-  const call = (path: string, asking: Asking = {}) => ask(`${service.url}${path}`, asking);
+  const call = (path: string, asking: AskOptions = {}) => ask(`${service.url}${path}`, asking);
 
   beforeAll(async () => {
     service = await startService();
@@ -29,7 +29,7 @@ describe('authentication', () => {
   });
 
   /** A 401 without the parts that differ from request to request. */
-  const essence = ({ status, json, headers }: Answered) => {
+  const essence = ({ status, json, headers }: ApiResponse) => {
     const { instance: _, trace_id: __, ...rest } = json as Record<string, unknown>;
     const connection = new Set(['connection', 'keep-alive']);
     const names = [...headers.keys()].filter((name) => !connection.has(name)).toSorted();
@@ -41,9 +41,9 @@ describe('authentication', () => {
 
   describe('401', () => {
     let reference: ReturnType<typeof essence>;
-    const refused = (answered: Answered): void => {
-      expectProblem(answered, { status: 401, code: 'key_refused' });
-      expect(essence(answered)).toEqual(reference);
+    const refused = (response: ApiResponse): void => {
+      expectProblem(response, { status: 401, code: 'key_refused' });
+      expect(essence(response)).toEqual(reference);
     };
     beforeAll(async () => {
       reference = essence(await call('/permissions'));
@@ -70,17 +70,17 @@ describe('authentication', () => {
       ['PUT', '/problems/'],
       ['GET', '/openapi.jsonx'],
     ])('%s %s without a key', async (method, path) => {
-      const answered = await call(path, { method });
-      refused(answered);
-      expect(answered.json.instance).toBe(path.split('?')[0]);
-      expect(answered.headers.get('allow')).toBeNull();
+      const response = await call(path, { method });
+      refused(response);
+      expect(response.json.instance).toBe(path.split('?')[0]);
+      expect(response.headers.get('allow')).toBeNull();
     });
 
     it('HEAD without a key, headers only', async () => {
-      const answered = await call('/tenants/self', { method: 'HEAD' });
-      expect([answered.status, answered.text]).toEqual([401, '']);
-      expect(answered.headers.get('content-type')).toBe('application/problem+json');
-      expect(answered.headers.get('www-authenticate')).toBe('ApiKey realm="tenant-ledger"');
+      const response = await call('/tenants/self', { method: 'HEAD' });
+      expect([response.status, response.text]).toEqual([401, '']);
+      expect(response.headers.get('content-type')).toBe('application/problem+json');
+      expect(response.headers.get('www-authenticate')).toBe('ApiKey realm="tenant-ledger"');
     });
 
     it('is sent before the body is looked at', async () => {
@@ -169,8 +169,8 @@ describe('authentication', () => {
       await until(() => Date.now() > Date.parse(expires));
       socket.write('!');
       await closed;
-      const [answered] = answersIn(received());
-      refused(answered!);
+      const [response] = answersIn(received());
+      refused(response!);
     });
 
     it('the key of a deleted Application', async () => {
@@ -297,13 +297,13 @@ describe('authentication', () => {
       const { key } = await by.newApplication(tenantId, type, ...held);
       const events = await by.count();
       for (const { method, path, permission, passed, asking } of endpoints) {
-        const answered = await call(path, { key, method, ...asking });
-        if (permission === undefined || held.includes(permission)) expect(answered.status).toBe(passed);
-        else if (method === 'HEAD') expect([answered.status, answered.text]).toEqual([403, '']);
+        const response = await call(path, { key, method, ...asking });
+        if (permission === undefined || held.includes(permission)) expect(response.status).toBe(passed);
+        else if (method === 'HEAD') expect([response.status, response.text]).toEqual([403, '']);
         else {
           const more = ['required_permission', 'application_type', 'assignable'];
-          expectProblem(answered, { status: 403, code: 'permission_missing', instance: path, more });
-          expect(answered.json).toMatchObject({
+          expectProblem(response, { status: 403, code: 'permission_missing', instance: path, more });
+          expect(response.json).toMatchObject({
             required_permission: permission,
             application_type: type,
             assignable: type === 'management',

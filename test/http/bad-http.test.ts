@@ -75,18 +75,18 @@ describe('bad HTTP', () => {
     });
 
     it('no Host in HTTP/1.1, even with a valid key', async () => {
-      const answered = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
+      const response = await only(`GET /permissions HTTP/1.1\r\n${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
 
     it('two Host headers', async () => {
-      const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}HOST: other\r\n${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/permissions' });
+      const response = await only(`GET /permissions HTTP/1.1\r\n${HOST}HOST: other\r\n${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/permissions' });
     });
 
     it.each(['a://b', 'http://[::1/', 'http://[/permissions'])('the target %s', async (target) => {
-      const answered = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+      const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
     });
 
     it.each([
@@ -94,8 +94,8 @@ describe('bad HTTP', () => {
       ['a size too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
       ['an endless size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
     ])('bad chunks: %s', async (_, body) => {
-      const answered = await only(put('Transfer-Encoding: chunked\r\n'), body);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+      const response = await only(put('Transfer-Encoding: chunked\r\n'), body);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
     });
   });
 
@@ -117,8 +117,8 @@ describe('bad HTTP', () => {
       ['a list of lengths', 'Content-Length: 5, 5\r\n'],
       ['the same length twice', 'Content-Length: 5\r\nContent-Length: 5\r\n'],
     ])('%s', async (_, headers) => {
-      const answered = await only(`${put(headers)}0\r\n\r\n${hidden()}`);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+      const response = await only(`${put(headers)}0\r\n\r\n${hidden()}`);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
     });
 
     it.each([
@@ -126,8 +126,8 @@ describe('bad HTTP', () => {
       ['chunks that end in line feeds', '2\n{}\n0\n\n'],
       ['a negative chunk', '-1\r\n{}\r\n0\r\n\r\n'],
     ])('%s', async (_, body) => {
-      const answered = await only(`${put('Transfer-Encoding: chunked\r\n')}${body}${hidden()}`);
-      expectProblem(answered, { status: 400, code: 'malformed_request', instance: '/' });
+      const response = await only(`${put('Transfer-Encoding: chunked\r\n')}${body}${hidden()}`);
+      expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });
     });
 
     it('a body on GET, or on a refused request', async () => {
@@ -140,14 +140,14 @@ describe('bad HTTP', () => {
         const { socket, received, closed } = converse(service.url);
         socket.write(`${start}Content-Length: ${length}\r\n\r\n${hidden()}${next}`);
         await closed;
-        expect(answersIn(received()).map((answered) => answered.status)).toEqual([status, 404]);
+        expect(answersIn(received()).map((response) => response.status)).toEqual([status, 404]);
       }
     });
 
     it('a request in the trailer of a body', async () => {
       const trailer = `SVC-API-KEY: ${service.key}\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`;
-      const answered = await only(`${put('Transfer-Encoding: chunked\r\n')}2\r\n{}\r\n0\r\n${trailer}`);
-      expectProblem(answered, { status: 431, code: 'headers_too_large', instance: '/' });
+      const response = await only(`${put('Transfer-Encoding: chunked\r\n')}2\r\n{}\r\n0\r\n${trailer}`);
+      expectProblem(response, { status: 431, code: 'headers_too_large', instance: '/' });
     });
   });
 
@@ -167,14 +167,14 @@ describe('bad HTTP', () => {
     it.each(['TRACE', 'PATCH', 'PROPFIND', 'OPTIONS', 'DELETE', 'PUT', 'POST'])(
       '%s without a key',
       async (method) => {
-        const answered = await only(`${method} /nowhere HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
-        expectProblem(answered, { status: 401, code: 'key_refused', instance: '/nowhere' });
+        const response = await only(`${method} /nowhere HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+        expectProblem(response, { status: 401, code: 'key_refused', instance: '/nowhere' });
       },
     );
 
     it('OPTIONS * without a key', async () => {
-      const answered = await only(`OPTIONS * HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 401, code: 'key_refused', instance: '*' });
+      const response = await only(`OPTIONS * HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
+      expectProblem(response, { status: 401, code: 'key_refused', instance: '*' });
     });
   });
 
@@ -204,21 +204,21 @@ describe('bad HTTP', () => {
       `/${'x'.repeat(8_000)}`,
       '*',
     ])('%s', async (target) => {
-      const answered = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 404, code: 'not_found', instance: target });
+      const response = await only(`GET ${target} HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 404, code: 'not_found', instance: target });
     });
 
     it.each(['OPTIONS', 'PATCH', 'TRACE', 'PUT'])('%s of a path that does not exist', async (method) => {
-      const answered = await only(`${method} /permissions// HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 404, code: 'not_found' });
+      const response = await only(`${method} /permissions// HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 404, code: 'not_found' });
     });
   });
 
   describe('405', () => {
     it.each(['TRACE', 'PATCH', 'POST', 'PROPFIND'])('%s', async (method) => {
-      const answered = await only(`${method} /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expectProblem(answered, { status: 405, code: 'method_not_allowed', instance: '/tenants/self' });
-      expect(answered.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
+      const response = await only(`${method} /tenants/self HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expectProblem(response, { status: 405, code: 'method_not_allowed', instance: '/tenants/self' });
+      expect(response.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
     });
   });
 
@@ -226,8 +226,8 @@ describe('bad HTTP', () => {
     it.each(['65537', '2147483649', '4294967296', '99999999999999'])(
       'a length of %s, before the body is sent',
       async (length) => {
-        const answered = await only(put(`Content-Length: ${length}\r\n${CLOSE}`));
-        expectProblem(answered, { status: 413, code: 'body_too_large', instance: '/tenants/self' });
+        const response = await only(put(`Content-Length: ${length}\r\n${CLOSE}`));
+        expectProblem(response, { status: 413, code: 'body_too_large', instance: '/tenants/self' });
       },
     );
 
@@ -254,42 +254,42 @@ describe('bad HTTP', () => {
 
   describe('accepts', () => {
     it('HTTP/1.0 without Host', async () => {
-      const answered = await only(`GET /permissions HTTP/1.0\r\n${KEY()}\r\n`);
-      expect(answered.status).toBe(200);
-      expect(answered.json).toHaveLength(30);
+      const response = await only(`GET /permissions HTTP/1.0\r\n${KEY()}\r\n`);
+      expect(response.status).toBe(200);
+      expect(response.json).toHaveLength(30);
     });
 
     it('an absolute URL as the target', async () => {
-      const answered = await only(`GET http://localhost/permissions HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
-      expect(answered.status).toBe(200);
+      const response = await only(`GET http://localhost/permissions HTTP/1.1\r\n${HOST}${KEY()}${CLOSE}\r\n`);
+      expect(response.status).toBe(200);
     });
 
     it('an Expect header with an unknown expectation', async () => {
-      const answered = await only(
+      const response = await only(
         `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}Expect: the unexpected\r\n${CLOSE}\r\n`,
       );
-      expect(answered.status).toBe(200);
+      expect(response.status).toBe(200);
     });
 
     it('an Upgrade that is not supported', async () => {
       const upgrade = 'Upgrade: websocket\r\nConnection: upgrade, close\r\n';
-      const answered = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
-      expect(answered.status).toBe(200);
+      const response = await only(`GET /permissions HTTP/1.1\r\n${HOST}${KEY()}${upgrade}\r\n`);
+      expect(response.status).toBe(200);
     });
 
     it('OPTIONS with a key', async () => {
-      const answered = await ask(`${service.url}/tenants/self`, { method: 'OPTIONS', key: service.key });
-      expect(answered.status).toBe(204);
-      expect(answered.text).toBe('');
-      expect(answered.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
-      expect(answered.headers.get('access-control-allow-origin')).toBeNull();
+      const response = await ask(`${service.url}/tenants/self`, { method: 'OPTIONS', key: service.key });
+      expect(response.status).toBe(204);
+      expect(response.text).toBe('');
+      expect(response.headers.get('allow')).toBe('DELETE, GET, HEAD, OPTIONS, PUT');
+      expect(response.headers.get('access-control-allow-origin')).toBeNull();
     });
 
     it('three hundred pipelined requests sent at once', async () => {
       const get = (at: number) =>
         `GET /${at === 299 ? 'nowhere' : 'permissions'} HTTP/1.1\r\n${HOST}${KEY()}${at === 299 ? CLOSE : ''}\r\n`;
       const answers = await sendRaw(service.url, Array.from({ length: 300 }, (_, at) => get(at)).join(''));
-      expect(answers.map((answered) => answered.status)).toEqual([
+      expect(answers.map((response) => response.status)).toEqual([
         ...Array.from({ length: 299 }, () => 200),
         404,
       ]);
@@ -301,7 +301,7 @@ describe('bad HTTP', () => {
         service.url,
         get('/tenants/self') + get('/nowhere') + get('/permissions', CLOSE),
       );
-      expect(answers.map((answered) => answered.status)).toEqual([200, 404, 200]);
+      expect(answers.map((response) => response.status)).toEqual([200, 404, 200]);
     });
   });
 
@@ -321,7 +321,7 @@ describe('bad HTTP', () => {
       const { socket, closed, received } = converse(url);
       socket.write(`${connect}${`GET /livez HTTP/1.1\r\n${HOST}\r\n`.repeat(100)}`);
       await closed;
-      expect(answersIn(received()).map((answered) => answered.status)).toEqual([400]);
+      expect(answersIn(received()).map((response) => response.status)).toEqual([400]);
     }
     expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
   });
@@ -331,24 +331,24 @@ describe('bad HTTP', () => {
       service.url,
       `GET /permissions HTTP/1.1\r\n${HOST}${KEY()}\r\nGET /tenants/self HTTP/1.1\r\n${HOST}${KEY()}\r\nGARBAGE\r\n\r\n`,
     );
-    expect(answers.map((answered) => answered.status)).toEqual([200, 200, 400]);
+    expect(answers.map((response) => response.status)).toEqual([200, 200, 400]);
     expectProblem(answers[2]!, { status: 400, code: 'malformed_request' });
   });
 
   describe('408', () => {
     it('headers that never arrive', async () => {
       await slowHeaders.closed;
-      const [answered] = answersIn(slowHeaders.received());
-      expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
+      const [response] = answersIn(slowHeaders.received());
+      expectProblem(response!, { status: 408, code: 'request_too_slow', instance: '/' });
     });
 
     it('a body that never arrives, and is not executed if it arrives after all', async () => {
       await until(() => slowBody.received() !== '', 30_000, 'an answer');
       slowBody.socket.end('"Late"}');
       await slowBody.closed;
-      const [answered] = answersIn(slowBody.received());
-      expectProblem(answered!, { status: 408, code: 'request_too_slow', instance: '/' });
-      expect(answered!.headers.get('ratelimit')).toBe('"global";r=999999;t=10');
+      const [response] = answersIn(slowBody.received());
+      expectProblem(response!, { status: 408, code: 'request_too_slow', instance: '/' });
+      expect(response!.headers.get('ratelimit')).toBe('"global";r=999999;t=10');
       expect((await ask(`${service.url}/tenants/self`, { key: service.key })).json.name).toBe('First tenant');
     });
   });
@@ -369,7 +369,7 @@ describe('a connection', () => {
 
   it('answers a write followed by garbage, and then refuses the garbage', async () => {
     const answers = await sendRaw(service.url, `${put(12)}\r\n{"name":"A"}GARBAGE\r\n\r\n`);
-    expect(answers.map((answered) => answered.status)).toEqual([200, 400]);
+    expect(answers.map((response) => response.status)).toEqual([200, 400]);
     expect(answers[0]!.json.name).toBe('A');
     expect(await by.count()).toBe(before + 1);
   });
@@ -381,8 +381,8 @@ describe('a connection', () => {
     await until(() => Date.now() - startedAt > 2_200);
     talk.socket.write('"B"}');
     await talk.closed;
-    const [answered] = answersIn(talk.received());
-    expect([answered!.status, answered!.json.name]).toEqual([200, 'B']);
+    const [response] = answersIn(talk.received());
+    expect([response!.status, response!.json.name]).toEqual([200, 'B']);
     expect(await by.count()).toBe(before + 1);
   });
 });

@@ -131,8 +131,8 @@ describe('bad input', () => {
       ],
       ['levels that are not closed', '['.repeat(50_000), ['body']],
     ])('%s', async (_, body, fields) => {
-      const answered = await put(body);
-      expectProblem(answered, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
+      const response = await put(body);
+      expectProblem(response, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
     });
 
     it.each([
@@ -140,8 +140,8 @@ describe('bad input', () => {
       ['?name[x]=1', 'name[x]'],
       ['?name%5B%5D=1', 'name[]'],
     ])('the query %s', async (query, field) => {
-      const answered = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
-      expectProblem(answered, {
+      const response = await put('{"name":"A"}', undefined, `/tenants/self${query}`);
+      expectProblem(response, {
         status: 400,
         code: 'validation_failed',
         instance: '/tenants/self',
@@ -164,8 +164,8 @@ describe('bad input', () => {
       ['deflate that is none', Buffer.from('nonsense'), 'deflate'],
       ['gzip of malformed JSON', gzipSync('{"name"'), 'gzip'],
     ])('%s', async (_, body, encoding) => {
-      const answered = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });
-      expectProblem(answered, { status: 400, code: 'validation_failed', fields: ['body'] });
+      const response = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });
+      expectProblem(response, { status: 400, code: 'validation_failed', fields: ['body'] });
     });
 
     it('names the maximum length of a name', async () => {
@@ -192,9 +192,9 @@ describe('bad input', () => {
       ['too large', tooLarge],
       ['much too large', 'x'.repeat(5_000_000)],
     ])('%s', async (_, body) => {
-      const answered = await put(body);
-      expectProblem(answered, { status: 413, code: 'body_too_large' });
-      expect(answered.json.detail).toContain('65536');
+      const response = await put(body);
+      expectProblem(response, { status: 413, code: 'body_too_large' });
+      expect(response.json.detail).toContain('65536');
     });
 
     it('too large in chunks, without Content-Length', async () => {
@@ -204,13 +204,13 @@ describe('bad input', () => {
           controller.close();
         },
       });
-      const answered = await received(`${service.url}/tenants/self`, {
+      const response = await received(`${service.url}/tenants/self`, {
         method: 'PUT',
         headers: { 'SVC-API-KEY': service.key, 'Content-Type': 'application/json' },
         body: stream,
         duplex: 'half',
       });
-      expectProblem(answered, { status: 413, code: 'body_too_large' });
+      expectProblem(response, { status: 413, code: 'body_too_large' });
     });
 
     it('a small body that decompresses to a hundred megabytes', async () => {
@@ -242,8 +242,8 @@ describe('bad input', () => {
       'application/json; charset=utf-16',
       'application/json; charset="windows-1252"',
     ])('%s', async (type) => {
-      const answered = await put('{"name":"A"}', { 'Content-Type': type });
-      expectProblem(answered, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
+      const response = await put('{"name":"A"}', { 'Content-Type': type });
+      expectProblem(response, { status: 415, code: 'unsupported_media_type', instance: '/tenants/self' });
     });
 
     it('no Content-Type', async () => {
@@ -288,11 +288,11 @@ describe('unusual but valid input', () => {
     ['__proto__ as a value', '{"name":"A","x":"__proto__"}', { 'Content-Type': 'application/json' }],
     ['the last of two names', '{"name":"B","name":"A"}', { 'Content-Type': 'application/json' }],
   ])('%s', async (_, body, headers) => {
-    const answered = await received(`${service.url}/tenants/self`, {
+    const response = await received(`${service.url}/tenants/self`, {
       method: 'PUT',
       headers: { 'SVC-API-KEY': service.key, ...headers },
       body,
     });
-    expect(answered).toMatchObject({ status: 200, json: { name: 'A' } });
+    expect(response).toMatchObject({ status: 200, json: { name: 'A' } });
   });
 });

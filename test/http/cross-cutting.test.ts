@@ -48,15 +48,15 @@ describe('every request', () => {
     it.each(['', ' ', 'a b', 'x'.repeat(129), 'a,b', '<script>', 'a/b', 'é', '{"a":1}'])(
       '%j is replaced',
       async (trace) => {
-        const answered = await call('/nowhere', { 'SVC-TRACE-ID': trace });
-        expect(answered.headers.get('svc-trace-id')).toMatch(UUID);
-        expect(answered.json.trace_id).toBe(answered.headers.get('svc-trace-id'));
+        const response = await call('/nowhere', { 'SVC-TRACE-ID': trace });
+        expect(response.headers.get('svc-trace-id')).toMatch(UUID);
+        expect(response.json.trace_id).toBe(response.headers.get('svc-trace-id'));
       },
     );
 
     it('is generated, different each time, if the client sends none', async () => {
-      const made = [await call('/permissions'), await call('/permissions')].map((answered) =>
-        answered.headers.get('svc-trace-id'),
+      const made = [await call('/permissions'), await call('/permissions')].map((response) =>
+        response.headers.get('svc-trace-id'),
       );
       for (const trace of made) expect(trace).toMatch(UUID);
       expect(made[0]).not.toBe(made[1]);
@@ -64,8 +64,8 @@ describe('every request', () => {
 
     it('is replaced if it is sent twice', async () => {
       const twice = 'SVC-TRACE-ID: a\r\nSVC-TRACE-ID: a\r\nConnection: close\r\n';
-      const [answered] = await sendRaw(service.url, `GET /x HTTP/1.1\r\nHost: x\r\n${twice}\r\n`);
-      expect(answered!.headers.get('svc-trace-id')).toMatch(UUID);
+      const [response] = await sendRaw(service.url, `GET /x HTTP/1.1\r\nHost: x\r\n${twice}\r\n`);
+      expect(response!.headers.get('svc-trace-id')).toMatch(UUID);
     });
 
     it('is stored in the event that the request caused, with the actor and the time', async () => {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { operatorAt } from '../support/operator';
 import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -18,17 +18,17 @@ describe('a server whose event log is in an event store', () => {
     await store.stop();
   });
 
-  const read = (): Promise<Answered> => ask(`${service.url}/tenants/self`, { key: service.key });
-  const write = async (name: string): Promise<Answered & { readonly ms: number }> => {
+  const read = (): Promise<ApiResponse> => ask(`${service.url}/tenants/self`, { key: service.key });
+  const write = async (name: string): Promise<ApiResponse & { readonly ms: number }> => {
     const startedAt = performance.now();
-    const answered = await ask(`${service.url}/tenants/self`, {
+    const response = await ask(`${service.url}/tenants/self`, {
       method: 'PUT',
       key: service.key,
       body: { name },
     });
-    return { ...answered, ms: performance.now() - startedAt };
+    return { ...response, ms: performance.now() - startedAt };
   };
-  const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+  const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
   const expectAway = async (code: string): Promise<void> => {
     const refused = await write('Not now');

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
 import { isNotTheApi } from '../support/described';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { command, commandJson, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -21,10 +21,10 @@ const aStore = async (): Promise<StandIn> => {
   return store;
 };
 
-const rename = (service: Service, key: string, name: string): Promise<Answered> =>
+const rename = (service: Service, key: string, name: string): Promise<ApiResponse> =>
   ask(`${service.url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
-const ready = (service: Service): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+const ready = (service: Service): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
 
 const linesOf = (service: Service): readonly { level: number; msg: string }[] =>
   service
@@ -134,7 +134,7 @@ describe('an operator of a running service whose event log is in an event store'
   it('gets a response within a second even from a frozen store, with what is known', async () => {
     expect((await ready(service)).status).toBe(200);
     store.gate.freeze();
-    let answers: readonly Answered[] = [];
+    let answers: readonly ApiResponse[] = [];
     let fastest = Infinity;
     for (let attempt = 0; attempt < 3 && fastest >= 1_000; attempt += 1) {
       const startedAt = performance.now();
@@ -190,7 +190,7 @@ describe('an operator whose event log is in an event store', () => {
     child.stderr?.resume();
     const operations = `http://127.0.0.1:${OPS_PORT}`;
     isNotTheApi(operations);
-    const asked = (path: string): Promise<Answered | undefined> =>
+    const asked = (path: string): Promise<ApiResponse | undefined> =>
       ask(`${operations}${path}`).catch(() => undefined);
     await until(async () => (await asked('/livez'))?.status === 200);
     expect(await asked('/readyz')).toMatchObject({

@@ -209,8 +209,8 @@ describe('raw events over HTTP', () => {
     const nowhere = await ask(`${service.url}/events/7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11`, {
       key: stranger.key,
     });
-    for (const answered of [elsewhere, nowhere])
-      expectProblem(answered, { status: 404, code: 'event_not_found' });
+    for (const response of [elsewhere, nowhere])
+      expectProblem(response, { status: 404, code: 'event_not_found' });
     const { trace_id: _, instance: __, ...body } = elsewhere.json;
     expect(nowhere.json).toMatchObject(body);
   });

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beside, type Beside } from '../support/beside';
-import { ask, type Asking } from '../support/http';
+import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
 import { startService, type Service } from '../support/service';
@@ -15,7 +15,8 @@ describe('idempotency', () => {
   let by: Beside;
   let key: string;
   let tenantId: string;
-  const call = (asking: Asking, path = '/tenants/self') => ask(`${service.url}${path}`, { key, ...asking });
+  const call = (asking: AskOptions, path = '/tenants/self') =>
+    ask(`${service.url}${path}`, { key, ...asking });
   const put = (body: unknown, headers: Record<string, string>, path?: string) =>
     call({ method: 'PUT', body, headers }, path);
 
@@ -129,8 +130,8 @@ describe('idempotency', () => {
   describe('400', () => {
     it('two headers that differ', async () => {
       const before = await by.count();
-      const answered = await put({ name: 'B' }, { [OWN]: 'a', [STANDARD]: 'b' });
-      expectProblem(answered, { status: 400, code: 'validation_failed', fields: [OWN] });
+      const response = await put({ name: 'B' }, { [OWN]: 'a', [STANDARD]: 'b' });
+      expectProblem(response, { status: 400, code: 'validation_failed', fields: [OWN] });
       expect(await by.count()).toBe(before);
     });
 
@@ -144,8 +145,8 @@ describe('idempotency', () => {
       const before = await by.count();
       for (const name of [OWN, STANDARD])
         for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
-          const answered = await call({ ...asking, headers: { [name]: value } });
-          expectProblem(answered, { status: 400, code: 'validation_failed', fields: [name] });
+          const response = await call({ ...asking, headers: { [name]: value } });
+          expectProblem(response, { status: 400, code: 'validation_failed', fields: [name] });
         }
       expect(await by.count()).toBe(before);
     });
@@ -153,8 +154,8 @@ describe('idempotency', () => {
     it('a key sent twice', async () => {
       const twice = `${OWN}: k\r\n${OWN}: k\r\nConnection: close\r\n`;
       const bytes = `DELETE /tenants/self HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${key}\r\n${twice}\r\n`;
-      const [answered] = await sendRaw(service.url, bytes);
-      expectProblem(answered!, { status: 400, code: 'validation_failed', fields: [OWN] });
+      const [response] = await sendRaw(service.url, bytes);
+      expectProblem(response!, { status: 400, code: 'validation_failed', fields: [OWN] });
     });
   });
 
@@ -187,13 +188,13 @@ describe('idempotency', () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => put({ name: 'Once' }, { [OWN]: 'k' })),
       );
-      const good = answers.filter((answered) => answered.status === 200);
-      const busy = answers.filter((answered) => answered.status === 409);
+      const good = answers.filter((response) => response.status === 200);
+      const busy = answers.filter((response) => response.status === 409);
       expect(good.length + busy.length).toBe(20);
-      expect(new Set(good.map((answered) => answered.text)).size).toBe(1);
-      for (const answered of busy) {
-        expectProblem(answered, { status: 409, code: 'idempotency_in_progress' });
-        expect(answered.headers.get('retry-after')).toBe('1');
+      expect(new Set(good.map((response) => response.text)).size).toBe(1);
+      for (const response of busy) {
+        expectProblem(response, { status: 409, code: 'idempotency_in_progress' });
+        expect(response.headers.get('retry-after')).toBe('1');
       }
       expect(await by.count()).toBe(before + 1);
     });
@@ -206,7 +207,7 @@ describe('idempotency', () => {
         const answers = await Promise.all(
           [service, second].map(({ url }) => ask(`${url}/tenants/self`, asking)),
         );
-        expect(answers.map((answered) => answered.status)).toEqual([200, 200]);
+        expect(answers.map((response) => response.status)).toEqual([200, 200]);
         expect(answers[0]!.text).toBe(answers[1]!.text);
         expect(await by.count()).toBe(before + 1);
       }
@@ -224,7 +225,7 @@ describe('idempotency', () => {
       expect(
         (await call({ method: 'DELETE', headers: { [STANDARD]: 'bye' } }, '/tenants/self/')).status,
       ).toBe(204);
-      const refused: [Asking, string?][] = [
+      const refused: [AskOptions, string?][] = [
         [{ method: 'DELETE' }],
         [{ method: 'DELETE', headers: { [OWN]: 'other' } }],
         [{ method: 'DELETE', headers }, '/tenants/self/reports'],
@@ -243,8 +244,8 @@ describe('idempotency', () => {
     it('does not repeat the response for another Application of the tenant', async () => {
       const other = await by.newApplication(tenantId, 'management', 'tenant:delete');
       await call({ method: 'DELETE', headers: { [OWN]: 'bye' } });
-      const answered = await call({ key: other.key, method: 'DELETE', headers: { [OWN]: 'bye' } });
-      expectProblem(answered, { status: 401, code: 'key_refused' });
+      const response = await call({ key: other.key, method: 'DELETE', headers: { [OWN]: 'bye' } });
+      expectProblem(response, { status: 401, code: 'key_refused' });
     });
 
     it('does not repeat the response for a key that was revoked before', async () => {
@@ -266,7 +267,7 @@ describe('idempotency across a restart', () => {
     const { key, folder } = first;
     const headers = { [OWN]: randomUUID() };
     const asking = { key, method: 'PUT', body: { name: 'Lasting' }, headers };
-    const answered = await ask(`${first.url}/tenants/self`, asking);
+    const response = await ask(`${first.url}/tenants/self`, asking);
     await ask(`${first.url}/tenants/self`, { ...asking, body: { name: 'Later' }, headers: {} });
     const by = await beside(first);
     const deleted = await by.newTenant();
@@ -277,7 +278,7 @@ describe('idempotency across a restart', () => {
     rmSync(join(folder, 'read-models'), { recursive: true, force: true }); // absent where read models are in MongoDB
     const second = await startService({ DATA_DIR: folder });
     const again = await ask(`${second.url}/tenants/self`, asking);
-    expect([again.status, again.text]).toEqual([200, answered.text]);
+    expect([again.status, again.text]).toEqual([200, response.text]);
     expect((await ask(`${second.url}/tenants/self`, { ...asking, body: { name: 'X' } })).status).toBe(422);
     expect((await ask(`${second.url}/tenants/self`, { key })).json.name).toBe('Later');
     expect((await ask(`${second.url}/tenants/self`, bye)).status).toBe(204);

@@ -1,5 +1,5 @@
 import { beside, type Beside } from '../support/beside';
-import { ask, type Asking } from '../support/http';
+import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { sendRaw } from '../support/raw';
 import { command, commandJson, startService, type Service } from '../support/service';
@@ -26,9 +26,9 @@ describe('the specified limits', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  const from = (address: string, path: string, asking: Asking = {}) =>
+  const from = (address: string, path: string, asking: AskOptions = {}) =>
     ask(`${service.url}${path}`, { ...asking, headers: { [FORWARDED_FOR]: address, ...asking.headers } });
-  const statuses = async (count: number, address: string, path: string, asking: Asking = {}) => {
+  const statuses = async (count: number, address: string, path: string, asking: AskOptions = {}) => {
     const all = await Promise.all(Array.from({ length: count }, () => from(address, path, asking)));
     return all.map(({ status }) => status);
   };
@@ -72,7 +72,7 @@ describe('the specified limits', () => {
   describe('appear in the response to', () => {
     const key = () => service.key;
     const json = { 'Content-Type': 'application/json' };
-    const answers: readonly [number, string, string, () => Asking][] = [
+    const answers: readonly [number, string, string, () => AskOptions][] = [
       [200, 'GET', '/tenants/self', () => ({ key: key() })],
       [200, 'HEAD', '/tenants/self', () => ({ key: key() })],
       [304, 'GET', '/tenants/self', () => ({ key: key(), headers: { 'If-None-Match': '*' } })],
@@ -101,10 +101,10 @@ describe('the specified limits', () => {
     it.each(answers.map(([status, method, path, asking], at) => ({ status, method, path, asking, at })))(
       '$status $method $path',
       async ({ status, method, path, asking, at }) => {
-        const answered = await from(`192.0.3.${at}`, path, { method, ...asking() });
-        expect(answered.status).toBe(status);
-        expect(answered.headers.get('ratelimit-policy')).toBe(POLICY);
-        expect(answered.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+        const response = await from(`192.0.3.${at}`, path, { method, ...asking() });
+        expect(response.status).toBe(status);
+        expect(response.headers.get('ratelimit-policy')).toBe(POLICY);
+        expect(response.headers.get('ratelimit')).toBe('"global";r=999;t=10');
       },
     );
 
@@ -113,16 +113,16 @@ describe('the specified limits', () => {
       ['no path', 'GET a://b HTTP/1.1\r\nHost: x\r\n', '192.0.2.21'],
     ])('400 because of %s', async (_, start, address) => {
       const bytes = `${start}${FORWARDED_FOR}: ${address}\r\nConnection: close\r\n\r\n`;
-      const [answered] = await sendRaw(service.url, bytes);
-      expectProblem(answered!, { status: 400, code: 'malformed_request' });
-      expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+      const [response] = await sendRaw(service.url, bytes);
+      expectProblem(response!, { status: 400, code: 'malformed_request' });
+      expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     });
 
     it('paths that other services answer', async () => {
-      const answered = await from('192.0.2.30', '/tokens/search?x=y', { method: 'POST', key: service.key });
-      expectProblem(answered, { status: 404, code: 'not_found' });
-      expect(answered.headers.get('ratelimit-policy')).toBe(`${POLICY}, "tokens-search";q=50;w=10`);
-      expect(answered.headers.get('ratelimit')).toBe('"global";r=999;t=10, "tokens-search";r=49;t=10');
+      const response = await from('192.0.2.30', '/tokens/search?x=y', { method: 'POST', key: service.key });
+      expectProblem(response, { status: 404, code: 'not_found' });
+      expect(response.headers.get('ratelimit-policy')).toBe(`${POLICY}, "tokens-search";q=50;w=10`);
+      expect(response.headers.get('ratelimit')).toBe('"global";r=999;t=10, "tokens-search";r=49;t=10');
     });
   });
 
@@ -134,18 +134,18 @@ describe('the specified limits', () => {
     const sent = await Promise.all(Array.from({ length: 10 }, () => sendRaw(service.url, hundred)));
     expect(sent.flat().map(({ status }) => status)).toEqual(Array.from({ length: 1_000 }, () => 401));
     const blocks = (await limits()).blocks_started;
-    const answered = await from('192.0.2.40', '/tenants/self', { key: service.key });
-    expectProblem(answered, {
+    const response = await from('192.0.2.40', '/tenants/self', { key: service.key });
+    expectProblem(response, {
       status: 429,
       code: 'rate_limited',
       instance: '/tenants/self',
       more: ['violated_policies'],
     });
-    expect(answered.json.violated_policies).toEqual(['global']);
-    expect(answered.json.detail).toContain('1000 requests in 10 seconds');
-    expect(answered.headers.get('retry-after')).toBe('10');
-    expect(answered.headers.get('ratelimit-policy')).toBe(POLICY);
-    expect(answered.headers.get('ratelimit')).toBe('"global";r=0;t=10');
+    expect(response.json.violated_policies).toEqual(['global']);
+    expect(response.json.detail).toContain('1000 requests in 10 seconds');
+    expect(response.headers.get('retry-after')).toBe('10');
+    expect(response.headers.get('ratelimit-policy')).toBe(POLICY);
+    expect(response.headers.get('ratelimit')).toBe('"global";r=0;t=10');
     const head = await from('192.0.2.40', '/problems/not_found', { method: 'HEAD' });
     expect([head.status, head.text]).toEqual([429, '']);
     expect(await statuses(20, '192.0.2.40', '/nowhere')).toEqual(Array.from({ length: 20 }, () => 429));
@@ -159,7 +159,7 @@ describe('the specified limits', () => {
         limit: 'global',
         client_address: '192.0.2.40',
         block_seconds: 10,
-        trace_id: answered.json.trace_id,
+        trace_id: response.json.trace_id,
       }),
     ]);
     expect((await limits()).blocks_started).toBe(blocks + 1);
@@ -171,10 +171,10 @@ describe('the specified limits', () => {
     expect(await statuses(50, '192.0.2.50', '/tokens/search', post)).toEqual(
       Array.from({ length: 50 }, () => 404),
     );
-    const answered = await from('192.0.2.50', '/tokens/search/', post);
-    expectProblem(answered, { status: 429, code: 'rate_limited', more: ['violated_policies'] });
-    expect(answered.json.violated_policies).toEqual(['tokens-search']);
-    expect(answered.headers.get('ratelimit')).toMatch(/^"global";r=949;t=\d+, "tokens-search";r=0;t=10$/);
+    const response = await from('192.0.2.50', '/tokens/search/', post);
+    expectProblem(response, { status: 429, code: 'rate_limited', more: ['violated_policies'] });
+    expect(response.json.violated_policies).toEqual(['tokens-search']);
+    expect(response.headers.get('ratelimit')).toMatch(/^"global";r=949;t=\d+, "tokens-search";r=0;t=10$/);
     expect((await from('192.0.2.50', '/tokens', post)).status).toBe(404);
     expect((await from('192.0.2.50', '/tenants/self', { key: service.key })).status).toBe(200);
   });
@@ -188,8 +188,8 @@ describe('the specified limits', () => {
     expect(await left('2001:db8:5::1')).toBe('r=999');
     expect(await left('192.0.2.60, 2001:db8:5:0:1:2:3:4')).toBe('r=998');
     const twice = `GET /nowhere HTTP/1.1\r\nHost: x\r\n${FORWARDED_FOR}: 192.0.2.60\r\n${FORWARDED_FOR}: 192.0.2.61\r\nConnection: close\r\n\r\n`;
-    const [answered] = await sendRaw(service.url, twice);
-    expect(answered!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
+    const [response] = await sendRaw(service.url, twice);
+    expect(response!.headers.get('ratelimit')).toBe('"global";r=999;t=10');
     expect(await left('192.0.2.60')).toBe('r=996');
     expect(linesWith(service, 'not a trusted proxy')).toEqual([]);
   });

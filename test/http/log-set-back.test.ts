@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { openForWriting } from '../../src/sqlite/database';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG } from '../support/log-under-test';
 import { expectProblem } from '../support/problem';
 import { command, spawnProgram, startService, type Service } from '../support/service';
@@ -102,11 +102,11 @@ const started = async (place: Place): Promise<Service> => {
   return service;
 };
 
-const rename = ({ url }: Service, key: string, name: string): Promise<Answered> =>
+const rename = ({ url }: Service, key: string, name: string): Promise<ApiResponse> =>
   ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
 
 const expectStopped = async (service: Service, key = service.key): Promise<void> => {
-  const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+  const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
   await until(async () => (await ready()).json.status === 'log_set_back', 15_000);
   expect((await ready()).status).toBe(503);
   expect((await ready()).json.reason).toMatch(/^The event log was set back: .*projections rebuild --all/);
@@ -255,7 +255,7 @@ describe('a running service with a scavenged event', () => {
     };
     store.log.append('others', 'any', [other]);
     store.log.scavenge(last.id);
-    const ready = (): Promise<Answered> => ask(`${service.operationsUrl}/readyz`);
+    const ready = (): Promise<ApiResponse> => ask(`${service.operationsUrl}/readyz`);
     await until(async () => (await ready()).text.includes('trouble'));
     const { status, json } = await ready();
     expect(status).toBe(200);

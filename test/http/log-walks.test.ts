@@ -2,7 +2,7 @@ import { setTimeout as pace } from 'node:timers/promises';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
 import { fact, reportFacts } from '../support/reported-facts';
-import type { Answered } from '../support/http';
+import type { ApiResponse } from '../support/http';
 import { seed, seeded } from '../support/property';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -38,7 +38,7 @@ describe('a walk through a growing log', () => {
   /** Requests the first page, waits until more rows are shown than then, and continues while more arrive. */
   const whileRowsArrive = async (
     first: string,
-    walkOn: (first: Answered) => Promise<readonly string[]>,
+    walkOn: (first: ApiResponse) => Promise<readonly string[]>,
   ): Promise<readonly string[]> => {
     const stop = new AbortController();
     const arrive = async (): Promise<void> => {
@@ -50,10 +50,10 @@ describe('a walk through a growing log', () => {
     const total = async (): Promise<number> => (await customer.get('?size=1')).json.pagination.total_items;
     const arriving = arrive();
     try {
-      const answered = await customer.get(first);
+      const response = await customer.get(first);
       const before = await total();
       await until(async () => (await total()) >= before + 20);
-      return [...idsOf(answered), ...(await walkOn(answered))];
+      return [...idsOf(response), ...(await walkOn(response))];
     } finally {
       stop.abort();
       await arriving;
@@ -65,9 +65,9 @@ describe('a walk through a growing log', () => {
     const all: string[] = [];
     let start: string | undefined = '';
     while (start !== undefined) {
-      const answered: Answered = await customer.get(`?${filter}&size=100&start=${start}`);
-      all.push(...idsOf(answered));
-      start = answered.json.pagination.next;
+      const response: ApiResponse = await customer.get(`?${filter}&size=100&start=${start}`);
+      all.push(...idsOf(response));
+      start = response.json.pagination.next;
     }
     return all;
   };
@@ -89,9 +89,9 @@ describe('a walk through a growing log', () => {
         const rows: string[] = [];
         let start: string | undefined = first.json.pagination.after;
         while (start !== undefined) {
-          const answered: Answered = await customer.get(`${query}&start=${start}`);
-          rows.push(...idsOf(answered));
-          start = answered.json.pagination.after;
+          const response: ApiResponse = await customer.get(`${query}&start=${start}`);
+          rows.push(...idsOf(response));
+          start = response.json.pagination.after;
         }
         return rows;
       });

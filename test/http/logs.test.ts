@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beside, type Beside } from '../support/beside';
 import { customerOf, idsOf, type Customer } from '../support/customers';
 import { fact, reportFacts } from '../support/reported-facts';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -23,12 +23,12 @@ describe('audit logs', () => {
   describe('GET /logs', () => {
     it('has a row for everything that was done, newest first, with exactly the specified fields', async () => {
       const { tenantId, applicationId, get, raw } = await newCustomer();
-      const answered = await get();
-      expect(answered.status).toBe(200);
-      expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
-      expect(answered.headers.get('cache-control')).toBe('private, no-cache');
-      expect(answered.headers.get('svc-complete-until')).toBeNull();
-      expect(Object.keys(answered.json)).toEqual(['pagination', 'data']);
+      const response = await get();
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(response.headers.get('cache-control')).toBe('private, no-cache');
+      expect(response.headers.get('svc-complete-until')).toBeNull();
+      expect(Object.keys(response.json)).toEqual(['pagination', 'data']);
       const words: Readonly<Record<string, readonly [string, string, string]>> = {
         TenantCreated: ['tenant', 'create', 'Tenant created'],
         ApplicationCreated: ['application', 'create', 'Application created'],
@@ -36,7 +36,7 @@ describe('audit logs', () => {
       };
       const events = await raw();
       expect(events).toHaveLength(5);
-      expect(answered.json.data).toEqual(
+      expect(response.json.data).toEqual(
         events.map(({ id, type, data, recordedAt }) => {
           const fields = data as Record<string, string>;
           const [entity_type, operation, message] = words[type]!;
@@ -53,8 +53,8 @@ describe('audit logs', () => {
           };
         }),
       );
-      expect(answered.json.data[1].entity_id).toBe(applicationId);
-      expect(answered.json.pagination).toEqual({
+      expect(response.json.data[1].entity_id).toBe(applicationId);
+      expect(response.json.pagination).toEqual({
         total_items: 5,
         page_number: 1,
         page_size: 20,
@@ -205,9 +205,9 @@ describe('audit logs', () => {
       ids = await customer.report(...facts);
     });
     /** The indexes of the rows above, newest first, without those that created the tenant. */
-    const expectRows = (answered: Answered, places: readonly number[]) => {
-      expect(answered.status).toBe(200);
-      const own = idsOf(answered).filter((id) => ids.includes(id));
+    const expectRows = (response: ApiResponse, places: readonly number[]) => {
+      expect(response.status).toBe(200);
+      const own = idsOf(response).filter((id) => ids.includes(id));
       expect(own.map((id) => ids.indexOf(id))).toEqual(places);
     };
 
@@ -266,10 +266,10 @@ describe('audit logs', () => {
       ['?operation=read&start_date=2021-02-01', [6]],
       ['?actor_id=7b1e8f0a-3f7e-4c9d-9a53-0d2f6c1b5a11', []],
     ])('select by %s', async (query, places) => {
-      const answered = await customer.get(query);
-      expectRows(answered, places);
-      const { total_items, total_pages, page_size } = answered.json.pagination;
-      expect([total_items, page_size]).toEqual([answered.json.data.length, 20]);
+      const response = await customer.get(query);
+      expectRows(response, places);
+      const { total_items, total_pages, page_size } = response.json.pagination;
+      expect([total_items, page_size]).toEqual([response.json.data.length, 20]);
       expect(total_pages).toBe(total_items === 0 ? 0 : 1);
     });
 
@@ -281,9 +281,9 @@ describe('audit logs', () => {
       ['?trace_id=nowhere', []],
       ['?trace_id=nowhere&operation=read', []],
     ])('select by %s, without totals', async (query, places) => {
-      const answered = await customer.get(query);
-      expectRows(answered, places);
-      expect(answered.json.pagination).toEqual({ page_number: 1, page_size: 20 });
+      const response = await customer.get(query);
+      expectRows(response, places);
+      expect(response.json.pagination).toEqual({ page_number: 1, page_size: 20 });
     });
 
     it('list the known parameters when one is misspelt', async () => {
@@ -363,8 +363,8 @@ describe('audit logs', () => {
         [`?size=${text}`, 'size'],
       ]),
     ])('refuse %s', async (query, field) => {
-      const answered = await customer.get(query);
-      expectProblem(answered, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
+      const response = await customer.get(query);
+      expectProblem(response, { status: 400, code: 'validation_failed', instance: '/logs', fields: [field] });
     });
   });
 
@@ -400,19 +400,19 @@ describe('audit logs', () => {
       ['?page=9007199254740992', Number.MAX_SAFE_INTEGER, 20, 13],
       [`?page=${'9'.repeat(30)}`, Number.MAX_SAFE_INTEGER, 20, 13],
     ])('%s', async (query, page, size, pages) => {
-      const answered = await customer.get(query);
-      expect(answered.status).toBe(200);
+      const response = await customer.get(query);
+      expect(response.status).toBe(200);
       const from = (page - 1) * size;
-      expect(idsOf(answered)).toEqual(newestFirst.slice(from, from + size));
+      expect(idsOf(response)).toEqual(newestFirst.slice(from, from + size));
       const more = from + size < TOTAL;
-      expect(answered.json.pagination).toEqual({
+      expect(response.json.pagination).toEqual({
         total_items: TOTAL,
         page_number: page,
         page_size: size,
         total_pages: pages,
         ...(more ? { after: expect.any(String), next: expect.any(String) } : {}),
       });
-      expect(answered.json.pagination.next).toBe(answered.json.pagination.after);
+      expect(response.json.pagination.next).toBe(response.json.pagination.after);
     });
 
     it('past the end of every filter are empty and still state the totals', async () => {
@@ -479,9 +479,9 @@ describe('audit logs', () => {
       const seen: string[] = [];
       let start: string | undefined = '';
       for (let size = 11; start !== undefined; size += 1) {
-        const answered: Answered = await customer.get(`?${filter}&size=${size}&start=${start}`);
-        seen.push(...idsOf(answered));
-        start = answered.json.pagination.after;
+        const response: ApiResponse = await customer.get(`?${filter}&size=${size}&start=${start}`);
+        seen.push(...idsOf(response));
+        start = response.json.pagination.after;
       }
       expect(seen).toEqual(whole);
       expect(new Set(seen).size).toBe(seen.length);
@@ -595,9 +595,9 @@ describe('audit logs', () => {
       const activity = (entityType: string) =>
         fact('ActivityReported', 'x', { data: { entityType, operation: 'seen' } });
       await report(activity('Tenant_Member'), activity('zebra'), activity('APPLE'), activity('token'));
-      const answered = await ask(`${service.url}/logs/entity-types`, { key });
-      expect(answered.status).toBe(200);
-      expect(answered.json).toEqual([
+      const response = await ask(`${service.url}/logs/entity-types`, { key });
+      expect(response.status).toBe(200);
+      expect(response.json).toEqual([
         { display_name: 'Apple', value: 'apple' },
         { display_name: 'Application', value: 'application' },
         { display_name: 'Bank', value: 'bank' },
@@ -610,7 +610,7 @@ describe('audit logs', () => {
         { display_name: 'Token', value: 'token' },
         { display_name: 'Zebra', value: 'zebra' },
       ]);
-      for (const { value } of answered.json)
+      for (const { value } of response.json)
         expect((await ask(`${service.url}/logs?entity_type=${value}`, { key })).status).toBe(200);
     });
 
@@ -621,7 +621,10 @@ describe('audit logs', () => {
       const list = () => ask(`${service.url}/logs/entity-types`, { key });
       // `key` is not a built-in type, and occurred first.
       await report(...Array.from({ length: 998 }, (_, n) => other(n)));
-      const [first, total] = [await list(), (answered: Answered) => answered.headers.get('svc-total-items')];
+      const [first, total] = [
+        await list(),
+        (response: ApiResponse) => response.headers.get('svc-total-items'),
+      ];
       expect([first.json.length, total(first)]).toEqual([1_006, null]);
       await report(other(998), other(5));
       const whole = await list();

@@ -79,8 +79,8 @@ describe('the operations listener', () => {
   });
 
   it('refuses garbage like the API', async () => {
-    const [answered] = await sendRaw(service.operationsUrl, 'garbage\r\n\r\n');
-    expectProblem(answered!, { status: 400, code: 'malformed_request' });
+    const [response] = await sendRaw(service.operationsUrl, 'garbage\r\n\r\n');
+    expectProblem(response!, { status: 400, code: 'malformed_request' });
   });
 
   it('is not reachable through the API', async () => {

@@ -54,13 +54,13 @@ describe('GET /permissions', () => {
   });
 
   it('has the thirty rows of the specification, in the same order and words', async () => {
-    const answered = await get();
-    expect(answered.status).toBe(200);
+    const response = await get();
+    expect(response.status).toBe(200);
     expect(rows).toHaveLength(30);
-    expect(answered.json).toEqual(rows);
-    expect(Object.keys(answered.json[0])).toEqual(['type', 'description', 'application_types']);
-    expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+    expect(response.json).toEqual(rows);
+    expect(Object.keys(response.json[0])).toEqual(['type', 'description', 'application_types']);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('private, no-cache');
   });
 
   it.each([
@@ -77,9 +77,9 @@ describe('GET /permissions', () => {
   it.each(['?application_type=', '?application_type', '?', '/', '/?application_type=', '?unknown=1'])(
     'has all rows with %s',
     async (query) => {
-      const answered = await get(query);
-      expect(answered.status).toBe(200);
-      expect(answered.json).toEqual(rows);
+      const response = await get(query);
+      expect(response.status).toBe(200);
+      expect(response.json).toEqual(rows);
     },
   );
 
@@ -93,14 +93,14 @@ describe('GET /permissions', () => {
     'constructor',
     'public%00',
   ])('refuses the filter %s and names the three types', async (type) => {
-    const answered = await get(`?application_type=${type}`);
-    expectProblem(answered, {
+    const response = await get(`?application_type=${type}`);
+    expectProblem(response, {
       status: 400,
       code: 'validation_failed',
       instance: '/permissions',
       fields: ['application_type'],
     });
-    expect(answered.json.errors.application_type).toEqual(['must be one of public, private, management']);
+    expect(response.json.errors.application_type).toEqual(['must be one of public, private, management']);
   });
 
   it.each([
@@ -126,9 +126,9 @@ describe('GET /permissions', () => {
 
   it('supports no other methods', async () => {
     for (const method of ['PUT', 'POST', 'DELETE', 'PATCH']) {
-      const answered = await ask(`${service.url}/permissions`, { method, key: service.key });
-      expectProblem(answered, { status: 405, code: 'method_not_allowed', instance: '/permissions' });
-      expect(answered.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
+      const response = await ask(`${service.url}/permissions`, { method, key: service.key });
+      expectProblem(response, { status: 405, code: 'method_not_allowed', instance: '/permissions' });
+      expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS');
     }
   });
 });

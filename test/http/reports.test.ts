@@ -5,7 +5,7 @@ import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { fact, reportFacts } from '../support/reported-facts';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { allProjected, command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -24,14 +24,14 @@ describe('GET /tenants/self/reports/usage', () => {
   });
 
   const newCustomer = (): Promise<Customer> => customerOf(() => service, by);
-  const usageOf = (key: string): Promise<Answered> => ask(`${service.url}${PATH}`, { key });
+  const usageOf = (key: string): Promise<ApiResponse> => ask(`${service.url}${PATH}`, { key });
 
   it('has exactly the fields of the specification, all numbers, and no types at first', async () => {
-    const answered = await usageOf((await newCustomer()).key);
-    expect(answered.status).toBe(200);
-    expect(answered.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(answered.headers.get('cache-control')).toBe('private, no-cache');
-    expect(answered.text).toBe(
+    const response = await usageOf((await newCustomer()).key);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('private, no-cache');
+    expect(response.text).toBe(
       '{"token_report":{"metrics_by_type":{},"included_monthly_active_tokens":0,"monthly_active_tokens":0}}',
     );
   });

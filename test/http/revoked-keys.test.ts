@@ -5,7 +5,7 @@ import { deleteApplication, updateApplication } from '../../src/domain/applicati
 import { permissionsOf } from '../../src/domain/permissions';
 import { deleteTenant, type Decide } from '../../src/domain/tenant';
 import { beside, type Beside } from '../support/beside';
-import { ask, type Asking } from '../support/http';
+import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { fact, reportFacts } from '../support/reported-facts';
 import { startService, type Service } from '../support/service';
@@ -27,7 +27,7 @@ describe('a key used for reads at two servers on one data folder', () => {
   let [first, second]: Service[] = [];
   let by: Beside;
   const servers = (): readonly Service[] => [first!, second!];
-  const get = async ({ url }: Service, key: string, more: Asking = {}) =>
+  const get = async ({ url }: Service, key: string, more: AskOptions = {}) =>
     ask(`${url}/tenants/self`, { key, ...more });
   const allRead = async (key: string): Promise<void> => {
     for (const server of servers()) expect((await get(server, key)).status).toBe(200);
@@ -106,7 +106,7 @@ describe('a key used for reads at two servers on one data folder', () => {
       const { tenantId } = await by.newTenant();
       const all = permissionsOf('management').map(({ type }) => type);
       const owner = await by.newApplication(tenantId, 'management', ...all);
-      const to = (server: Service, path: string, more: Asking = {}) =>
+      const to = (server: Service, path: string, more: AskOptions = {}) =>
         ask(`${server.url}/applications${path}`, { key: owner.key, ...more });
       let id = '';
       await stuckWhile(async () => {

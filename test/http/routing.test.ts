@@ -77,10 +77,10 @@ describe('a route with path parameters', () => {
   });
 
   it('reads no read model that may be stale', async () => {
-    const { status, headers, body } = await ask('/read').then(async (answered) => ({
-      status: answered.status,
-      headers: answered.headers,
-      body: (await answered.json()) as { code: string },
+    const { status, headers, body } = await ask('/read').then(async (response) => ({
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as { code: string },
     }));
     expect([status, body.code]).toEqual([503, 'read_models_unavailable']);
     expect(headers.get('retry-after')).not.toBeNull();

@@ -49,8 +49,8 @@ describe('shutdown', () => {
       expect(talk.received()).toBe('');
       talk.socket.write('well"}');
       await talk.closed;
-      const [answered] = answersIn(talk.received());
-      expect([answered?.status, answered?.json?.name]).toEqual([200, 'Farewell']);
+      const [response] = answersIn(talk.received());
+      expect([response?.status, response?.json?.name]).toEqual([200, 'Farewell']);
       expect(await ended).toEqual([0, null]);
       expect(Date.now() - startedAt).toBeLessThan(5_000);
       await idle.closed;

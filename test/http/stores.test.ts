@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { beside, type Beside } from '../support/beside';
-import { ask, type Answered, type Asking } from '../support/http';
+import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -13,7 +13,7 @@ describe('a server whose stores fail', () => {
   let by: Beside;
   let key: string;
   let tenantId: string;
-  const call = (asking: Asking = {}, path = '/tenants/self') =>
+  const call = (asking: AskOptions = {}, path = '/tenants/self') =>
     ask(`${service.url}${path}`, { key, ...asking });
   const put = (name: string, headers: Record<string, string> = {}) =>
     call({ method: 'PUT', body: { name }, headers });
@@ -47,11 +47,11 @@ describe('a server whose stores fail', () => {
   };
 
   /** On a busy machine the writer thread may be too late to report that it failed. */
-  const expectUnavailable = (answered: Answered): void => {
-    expect(['log_unavailable', 'outcome_unknown']).toContain(answered.json.code);
-    const code = answered.json.code as string;
-    expectProblem(answered, { status: 503, code, instance: '/tenants/self' });
-    expect(answered.headers.get('retry-after')).toBe('1');
+  const expectUnavailable = (response: ApiResponse): void => {
+    expect(['log_unavailable', 'outcome_unknown']).toContain(response.json.code);
+    const code = response.json.code as string;
+    expectProblem(response, { status: 503, code, instance: '/tenants/self' });
+    expect(response.headers.get('retry-after')).toBe('1');
   };
 
   describe('and recover', () => {
@@ -76,7 +76,7 @@ describe('a server whose stores fail', () => {
         expect([read.value.status, read.value.json.name]).toEqual([200, 'Acme']);
         const many = await timed(() => Promise.all(Array.from({ length: 5 }, (_, i) => put(`C${i}`))));
         expect(many.ms).toBeLessThan(2_500);
-        for (const answered of many.value) expectUnavailable(answered);
+        for (const response of many.value) expectUnavailable(response);
         expect((await call({}, '/permissions')).status).toBe(200);
       });
       expect(await by.count()).toBe(before);
@@ -116,8 +116,8 @@ describe('a server whose stores fail', () => {
 
     it('answers 204 to a deletion with locked read models, and marks reads as pending', async () => {
       await locking('read-models/applications_v3_1.db', async () => {
-        const answered = await call({ method: 'DELETE' });
-        expect([answered.status, answered.headers.get('svc-read-pending')]).toEqual([204, 'true']);
+        const response = await call({ method: 'DELETE' });
+        expect([response.status, response.headers.get('svc-read-pending')]).toEqual([204, 'true']);
         expectProblem(await call(), { status: 401, code: 'key_refused' });
         expectProblem(await put('B'), { status: 401, code: 'key_refused' });
       });
@@ -174,9 +174,9 @@ describe('a server whose stores fail', () => {
         `INSERT INTO ${name} (tenant, key, document) SELECT number, 'tenant', ? FROM tenants WHERE tenant = ?`,
       ).run(JSON.stringify({ tenant_id: tenantId, recorded_at: '2026-01-01T00:00:00.000Z' }), tenantId);
       db.close();
-      const answered = await put('Durable');
-      expect([answered.status, answered.json.name]).toEqual([200, 'Durable']);
-      expect(answered.headers.get('svc-read-pending')).toBe('true');
+      const response = await put('Durable');
+      expect([response.status, response.json.name]).toEqual([200, 'Durable']);
+      expect(response.headers.get('svc-read-pending')).toBe('true');
       expect((await call()).headers.get('svc-complete-until')).toBe('2026-01-01T00:00:00.000Z');
     });
   });

@@ -1,5 +1,5 @@
 import { beside, type Beside } from '../support/beside';
-import { ask, type Asking } from '../support/http';
+import { ask, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { startService, type Service } from '../support/service';
 
@@ -13,7 +13,7 @@ describe('a Tenant over HTTP', () => {
   let tenantId: string;
   let key: string;
   let applicationId: string;
-  const call = (asking: Asking = {}, path = '/tenants/self') =>
+  const call = (asking: AskOptions = {}, path = '/tenants/self') =>
     ask(`${service.url}${path}`, { key, ...asking });
   const put = (body: unknown, headers: Record<string, string> = {}) => call({ method: 'PUT', body, headers });
 
@@ -162,9 +162,9 @@ describe('a Tenant over HTTP', () => {
       const before = await by.count();
       const names = Array.from({ length: 20 }, (_, i) => `Name ${i}`);
       const answers = await Promise.all(names.map((name) => put({ name })));
-      expect(answers.map((answered) => answered.status)).toEqual(names.map(() => 200));
-      expect(answers.map((answered) => answered.json.name)).toEqual(names);
-      expect(new Set(answers.map((answered) => answered.headers.get('etag'))).size).toBe(20);
+      expect(answers.map((response) => response.status)).toEqual(names.map(() => 200));
+      expect(answers.map((response) => response.json.name)).toEqual(names);
+      expect(new Set(answers.map((response) => response.headers.get('etag'))).size).toBe(20);
       expect(await by.count()).toBe(before + 20);
     });
   });
@@ -235,17 +235,17 @@ describe('a Tenant over HTTP', () => {
     ])('412 for %s, with the current ETag', async (_, header) => {
       const before = await by.count();
       for (const asking of [{ method: 'PUT', body: { name: 'B' } }, { method: 'DELETE' }]) {
-        const answered = await call({ ...asking, headers: { 'If-Match': header } });
-        expectProblem(answered, { status: 412, code: 'precondition_failed', instance: '/tenants/self' });
-        expect(answered.headers.get('etag')).toBe('"0"');
+        const response = await call({ ...asking, headers: { 'If-Match': header } });
+        expectProblem(response, { status: 412, code: 'precondition_failed', instance: '/tenants/self' });
+        expect(response.headers.get('etag')).toBe('"0"');
       }
       expect(await by.count()).toBe(before);
     });
 
     it.each(['0', 'W/0', '"0', '0"', "'0'", '"0" "1"', '', ',', '*, "0"'])('400 for %j', async (header) => {
       const before = await by.count();
-      const answered = await put({ name: 'B' }, { 'If-Match': header });
-      expectProblem(answered, { status: 400, code: 'validation_failed', fields: ['If-Match'] });
+      const response = await put({ name: 'B' }, { 'If-Match': header });
+      expectProblem(response, { status: 400, code: 'validation_failed', fields: ['If-Match'] });
       expect(await by.count()).toBe(before);
     });
 
@@ -253,8 +253,8 @@ describe('a Tenant over HTTP', () => {
       const before = await by.count();
       const names = Array.from({ length: 8 }, (_, i) => `Racer ${i}`);
       const answers = await Promise.all(names.map((name) => put({ name }, { 'If-Match': '"0"' })));
-      expect(answers.filter((answered) => answered.status === 200)).toHaveLength(1);
-      expect(answers.filter((answered) => answered.status === 412)).toHaveLength(7);
+      expect(answers.filter((response) => response.status === 200)).toHaveLength(1);
+      expect(answers.filter((response) => response.status === 412)).toHaveLength(7);
       expect(await by.count()).toBe(before + 1);
     });
 
@@ -278,17 +278,17 @@ describe('a Tenant over HTTP', () => {
   describe('If-None-Match', () => {
     it.each(['"0"', 'W/"0"', '"7", "0"', '*'])('304 for %s', async (header) => {
       for (const method of ['GET', 'HEAD']) {
-        const answered = await call({ method, headers: { 'If-None-Match': header } });
-        expect([answered.status, answered.text]).toEqual([304, '']);
-        expect(answered.headers.get('etag')).toBe('"0"');
-        expect(answered.headers.get('cache-control')).toBe('private, no-cache');
+        const response = await call({ method, headers: { 'If-None-Match': header } });
+        expect([response.status, response.text]).toEqual([304, '']);
+        expect(response.headers.get('etag')).toBe('"0"');
+        expect(response.headers.get('cache-control')).toBe('private, no-cache');
       }
     });
 
     it.each(['"1"', 'W/"1"', '0', '', 'nonsense'])('200 for %j', async (header) => {
-      const answered = await call({ headers: { 'If-None-Match': header } });
-      expect(answered.status).toBe(200);
-      expect(answered.json.name).toBe('Acme');
+      const response = await call({ headers: { 'If-None-Match': header } });
+      expect(response.status).toBe(200);
+      expect(response.json.name).toBe('Acme');
     });
 
     it('stops matching after a change', async () => {

@@ -61,7 +61,7 @@ const requestFrom = (number: number): string =>
 const askFor = (url: URL, from: number, to: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connect(Number(url.port), url.hostname);
-    let [sent, answered] = [from, from];
+    let [sent, answeredCount] = [from, from];
     const send = (): void => {
       const end = Math.min(to, sent + AT_ONCE);
       let batch = '';
@@ -73,12 +73,12 @@ const askFor = (url: URL, from: number, to: number): Promise<void> =>
     socket.on('error', reject);
     socket.on('data', (chunk: string) => {
       // Only status lines are counted. One that is split in two is rare, and the next responses make up for it.
-      answered += chunk.split('HTTP/1.1 401').length - 1;
+      answeredCount += chunk.split('HTTP/1.1 401').length - 1;
       if (chunk.includes('HTTP/1.1 429')) reject(new Error('An address was blocked.'));
-      if (answered >= to) {
+      if (answeredCount >= to) {
         socket.destroy();
         resolve();
-      } else if (answered >= sent) send();
+      } else if (answeredCount >= sent) send();
     });
   });
 

@@ -25,9 +25,9 @@ const serverThat = async (
         waiting = waiting.subarray(message.length);
         const isQuery = message.readInt32LE(12) === 2_004;
         const body = isQuery ? message.subarray(message.indexOf(0, 20) + 9) : message.subarray(21);
-        const answered = answer(BSON.deserialize(body, { allowObjectSmallerThanBufferSize: true }));
-        if (answered === undefined) continue;
-        const text = BSON.serialize(answered);
+        const response = answer(BSON.deserialize(body, { allowObjectSmallerThanBufferSize: true }));
+        if (response === undefined) continue;
+        const text = BSON.serialize(response);
         const head = Buffer.alloc(isQuery ? 36 : 21);
         head.writeInt32LE(head.length + text.length, 0);
         head.writeInt32LE(message.readInt32LE(4), 8);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beside, type Beside } from '../support/beside';
 import { filesWith } from '../support/found-text';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { converse, sendRaw } from '../support/raw';
 import { command, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -18,7 +18,7 @@ describe('an API key, shown only in the line that prints it', () => {
   let keyId: string;
   const answers: string[] = [];
 
-  const seen = ({ status, headers, text }: Answered): void =>
+  const seen = ({ status, headers, text }: ApiResponse): void =>
     void answers.push(`${status} ${JSON.stringify([...headers])} ${text}`);
 
   /** The key as issued, and as a person or a program may have mistyped or truncated it. */
@@ -121,7 +121,7 @@ describe('an API key, shown only in the line that prints it', () => {
         `GET a://${text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
         `CONNECT ${text}:80 HTTP/1.1\r\nHost: x\r\n\r\n`,
       ])
-        for (const answered of await sendRaw(service.url, bytes)) seen(answered);
+        for (const response of await sendRaw(service.url, bytes)) seen(response);
     const cut = converse(service.url);
     cut.socket.write(
       `PUT /${canary} HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${canary}\r\nContent-Length: 9\r\n\r\n`,

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { startStandIn, type StandIn } from '../support/event-store/stand-in';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { SQLITE_LOG, SQLITE_READ_MODELS } from '../support/log-under-test';
 import { startMongoServer, type MongoServer } from '../support/mongodb/server';
 import { operatorAt } from '../support/operator';
@@ -52,7 +52,7 @@ describe.each([
     const { code, stdout, stderr } = await operator().run(line);
     expect({ code, output: code === 0 ? '' : `${stdout}${stderr}` }).toEqual({ code: 0, output: '' });
   };
-  const get = (path: string): Promise<Answered> => ask(`${service.url}${path}`, { key });
+  const get = (path: string): Promise<ApiResponse> => ask(`${service.url}${path}`, { key });
   const tenantId = async (): Promise<string> => String((await get('/tenants/self')).json.id);
 
   it('shows a write immediately', async () => {

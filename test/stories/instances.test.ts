@@ -7,7 +7,7 @@ import { rebuild } from '../support/rebuild';
 import { generationName } from '../../src/read-models/read-models';
 import { pause } from '../../src/clock';
 import { crowdAt, type Crowd } from '../support/crowd';
-import { ask, type Answered, type Asking } from '../support/http';
+import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startInstances, type Customer, type Instances } from '../support/instances';
 import { itIf } from '../support/it-if';
 import { lane, nothingSeen } from '../support/read-your-writes';
@@ -33,7 +33,7 @@ const LIMIT = 20;
 const RATE_LIMITS = `global=off,tokens-search=${LIMIT}/60/10`;
 
 const self = ({ url }: Service): string => `${url}/tenants/self`;
-const put = (service: Service, { key }: Customer, name: string): Promise<Answered> =>
+const put = (service: Service, { key }: Customer, name: string): Promise<ApiResponse> =>
   ask(self(service), { method: 'PUT', key, body: { name } });
 const nameAt = async (service: Service, { key }: Customer): Promise<string | undefined> =>
   ((await ask(self(service), { key })).json as { name?: string }).name;
@@ -41,9 +41,9 @@ const nameAt = async (service: Service, { key }: Customer): Promise<string | und
 /** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
 const balanced = async (
   { running }: Instances,
-  asking: Asking,
+  asking: AskOptions,
   retried: readonly number[] = [],
-): Promise<Answered> => {
+): Promise<ApiResponse> => {
   for (let tries = 0; tries < 60; tries += 1) {
     const service = running[(turn += 1) % running.length]!;
     const answer = await ask(self(service), asking).catch(() => undefined);
@@ -262,8 +262,8 @@ describe('three instances on EventStoreDB and MongoDB', () => {
       for (let i = 0; i < LIMIT + 3; i += 1) {
         const url = `${instances.running[i % 3]!.url}/tokens/search`;
         const headers = { 'X-Forwarded-For': address };
-        const { status, headers: answered } = await ask(url, { method: 'POST', key, body: {}, headers });
-        const found = /"tokens-search";r=(\d+)/.exec(answered.get('ratelimit') ?? '')?.[1];
+        const { status, headers: response } = await ask(url, { method: 'POST', key, body: {}, headers });
+        const found = /"tokens-search";r=(\d+)/.exec(response.get('ratelimit') ?? '')?.[1];
         left.push(status === 429 ? undefined : Number(found));
       }
       return left;
@@ -333,7 +333,7 @@ describe('three instances on EventStoreDB and MongoDB', () => {
     const { running, mongo, newTenant } = instances;
     const customer = await newTenant();
     for (const service of running) expect((await ask(self(service), customer)).status).toBe(200);
-    const timed = async (answering: Promise<Answered>) => {
+    const timed = async (answering: Promise<ApiResponse>) => {
       const startedAt = performance.now();
       return { ...(await answering), ms: performance.now() - startedAt };
     };

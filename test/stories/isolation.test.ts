@@ -5,7 +5,7 @@ import { routes } from '../../src/http/api';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { customerOf, type Customer } from '../support/customers';
 import { beside } from '../support/beside';
-import type { Answered, Asking } from '../support/http';
+import type { ApiResponse, AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
 import { seed, seeded } from '../support/property';
 import { fact } from '../support/reported-facts';
@@ -67,13 +67,13 @@ const passedWith = ({ method, path, target }: Endpoint): number => {
   return method === 'GET' ? 200 : 412;
 };
 
-const bodyOf = (method: string): Asking => {
+const bodyOf = (method: string): AskOptions => {
   if (method === 'DELETE') return {};
   return { body: method === 'PUT' ? { name: 'B' } : {} };
 };
 
 /** Writes pass every check but the last: `If-Match` fails or the body is missing, so nothing changes. */
-const asking = (method: string): Asking =>
+const asking = (method: string): AskOptions =>
   method === 'GET' ? {} : { method, headers: { 'If-Match': '"999999"' }, ...bodyOf(method) };
 
 const states = ['valid', 'revoked', 'expired', 'malformed'] as const;
@@ -87,7 +87,7 @@ const keyOf = ({ keys }: IsolatedCaller, state: State, at: number): string => {
 };
 
 /** A response without the parts that differ from request to request. */
-const essence = ({ status, headers, text }: Answered) => {
+const essence = ({ status, headers, text }: ApiResponse) => {
   const changing = new Set([
     'date',
     'svc-trace-id',
@@ -117,15 +117,15 @@ describe('isolation', () => {
   /** Everything that was sent to anybody but the victim. */
   const heard: string[] = [];
   /** A 404 echoes the requested path as `instance`, which reveals nothing. */
-  const call = async (path: string, more: Asking, ...sent: readonly string[]): Promise<Answered> => {
-    const answered = await crowd.ask(path, more);
-    const whole = `${JSON.stringify([...answered.headers])} ${answered.text}`;
+  const call = async (path: string, more: AskOptions, ...sent: readonly string[]): Promise<ApiResponse> => {
+    const response = await crowd.ask(path, more);
+    const whole = `${JSON.stringify([...response.headers])} ${response.text}`;
     const news = sent.reduce(
       (text, one) => text.replaceAll(encodeURIComponent(one), '').replaceAll(one, ''),
       whole,
     );
     heard.push(news);
-    return answered;
+    return response;
   };
 
   /** What only the victim may know, and the ids that a request may name. */
@@ -238,7 +238,7 @@ describe('isolation', () => {
             : [own.callers[0]!.applicationId, own.callers[0]!.keys.valid.id];
         const place = path.replace(':id', application).replace(':key_id', key);
         const sent = target === 'other' ? [application, key] : [];
-        const answered = await call(place, { ...asking(method), key: keyOf(caller, state, at) }, ...sent);
+        const response = await call(place, { ...asking(method), key: keyOf(caller, state, at) }, ...sent);
         const permission = needed[`${method} ${path}`];
         const may =
           permission === undefined || (caller.held.includes(permission) && mayHold(caller.type, permission));
@@ -246,11 +246,11 @@ describe('isolation', () => {
         const expected = tenant === deleted || state !== 'valid' ? 401 : may ? passed : 403;
         seen.set(expected, (seen.get(expected) ?? 0) + 1);
         const name = `${method} ${path} ${target ?? ''} ${caller.type} [${caller.held.join()}] ${state} ${tenant === own ? 'own' : 'deleted'}`;
-        if (answered.status !== expected) wrong.push(`${name}: ${answered.status}, not ${expected}`);
-        if (expected === 401 && JSON.stringify(essence(answered)) !== JSON.stringify(reference))
-          wrong.push(`${name}: ${answered.text} is another 401`);
+        if (response.status !== expected) wrong.push(`${name}: ${response.status}, not ${expected}`);
+        if (expected === 401 && JSON.stringify(essence(response)) !== JSON.stringify(reference))
+          wrong.push(`${name}: ${response.text} is another 401`);
         if (expected === 403)
-          expect(answered.json).toMatchObject({
+          expect(response.json).toMatchObject({
             required_permission: permission,
             application_type: caller.type,
             assignable: mayHold(caller.type, permission ?? ''),
@@ -278,7 +278,7 @@ describe('isolation', () => {
   };
 
   /** Every way to make a request with something that belongs to another tenant. */
-  const ways: readonly ((thing: string) => readonly [string, Asking])[] = [
+  const ways: readonly ((thing: string) => readonly [string, AskOptions])[] = [
     ...[
       'start',
       'entity_id',
@@ -306,28 +306,28 @@ describe('isolation', () => {
         '/tenants/self/reports/usage',
         '/applications',
         '/applications?size=1',
-      ].map((path) => (thing: string): readonly [string, Asking] => [
+      ].map((path) => (thing: string): readonly [string, AskOptions] => [
         `${path}${path.includes('?') ? '&' : '?'}${name}=${encodeURIComponent(thing)}`,
         {},
       ]),
     ),
     ...['/tenants/', '/logs/', '/applications/', '/keys/', '/tenants/self/', '/events/'].flatMap((path) =>
-      ['GET', 'PUT', 'DELETE'].map((method) => (thing: string): readonly [string, Asking] => [
+      ['GET', 'PUT', 'DELETE'].map((method) => (thing: string): readonly [string, AskOptions] => [
         `${path}${encodeURIComponent(thing)}`,
         { method, ...(method === 'PUT' ? { body: { name: 'B' } } : {}) },
       ]),
     ),
-    ...['keys', 'regenerate'].map((what) => (thing: string): readonly [string, Asking] => [
+    ...['keys', 'regenerate'].map((what) => (thing: string): readonly [string, AskOptions] => [
       `/applications/${encodeURIComponent(thing)}/${what}`,
       { method: 'POST' },
     ]),
-    ...['GET', 'DELETE'].map((method) => (thing: string): readonly [string, Asking] => [
+    ...['GET', 'DELETE'].map((method) => (thing: string): readonly [string, AskOptions] => [
       `/applications/${own.callers[0]!.applicationId}/keys/${encodeURIComponent(thing)}`,
       { method },
     ]),
     ...['If-None-Match', 'If-Match', 'SVC-TENANT-ID', 'X-Tenant-Id', 'Range'].map(
       (header) =>
-        (thing: string): readonly [string, Asking] => ['/tenants/self', { headers: { [header]: thing } }],
+        (thing: string): readonly [string, AskOptions] => ['/tenants/self', { headers: { [header]: thing } }],
     ),
     (thing) => ['/events?limit=3', { headers: { 'Last-Event-ID': thing } }],
     (thing) => ['/tenants/self', { method: 'PUT', body: { name: 'B' }, headers: { 'If-Match': thing } }],
@@ -346,8 +346,8 @@ describe('isolation', () => {
     ],
   ];
 
-  const compared = (answered: Answered, thing: string) => {
-    const { status, headers, text } = essence(answered);
+  const compared = (response: ApiResponse, thing: string) => {
+    const { status, headers, text } = essence(response);
     const change = /"modified_at":"[^"]+"/;
     return {
       status,
@@ -359,7 +359,7 @@ describe('isolation', () => {
         .replaceAll(encodeURIComponent(thing), '…')
         .replaceAll(thing, '…')
         .replace(change, '"modified_at":…'),
-      page: answered.json?.id === undefined ? undefined : answered.json.id === own.id,
+      page: response.json?.id === undefined ? undefined : response.json.id === own.id,
     };
   };
 

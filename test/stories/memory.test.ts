@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { newKey } from '../../src/ledger/new-key';
 import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
-import type { Asking } from '../support/http';
+import type { AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -49,7 +49,7 @@ describe('memory', () => {
       );
       const weak = await by.newApplication(tenantId, 'public', 'token:create');
       const crowd = crowdAt(service.url);
-      const kinds: readonly ((n: number) => readonly [string, Asking])[] = [
+      const kinds: readonly ((n: number) => readonly [string, AskOptions])[] = [
         () => ['/tenants/self', { key: mighty.key }],
         (n) => [`/logs?size=5&entity_id=e${n}`, { key: mighty.key }],
         () => ['/permissions', { key: mighty.key, headers: { 'SVC-TRACE-ID': randomUUID() } }],

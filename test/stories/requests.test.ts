@@ -51,11 +51,11 @@ describe('requests generated from the declared routes', () => {
     );
 
   const sent = async ({ path, ...asking }: Generated, key: string | undefined) => {
-    const answered = await crowd.ask(path, { ...asking, ...(key === undefined ? {} : { key }) });
-    tally(answered.status);
-    expect(answered.status).toBeLessThan(500);
-    if (answered.status === 204 && asking.method === 'DELETE') await nextTenant();
-    return answered;
+    const response = await crowd.ask(path, { ...asking, ...(key === undefined ? {} : { key }) });
+    tally(response.status);
+    expect(response.status).toBeLessThan(500);
+    if (response.status === 204 && asking.method === 'DELETE') await nextTenant();
+    return response;
   };
 
   it(
@@ -182,12 +182,12 @@ describe('requests generated from the declared routes', () => {
           const bytes = all.reduce((now, one) => (now.length === 0 ? now : one(now)), requestBytes(kind));
           // A response to HEAD has a length but no body, so it cannot be told apart from the next one.
           if (kind === 4 || /HEAD/.test(bytes.toString('latin1'))) return void (await spoken(bytes, pieces));
-          for (const answered of answersIn(await spoken(bytes, pieces))) {
-            tally(answered.status);
-            expect(answered.status).toBeLessThan(500);
-            if (answered.status < 400) continue;
+          for (const response of answersIn(await spoken(bytes, pieces))) {
+            tally(response.status);
+            expect(response.status).toBeLessThan(500);
+            if (response.status < 400) continue;
             refused += 1;
-            expect(faultsIn(answered, { url: service.url })).toEqual([]);
+            expect(faultsIn(response, { url: service.url })).toEqual([]);
           }
         },
       );

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered, type Asking } from '../support/http';
+import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { releaseWith } from '../support/release';
 import { allProjected, command, commandProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
@@ -33,10 +33,14 @@ describe('a rolling upgrade', () => {
   let applicationId: string;
   let rows = 0;
 
-  const to = ({ url }: Service, path: string, asking: Asking = {}) =>
+  const to = ({ url }: Service, path: string, asking: AskOptions = {}) =>
     ask(`${url}${path}`, { key, ...asking });
   /** Like a load balancer: tries the next instance when a connection is refused or closed without a response. */
-  const toOneOf = async (services: readonly Service[], path: string, asking: Asking): Promise<Answered> => {
+  const toOneOf = async (
+    services: readonly Service[],
+    path: string,
+    asking: AskOptions,
+  ): Promise<ApiResponse> => {
     const headers = { 'SVC-IDEMPOTENCY-KEY': randomUUID() };
     for (const service of services) {
       const answer = await to(service, path, { headers, ...asking }).catch(() => undefined);

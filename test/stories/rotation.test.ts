@@ -63,16 +63,16 @@ describe('a key rotated under load on two servers', () => {
     const workers = Array.from({ length: 6 }, (_, n) => worker(n));
 
     for (let rotation = 0; rotation < ROTATIONS; rotation += 1) {
-      const answered = await crowds[rotation % crowds.length]!.ask(`/applications/${shop.id}/regenerate`, {
+      const response = await crowds[rotation % crowds.length]!.ask(`/applications/${shop.id}/regenerate`, {
         method: 'POST',
         key: owner.key,
         body: { grace_seconds: GRACE_MS / 1_000 },
       });
-      expect(answered.status).toBe(200);
+      expect(response.status).toBe(200);
       const former = keys.at(-1)!;
-      const { expires_at: ends } = answered.json.keys.at(-2);
+      const { expires_at: ends } = response.json.keys.at(-2);
       former.endsAt = Date.parse(ends);
-      keys.push({ key: answered.json.key });
+      keys.push({ key: response.json.key });
       await until(() => Date.now() > (former.endsAt ?? 0) + 200, 3 * GRACE_MS, 'the end of the grace');
     }
     isGoing = false;

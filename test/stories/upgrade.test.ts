@@ -3,7 +3,7 @@ import { pause } from '../../src/clock';
 import { created, newEvent, updated } from '../projecting/harness';
 import { freePort } from '../support/free-port';
 import { freshFolder } from '../support/folders';
-import { ask, type Answered } from '../support/http';
+import { ask, type ApiResponse } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
 import { releaseWith } from '../support/release';
 import { commandProcess, startService, type Service } from '../support/service';
@@ -27,23 +27,23 @@ describe('an upgrade with a changed projection', () => {
   let key: string;
   let running: Service;
 
-  const read = (): Promise<Answered> => ask(`${url}/tenants/self`, { key });
+  const read = (): Promise<ApiResponse> => ask(`${url}/tenants/self`, { key });
   const rename = async (name: string): Promise<void> => {
     const { status } = await ask(`${url}/tenants/self`, { method: 'PUT', key, body: { name } });
     expect(status).toBe(200);
   };
 
   /** Starts a program while a client keeps asking; returns the responses up to the first successful one. */
-  const startAsked = async (main?: string): Promise<{ answers: readonly Answered[]; gapMs: number }> => {
-    const answers: Answered[] = [];
+  const startAsked = async (main?: string): Promise<{ answers: readonly ApiResponse[]; gapMs: number }> => {
+    const answers: ApiResponse[] = [];
     let firstAt = 0;
     const starting = startService(env, main);
     await until(async () => {
-      const answered = await read().catch(() => undefined);
-      if (answered === undefined) return false;
+      const response = await read().catch(() => undefined);
+      if (response === undefined) return false;
       if (firstAt === 0) firstAt = performance.now();
-      answers.push(answered);
-      return answered.status === 200;
+      answers.push(response);
+      return response.status === 200;
     }, 25_000);
     const gapMs = performance.now() - firstAt;
     running = await starting;
@@ -51,7 +51,7 @@ describe('an upgrade with a changed projection', () => {
   };
 
   /** All that a client may see in the meantime is "not yet": never an empty or stale answer. */
-  const expectOnlyStarting = (answers: readonly Answered[]): void => {
+  const expectOnlyStarting = (answers: readonly ApiResponse[]): void => {
     for (const { status, headers, json } of answers.slice(0, -1)) {
       expect([status, json.code]).toEqual([503, 'starting']);
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);

@@ -1,14 +1,14 @@
 import { Agent, request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { mustBeDescribed } from './described';
-import type { Answered, Asking } from './http';
+import type { ApiResponse, AskOptions } from './http';
 
 /**
  * Many requests from many addresses over keep-alive connections: what a crowd of clients would send, and fast. Each
  * response is checked against the OpenAPI document like any other.
  */
 export interface Crowd {
-  ask(path: string, asking?: Asking): Promise<Answered>;
+  ask(path: string, asking?: AskOptions): Promise<ApiResponse>;
   close(): void;
 }
 
@@ -40,8 +40,8 @@ export const crowdAt = (url: string): Crowd => {
   );
   let next = 0;
 
-  const send = (path: string, { method = 'GET', key, headers = {}, body }: Asking) =>
-    new Promise<Omit<Answered, 'json'>>((resolve, reject) => {
+  const send = (path: string, { method = 'GET', key, headers = {}, body }: AskOptions) =>
+    new Promise<Omit<ApiResponse, 'json'>>((resolve, reject) => {
       const content = bodyOf(body);
       const sent = request({
         hostname,

@@ -3,7 +3,7 @@ import { newKey } from '../../src/ledger/new-key';
 import type { LoggedEvent } from '../../src/event-log/event-log';
 import type { Beside } from './beside';
 import { reportFacts, type Fact } from './reported-facts';
-import { ask, type Answered, type Asking } from './http';
+import { ask, type ApiResponse, type AskOptions } from './http';
 import { allProjected, type Service } from './service';
 import { until } from './waiting';
 
@@ -13,14 +13,14 @@ export interface Customer {
   readonly key: string;
   readonly applicationId: string;
   /** `GET /logs`. */
-  get(query?: string, more?: Asking): Promise<Answered>;
+  get(query?: string, more?: AskOptions): Promise<ApiResponse>;
   /** Appends facts to the log and waits until they are shown. Returns their ids. */
   report(...facts: readonly Fact[]): Promise<readonly string[]>;
   /** The events of this tenant in the raw log, newest first. */
   raw(): Promise<readonly LoggedEvent[]>;
 }
 
-export const idsOf = ({ json }: Answered): readonly string[] =>
+export const idsOf = ({ json }: ApiResponse): readonly string[] =>
   json.data.map((row: { id: string }) => row.id);
 
 const PERMISSIONS = ['log:read', 'report:read', 'tenant:update'];

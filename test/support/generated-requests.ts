@@ -2,10 +2,10 @@ import * as fc from 'fast-check';
 import type { Route } from '../../src/http/routes/route';
 import type { Schema } from '../../src/http/routes/schema';
 import { anyCharacter } from './any-character';
-import type { Asking } from './http';
+import type { AskOptions } from './http';
 
 /** Requests generated from the declared routes and their schemas: valid ones, and ones that are invalid somewhere. */
-export interface Generated extends Asking {
+export interface Generated extends AskOptions {
   readonly path: string;
 }
 

@@ -1,7 +1,7 @@
 import { mustBeDescribed } from './described';
 
 /** A plain HTTP client for tests: no retries, no magic. */
-export interface Answered {
+export interface ApiResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -10,7 +10,7 @@ export interface Answered {
   readonly json: any;
 }
 
-export interface Asking {
+export interface AskOptions {
   readonly method?: string;
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface Asking {
 }
 
 /** The one place where responses are received: each is checked against the OpenAPI document. */
-export const received = async (url: string, init: RequestInit = {}): Promise<Answered> => {
+export const received = async (url: string, init: RequestInit = {}): Promise<ApiResponse> => {
   const response = await fetch(url, { ...init, redirect: 'manual' });
   const text = await response.text();
   const { method } = init;
@@ -38,8 +38,8 @@ export const received = async (url: string, init: RequestInit = {}): Promise<Ans
 
 export const ask = (
   url: string,
-  { method = 'GET', key, headers = {}, body }: Asking = {},
-): Promise<Answered> =>
+  { method = 'GET', key, headers = {}, body }: AskOptions = {},
+): Promise<ApiResponse> =>
   received(url, {
     method,
     headers: {

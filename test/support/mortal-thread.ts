@@ -15,7 +15,7 @@ type Request =
 const { naps, tidied, open } = workerData as Record<'naps' | 'tidied' | 'open', Int32Array>;
 Atomics.add(open, 0, 1);
 
-let answered = 0;
+let answeredCount = 0;
 
 const nap = (ms: number): void => {
   Atomics.add(naps, 0, 1);
@@ -25,8 +25,8 @@ const nap = (ms: number): void => {
 answerInThread({
   answer: (requests) =>
     (requests as Request[]).map((request) => {
-      answered += 1;
-      if (request === 'count') return { value: answered };
+      answeredCount += 1;
+      if (request === 'count') return { value: answeredCount };
       if (request === 'group') return { value: requests.length };
       if (request === 'throw') throw new Error('the whole group fails');
       if (request === 'die') process.exit(3);

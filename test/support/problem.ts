@@ -1,5 +1,5 @@
 import { isHttpProblemCode } from '../../src/problems';
-import type { Answered } from './http';
+import type { ApiResponse } from './http';
 
 /** The members of every problem. */
 const MEMBERS = ['code', 'detail', 'instance', 'status', 'title', 'trace_id', 'type'];
@@ -22,15 +22,15 @@ export interface ExpectedProblem {
 }
 
 /** Asserts a complete problem, the same from every layer. */
-export const expectProblem = (answered: Answered, expected: ExpectedProblem): void => {
+export const expectProblem = (response: ApiResponse, expected: ExpectedProblem): void => {
   const { status, code, instance, fields, more = [], traceHeader = 'SVC-TRACE-ID' } = expected;
-  expect({ status: answered.status, text: answered.text }).toEqual({
+  expect({ status: response.status, text: response.text }).toEqual({
     status,
     text: expect.stringContaining(`"code":"${code}"`),
   });
-  expect(answered.headers.get('content-type')).toBe('application/problem+json');
-  expect(answered.headers.get('cache-control')).toBe('no-store');
-  const body = answered.json as Record<string, unknown>;
+  expect(response.headers.get('content-type')).toBe('application/problem+json');
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const body = response.json as Record<string, unknown>;
   const extra = [...(code === 'validation_failed' ? ['errors'] : []), ...more];
   expect(Object.keys(body).toSorted()).toEqual([...MEMBERS, ...extra].toSorted());
   expect(isHttpProblemCode(code)).toBe(true);
@@ -39,9 +39,9 @@ export const expectProblem = (answered: Answered, expected: ExpectedProblem): vo
   expect(body['title']).toMatch(/^[A-Z].+\.$/);
   expect(body['detail']).toMatch(/^.{10}/s);
   expect(body['instance']).toEqual(instance ?? expect.stringMatching(/^[/*]/));
-  expect(body['trace_id']).toBe(answered.headers.get(traceHeader));
+  expect(body['trace_id']).toBe(response.headers.get(traceHeader));
   expect(body['trace_id']).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
-  expect(answered.text).not.toMatch(INSIDE);
+  expect(response.text).not.toMatch(INSIDE);
   if (code !== 'validation_failed') return;
   expect(body['title']).toBe(VALIDATION_TITLE);
   const errors = body['errors'] as Record<string, string[]>;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { mustBeDescribed } from './described';
-import type { Answered } from './http';
+import type { ApiResponse } from './http';
 
 /** HTTP by hand, for what no well-behaved client would send. */
 export interface Conversation {
@@ -21,7 +21,7 @@ export const converse = (url: string, { allowHalfOpen = false } = {}): Conversat
   return { socket, received: () => Buffer.concat(chunks).toString(), closed };
 };
 
-const parsed = (text: string): { answer: Answered; rest: string } => {
+const parsed = (text: string): { answer: ApiResponse; rest: string } => {
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) throw new Error(`This is no HTTP answer: ${JSON.stringify(text.slice(0, 200))}`);
   const [line = '', ...fields] = text.slice(0, end).split('\r\n');
@@ -47,7 +47,7 @@ const parsed = (text: string): { answer: Answered; rest: string } => {
 };
 
 /** All the responses in the received text, in order. */
-export const answersIn = (text: string): readonly Answered[] => {
+export const answersIn = (text: string): readonly ApiResponse[] => {
   if (text === '') return [];
   const { answer, rest } = parsed(text);
   return [answer, ...answersIn(rest)];
@@ -60,7 +60,10 @@ const requestLines = (sent: string): readonly { readonly method: string; readonl
   );
 
 /** Sends raw bytes, waits until the server closes the connection, and returns its responses. */
-export const sendRaw = async (url: string, ...parts: readonly (string | Buffer)[]): Promise<Answered[]> => {
+export const sendRaw = async (
+  url: string,
+  ...parts: readonly (string | Buffer)[]
+): Promise<ApiResponse[]> => {
   const { socket, received, closed } = converse(url);
   for (const part of parts) socket.write(part);
   await closed;
