@@ -28,7 +28,7 @@ describe('tenant-ledger backup', () => {
     );
     const again = await restoring.run('backup restore', backup);
     expect([again.code, again.stdout]).toEqual([1, '']);
-    expect(again.stderr).toContain('A backup is restored only into an empty folder');
+    expect(again.stderr).toContain('A backup is only restored into an empty folder');
 
     const copy = await startService({ DATA_DIR: elsewhere, EVENTSTORE_URL: '', MONGODB_URL: '' });
     const { json } = await ask(`${copy.url}/tenants/self`, { key: service.key });
@@ -49,6 +49,6 @@ describe('tenant-ledger backup', () => {
     );
     expect([remote.code, remote.stderr]).toEqual([1, expect.stringContaining('docs/backup.md')]);
     const none = await operatorAt(folder, { EVENTSTORE_URL: '' }).run('backup verify', folder);
-    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('holds no backup')]);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('contains no backup')]);
   });
 });

@@ -209,8 +209,8 @@ describe('a backup of a log in a folder', () => {
     await expect(createBackup(older, backup, silent)).rejects.toThrow('it was changed or set back');
     const other = freshFolder();
     writeFileSync(join(other, 'notes.txt'), '');
-    await expect(createBackup(source, other, silent)).rejects.toThrow('holds notes.txt and no backup');
-    await expect(createBackup(source, source, silent)).rejects.toThrow('holds events.db and no backup');
+    await expect(createBackup(source, other, silent)).rejects.toThrow('contains notes.txt and no backup');
+    await expect(createBackup(source, source, silent)).rejects.toThrow('contains events.db and no backup');
     expect(await verifyBackup(backup, silent)).toMatchObject({ events: 30 });
   });
 

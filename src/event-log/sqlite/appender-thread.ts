@@ -6,7 +6,7 @@ import { mustBeOurLog } from './log-file';
 
 const { path, prefix } = workerData as AppenderData;
 
-// This thread may be restarted while the server runs: even then, a log that is gone is not created again.
+// This thread may be restarted while the server runs; a log that has disappeared must not be created again.
 mustBeOurLog(path, prefix);
 const appender = openAppender(path, prefix);
 const channel = appendChannel(path);

@@ -5,7 +5,7 @@ import { logFault, type Expected } from '../event-log';
 import { openForAppending, stillThere } from './log-file';
 import { positionOf } from './reader';
 
-/** An append as it is sent to the writing thread: already serialised. */
+/** An append as sent to the writer thread, already serialized. */
 export interface AppendRequest {
   readonly stream: string;
   readonly expected: Expected;
@@ -20,13 +20,13 @@ interface AppendedRow {
   readonly recordedAt?: number;
 }
 
-/** What the writing thread is started with. */
+/** The `workerData` of the writer thread. */
 export interface AppenderData {
   readonly path: string;
   readonly prefix: string;
 }
 
-/** On it the appending thread reports every group of appends to all threads of this process that have the log open. */
+/** Notifies all threads of this process that have the log open of every group of appends. */
 export const appendChannel = (path: string): InstanceType<typeof BroadcastChannel> => {
   const channel = new BroadcastChannel(`tenant-ledger ${resolve(path)}`);
   (channel as unknown as { unref(): void }).unref();
@@ -41,7 +41,7 @@ const replaced = (path: string) =>
 
 interface Appender {
   readonly db: Database;
-  /** Appends each request wholly or refuses it; commits them all in one durable transaction. */
+  /** Appends or refuses each request as a whole, and commits all of them in one durable transaction. */
   appendGroup(requests: readonly AppendRequest[]): readonly Outcome[];
   close(): void;
 }
@@ -59,16 +59,16 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     'INSERT INTO events (stream, revision, id, type, data, metadata, recorded_at, stored_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   );
 
-  const answerAgain = (request: AppendRequest, expected: number, actual: number): Outcome => {
+  const answerRepeated = (request: AppendRequest, expected: number, actual: number): Outcome => {
     const rows = stored.all(request.stream, expected, request.events.length) as {
       id: string;
       revision: number;
       position: number;
     }[];
-    const same =
+    const isRepeated =
       rows.length === request.events.length && rows.every((row, i) => row.id === request.events[i]?.id);
     const final = rows.at(-1);
-    if (same && final !== undefined)
+    if (isRepeated && final !== undefined)
       return { value: { revision: final.revision, position: positionOf(final.position) } };
     return { error: logFault('stream_changed', `Stream ${request.stream} has changed.`, { actual }) };
   };
@@ -76,7 +76,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
   const append = (request: AppendRequest, now: number): Outcome => {
     const expected = request.expected === 'no_stream' ? -1 : request.expected;
     const actual = (last.get(request.stream) as { revision: number } | undefined)?.revision ?? -1;
-    if (actual !== expected) return answerAgain(request, expected, actual);
+    if (actual !== expected) return answerRepeated(request, expected, actual);
     let position = 0;
     request.events.forEach(({ id, type, data, metadata, recordedAt = now }, i) => {
       const storedAt = recordedAt > now ? now : null;
@@ -92,7 +92,7 @@ export const openAppender = (path: string, prefix = ''): Appender => {
     appendGroup: (requests) => {
       const now = Date.now();
       const outcomes = inTransaction(db, () => requests.map((request) => append(request, now)));
-      // Checked after the commit: what is acknowledged is in the file that the path names at that moment.
+      // Checked after the commit, so that whatever is acknowledged is in the file that the path names now.
       return isStillThere() ? outcomes : requests.map(() => ({ error: replaced(path) }));
     },
     close: () => closeTidily(db),

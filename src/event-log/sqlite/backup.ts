@@ -23,12 +23,12 @@ import { createTables, findLog, hasStoredAt, syncFile } from './log-file';
 import { positionOf } from './reader';
 
 /**
- * Backups of a log that goes on being written. A backup is a folder with an exact copy of the events and a manifest. The
- * log only grows, so whatever was in it at one moment stays its beginning: the copy is consistent by itself, blocks no
- * writer, and the next backup into the same folder adds only what is new.
+ * Backs up a log while it is being written to. A backup is a folder with an exact copy of the events and a manifest.
+ * The log is append-only, so any prefix of it is consistent: a backup blocks no writer, and the next one into the same
+ * folder adds only what is new.
  */
 interface Segment {
-  /** Of the first and the last event. */
+  /** The positions of the first and the last event. */
   readonly first: Position;
   readonly last: Position;
   readonly events: number;
@@ -38,12 +38,12 @@ interface Segment {
 
 interface Manifest {
   readonly format: 1;
-  /** Of the log. */
+  /** The identity of the log. */
   readonly identity: string;
   readonly segments: Segment[];
 }
 
-/** How far a backup reaches. */
+/** What a backup covers. */
 export interface BackedUp {
   readonly identity: string;
   readonly events: number;
@@ -58,13 +58,13 @@ export type OnProgress = (done: number, total: number) => void;
 
 const EVENTS = 'events.db';
 const MANIFEST = 'manifest.json';
-/** A backup that is killed goes on after the last whole segment. */
+/** A killed backup resumes after the last complete segment. */
 const SEGMENT_EVENTS = 50_000;
 const PAGE_EVENTS = 1_000;
 
 const unusable = (why: string): Fault => fault('backup_unusable', why);
 
-/** Every column as it is stored: text may hold what no JavaScript string can. */
+/** Copied as bytes, because stored text may not be representable as a JavaScript string. */
 const TEXTS = ['stream', 'id', 'type', 'data', 'metadata'] as const;
 type Row = readonly [
   position: number,
@@ -104,12 +104,12 @@ const writerOf = (db: Database) => {
       });
     } catch (error) {
       if (!messageOf(error).includes('UNIQUE')) throw error;
-      throw unusable('Another backup into this folder is under way. Wait until it ends, and try again.');
+      throw unusable('Another backup into this folder is in progress. Wait until it ends, and try again.');
     }
   };
 };
 
-/** Reads a range page by page, yielding to the event loop in between; gives its digest. */
+/** Reads a range page by page, yielding to the event loop in between, and returns its digest. */
 const digestRange = async (
   db: Database,
   { after, upTo, max }: { readonly after: number; readonly upTo: number; readonly max: number },
@@ -171,7 +171,7 @@ const readManifest = (folder: string): Manifest => {
     found = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8'));
   } catch (error) {
     throw unusable(
-      `The folder ${folder} holds no backup: its ${MANIFEST} cannot be read (${messageOf(error)}).`,
+      `The folder ${folder} contains no backup: its ${MANIFEST} cannot be read (${messageOf(error)}).`,
     );
   }
   if (isManifest(found)) return found;
@@ -180,7 +180,7 @@ const readManifest = (folder: string): Manifest => {
   );
 };
 
-/** Whole or not at all, also after a loss of power. */
+/** Atomic, even across a power loss. */
 const writeManifest = (folder: string, manifest: Manifest): void => {
   const path = join(folder, MANIFEST);
   writeFileSync(`${path}.new`, `${JSON.stringify(manifest, undefined, 2)}\n`);
@@ -189,16 +189,16 @@ const writeManifest = (folder: string, manifest: Manifest): void => {
   syncFile(folder);
 };
 
-const OWN = new Set([EVENTS, `${EVENTS}-wal`, `${EVENTS}-shm`, MANIFEST, `${MANIFEST}.new`]);
+const OWN_FILES = new Set([EVENTS, `${EVENTS}-wal`, `${EVENTS}-shm`, MANIFEST, `${MANIFEST}.new`]);
 
-/** A new backup, or one to go on with. */
+/** Starts a backup, or finds the one to continue. */
 const manifestFor = (folder: string, identity: string): Manifest => {
-  const held = readdirSync(folder);
-  if (held.includes(MANIFEST)) return readManifest(folder);
-  const foreign = held.find((name) => !OWN.has(name)) ?? (held.includes(EVENTS) ? EVENTS : undefined);
+  const files = readdirSync(folder);
+  if (files.includes(MANIFEST)) return readManifest(folder);
+  const foreign = files.find((name) => !OWN_FILES.has(name)) ?? (files.includes(EVENTS) ? EVENTS : undefined);
   if (foreign !== undefined)
     throw unusable(
-      `The folder ${folder} holds ${foreign} and no backup. Name an empty folder, or that of an earlier backup.`,
+      `The folder ${folder} contains ${foreign} and no backup. Name an empty folder, or that of an earlier backup.`,
     );
   const empty: Manifest = { format: 1, identity, segments: [] };
   writeManifest(folder, empty);
@@ -207,7 +207,7 @@ const manifestFor = (folder: string, identity: string): Manifest => {
 
 const mustContinue = async (source: Database, manifest: Manifest, folder: string): Promise<void> => {
   if (identityOf(source) !== manifest.identity)
-    throw unusable(`The folder ${folder} holds a backup of another event log. Name another folder.`);
+    throw unusable(`The folder ${folder} contains a backup of another event log. Name another folder.`);
   const last = manifest.segments.at(-1);
   if (last === undefined) return;
   const found = await digestRange(source, {
@@ -221,14 +221,14 @@ const mustContinue = async (source: Database, manifest: Manifest, folder: string
     );
 };
 
-/** What the log knows of itself. */
+/** The log's own metadata: identity, prefix and format. */
 const copyMeta = (source: Database, copy: Database): void => {
   const put = copy.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)');
   const rows = source.prepare('SELECT name, value FROM meta').all() as { name: string; value: string }[];
   for (const { name, value } of rows) put.run(name, value);
 };
 
-/** What was begun by a backup that was killed is copied again. */
+/** Deletes the incomplete segment of a killed backup, which is then copied again. */
 const openCopy = (folder: string, source: Database, manifest: Manifest): Database => {
   const path = join(folder, EVENTS);
   const copy = openForWriting(path, 'FULL');
@@ -237,15 +237,15 @@ const openCopy = (folder: string, source: Database, manifest: Manifest): Databas
     copyMeta(source, copy);
     copy.prepare('DELETE FROM events WHERE position > ?').run(rowIdAfter(manifest));
   });
-  const [held, due] = [countAfter(copy, 0), eventsIn(manifest)];
-  if (held === due) return copy;
+  const [found, expected] = [countAfter(copy, 0), eventsIn(manifest)];
+  if (found === expected) return copy;
   copy.close();
   throw unusable(
-    `The backup in ${folder} holds ${held} of its ${due} events: something was removed or added. Name another folder for a new one.`,
+    `The backup in ${folder} contains ${found} of its ${expected} events: something was removed or added. Name another folder for a new one.`,
   );
 };
 
-/** Copies one segment, and reads it again from the copy. */
+/** Copies one segment and verifies it by reading the copy. */
 const copySegment = async (
   source: Database,
   copy: Database,
@@ -266,7 +266,7 @@ const copySegment = async (
   );
 };
 
-/** Up to a head, however much is written in the meantime. */
+/** Up to the given head, however much is appended in the meantime. */
 const copyNew = async (
   source: Database,
   copy: Database,
@@ -284,7 +284,7 @@ const copyNew = async (
   }
 };
 
-/** Adds to a backup whatever the log has now; begins it where there is none. */
+/** Adds everything new in the log to a backup, or starts one. */
 export const createBackup = async (
   logFolder: string,
   folder: string,
@@ -298,7 +298,7 @@ export const createBackup = async (
   try {
     const manifest = manifestFor(folder, identityOf(source));
     await mustContinue(source, manifest, folder);
-    // Before the format is copied, which may be raised at any time: it allows all events up to here.
+    // Read before the format, which may be raised at any time, so that the copied format allows all events up to here.
     const head = headOf(source);
     copy = openCopy(folder, source, manifest);
     const added = await copyNew(source, copy, head, { folder, manifest, onProgress });
@@ -321,7 +321,7 @@ const mustBeContiguous = (db: Database, last: number): void => {
     );
 };
 
-/** Reads everything again. Throws `backup_unusable` at the first difference. */
+/** Reads the whole backup. Throws `backup_unusable` at the first difference. */
 export const verifyBackup = async (folder: string, onProgress: OnProgress): Promise<BackedUp> => {
   const manifest = readManifest(folder);
   const path = join(folder, EVENTS);
@@ -353,33 +353,33 @@ export const verifyBackup = async (folder: string, onProgress: OnProgress): Prom
   }
 };
 
-/** Verifies a backup and puts it into a folder that holds nothing yet. The log gets its name when it is whole. */
+/** Verifies a backup and copies it into an empty folder. The log file gets its name only when it is complete. */
 export const restoreBackup = async (
   folder: string,
   target: string,
   onProgress: OnProgress,
 ): Promise<BackedUp> => {
-  const [held] = readdirSync(target);
-  if (held !== undefined)
+  const [found] = readdirSync(target);
+  if (found !== undefined)
     throw fault(
       'restore_refused',
-      `The folder ${target} holds ${held}. A backup is restored only into an empty folder: name another DATA_DIR, or move what is there away.`,
+      `The folder ${target} contains ${found}. A backup is only restored into an empty folder: name another DATA_DIR, or move the contents away.`,
     );
   const restored = await verifyBackup(folder, onProgress);
   const path = join(target, EVENTS);
-  const growing = `${path}.restoring`;
+  const incomplete = `${path}.restoring`;
   try {
     for (const end of ['', '-wal'])
-      if (existsSync(join(folder, EVENTS + end))) copyFileSync(join(folder, EVENTS + end), growing + end);
-    const db = openForWriting(growing, 'FULL');
-    // What a backup that was killed had begun is not part of it.
+      if (existsSync(join(folder, EVENTS + end))) copyFileSync(join(folder, EVENTS + end), incomplete + end);
+    const db = openForWriting(incomplete, 'FULL');
+    // The incomplete segment of a killed backup is not part of it.
     db.prepare('DELETE FROM events WHERE position > ?').run(Number(restored.lastPosition ?? 0));
     closeTidily(db);
-    syncFile(growing);
-    renameSync(growing, path);
+    syncFile(incomplete);
+    renameSync(incomplete, path);
     syncFile(target);
   } finally {
-    for (const end of ['', '-wal', '-shm']) rmSync(growing + end, { force: true });
+    for (const end of ['', '-wal', '-shm']) rmSync(incomplete + end, { force: true });
   }
   return restored;
 };

@@ -6,7 +6,7 @@ import { codeOf, fault, type Fault } from '../../fault';
 import { inTransaction, migrate, openForReading, openForWriting, type Database } from '../../sqlite/database';
 import { prefixOf } from '../streams';
 
-/** The file of a log: what is found where it should be, its schema, and how it is created. */
+/** The file of a log: how it is found and created, and its schema. */
 
 const STREAM_INDEX = 'CREATE UNIQUE INDEX events_by_stream ON events (stream, revision)';
 
@@ -26,8 +26,8 @@ const schema = [
 ];
 
 /**
- * The column for the time at which the log received an event, if the event came with a later one. Earlier programs created
- * logs without it and work with it: they name the columns that they write and read.
+ * `stored_at` is when the log received an event that claims a later time. Logs of earlier programs lack the column;
+ * those programs can use logs that have it, because they name the columns that they read and write.
  */
 export const hasStoredAt = (db: Database): boolean =>
   db.prepare(`SELECT 1 FROM pragma_table_info('events') WHERE name = 'stored_at'`).get() !== undefined;
@@ -39,28 +39,29 @@ const addStoredAt = (db: Database): void => {
   });
 };
 
-/** Everything works without it, only slowly; somebody has dropped it. */
+/** In case someone dropped it: everything works without it, only slowly. */
 const addStreamIndex = (db: Database): void => {
-  const isThere = db.prepare(
+  const findIndex = db.prepare(
     `SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'events_by_stream'`,
   );
-  if (isThere.get() !== undefined) return;
+  if (findIndex.get() !== undefined) return;
   inTransaction(db, () => {
-    if (isThere.get() === undefined) db.exec(STREAM_INDEX);
+    if (findIndex.get() === undefined) db.exec(STREAM_INDEX);
   });
 };
 
 const sizeOf = (path: string): number | undefined => statSync(path, { throwIfNoEntry: false })?.size;
 
-const BEGIN_ANEW =
-  'To begin with an empty log instead, move what is left of it, and the folder read-models, out of the way.';
+const START_OVER =
+  'To start with an empty log instead, move its remains and the folder read-models out of the way.';
 
 const incomplete = (what: string, remedy: string): Fault =>
-  fault('log_incomplete', `The event log is not complete: ${what}. ${remedy} ${BEGIN_ANEW}`);
+  fault('log_incomplete', `The event log is not complete: ${what}. ${remedy} ${START_OVER}`);
 
 /**
- * The file is there, or nothing is. A log may only be created where there is no trace of one: a log that was lost or copied
- * in part must never look like a first start. The `-wal` file is checked first, since it is created after the log.
+ * Throws if there are only parts of a log. A log may only be created where there is no trace of one: a log that was
+ * lost or partially copied must never look like a first start. Checks the `-wal` file first, since it is created after
+ * the log.
  */
 export const findLog = (path: string): 'found' | 'absent' => {
   const walSize = sizeOf(`${path}-wal`) ?? 0;
@@ -92,11 +93,11 @@ const mustHaveTables = (db: Database, path: string): void => {
     );
 };
 
-/** The prefix that is stored in the log. Earlier programs did not store it: there the first stream shows it. */
+/** The stored prefix. Earlier programs did not store it, but the first tenant's stream shows it. */
 const prefixIn = (db: Database): string | undefined => {
-  const kept = db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as
+  const stored = db.prepare(`SELECT value FROM meta WHERE name = 'prefix'`).get() as
     { value: string } | undefined;
-  if (kept !== undefined) return kept.value;
+  if (stored !== undefined) return stored.value;
   for (const row of db.prepare('SELECT stream FROM events ORDER BY position').iterate()) {
     const prefix = prefixOf((row as { stream: string }).stream);
     if (prefix !== undefined) return prefix;
@@ -114,7 +115,7 @@ const mustHavePrefix = (db: Database, path: string, prefix: string): void => {
   );
 };
 
-/** Refuses anything but a whole log of this prefix. It changes nothing: a read-only connection neither creates nor checkpoints. */
+/** Throws unless this is a complete log with this prefix. Changes nothing, since the connection is read-only. */
 export const mustBeOurLog = (path: string, prefix: string): void => {
   const db = openForReading(path);
   try {
@@ -125,7 +126,7 @@ export const mustBeOurLog = (path: string, prefix: string): void => {
   }
 };
 
-/** Nothing about it in the log: it was made by a program without formats. */
+/** A log without a format was created by a program without formats. */
 export const formatIn = (db: Database): number =>
   Number(
     (db.prepare(`SELECT value FROM meta WHERE name = 'format'`).get() as { value: string } | undefined)
@@ -137,7 +138,7 @@ export const raiseFormatIn = (db: Database, to: number): void =>
     if (formatIn(db) < to) db.prepare(`INSERT OR REPLACE INTO meta VALUES ('format', ?)`).run(String(to));
   });
 
-/** Writes the identity, the prefix and the format of a new log into it. */
+/** Stores the identity, prefix and format of a new log. */
 const writeIdentity = (db: Database, path: string, prefix: string, format: number): void => {
   const known = db.prepare(`SELECT count(*) AS rows FROM meta WHERE name IN ('identity', 'prefix')`);
   if ((known.get() as { rows: number }).rows === 2) return mustHavePrefix(db, path, prefix);
@@ -149,14 +150,14 @@ const writeIdentity = (db: Database, path: string, prefix: string, format: numbe
   });
 };
 
-/** Where they are missing. */
+/** Creates what is missing. */
 export const createTables = (db: Database, path: string): void => {
   migrate(db, schema, `The event log ${path}`);
   addStoredAt(db);
   addStreamIndex(db);
 };
 
-/** A writing connection to a log, which is created in the file if there is none. */
+/** Opens a log for writing, and creates it in the file if there is none. */
 export const openForAppending = (path: string, prefix: string, format = NEWEST_FORMAT): Database => {
   const db = openForWriting(path, 'FULL');
   try {
@@ -169,7 +170,7 @@ export const openForAppending = (path: string, prefix: string, format = NEWEST_F
   }
 };
 
-/** Makes what was written survive a loss of power; for a folder, the names in it. */
+/** Makes what was written survive a power loss; for a folder, its entries. */
 export const syncFile = (path: string): void => {
   const handle = openSync(path, 'r');
   try {
@@ -180,8 +181,8 @@ export const syncFile = (path: string): void => {
 };
 
 /**
- * Created in memory. SQLite knows files by their inode: a file that a connection of this process has open under another
- * name would share that name's `-shm` file, and other processes would not.
+ * Created in memory, because SQLite identifies files by inode: if this process had the file open under a temporary
+ * name, its connections would keep using that name's `-shm` file, while other processes would not.
  */
 const writeEmptyLog = (path: string, prefix: string, format: number): void => {
   const db = openForAppending(':memory:', prefix, format);
@@ -193,20 +194,20 @@ const writeEmptyLog = (path: string, prefix: string, format: number): void => {
 };
 
 /**
- * Creates a log where there is none. It gets its name when it is complete, so a file of that name without tables is never
- * one that is just being created. If several processes create it at once, one wins.
+ * Creates a log where there is none. The file gets its name only when it is complete, so one without tables is never
+ * just being created. If several processes create it at once, one wins.
  */
-export const makeLog = (path: string, prefix: string, format: number): void => {
-  const mine = `${path}.${randomUUID()}`;
+export const createLog = (path: string, prefix: string, format: number): void => {
+  const temporary = `${path}.${randomUUID()}`;
   try {
-    writeEmptyLog(mine, prefix, format);
-    syncFile(mine);
-    linkSync(mine, path);
+    writeEmptyLog(temporary, prefix, format);
+    syncFile(temporary);
+    linkSync(temporary, path);
     syncFile(dirname(path));
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   } finally {
-    rmSync(mine, { force: true });
+    rmSync(temporary, { force: true });
   }
 };
 
@@ -216,8 +217,8 @@ const idOf = (path: string): string | undefined => {
 };
 
 /**
- * For a file that was just opened: is it still what the path names? A file that was replaced or removed can still be
- * written, but is lost when it is closed.
+ * For a file that was just opened: whether the path still names it. A file that was replaced or removed can still be
+ * written to, but is lost once it is closed.
  */
 export const stillThere = (path: string): (() => boolean) => {
   const opened = idOf(path);

@@ -5,20 +5,20 @@ import type { Tail } from './tail';
 import { logFault, type Batch, type LoggedEvent, type Position, type ReadFrom } from '../event-log';
 import { hasStoredAt } from './log-file';
 
-/** A batch ends at whichever comes first. */
+/** A batch ends at whichever limit comes first. */
 const BATCH_EVENTS = 512;
 const BATCH_BYTES = 1_048_576;
 
-/** Streams are read by the thread that answers HTTP, which no page may hold for long. */
+/** Streams are read on the HTTP thread, which no page may block for long. */
 const STREAM_BATCH_EVENTS = 256;
 
 interface Page {
   readonly batch: Batch;
-  /** It was cut: there may be more. */
+  /** A limit was reached, so there may be more. */
   readonly full: boolean;
 }
 
-/** Rows come as lists, which cost half as much as objects. */
+/** Rows as arrays cost half as much as objects. */
 type Row = readonly [
   position: number,
   stream: string,
@@ -31,7 +31,7 @@ type Row = readonly [
   storedAt: number | null,
 ];
 
-/** Padded, so that the order of the text is the order of the log. */
+/** Padded, so that positions sort as text. */
 export const positionOf = (rowId: number): Position => String(rowId).padStart(16, '0');
 
 export const rowIdOf = (position: Position | undefined): number =>
@@ -45,7 +45,7 @@ const parsed = (text: string): unknown => {
   }
 };
 
-/** Many events in a row have the same time: its text is made once. */
+/** Formatted once for consecutive events with the same time. */
 const isoOf = (() => {
   let [last, text] = [NaN, ''];
   return (time: number): string => {
@@ -70,7 +70,7 @@ const eventOf = ([position, stream, revision, id, type, data, metadata, recorded
   bytes: Buffer.byteLength(data) + Buffer.byteLength(metadata),
 });
 
-/** Takes rows until the batch is full. No statement stays open when it returns. */
+/** Takes rows until the batch is full. Leaves no statement open. */
 const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   const batch: LoggedEvent[] = [];
   let bytes = 0;
@@ -83,7 +83,7 @@ const takeBatch = (rows: Iterable<unknown>, maxEvents = BATCH_EVENTS): Page => {
   return { batch, full: false };
 };
 
-/** What can be given of several streams: everything up to the last event of the first page that was cut. */
+/** Merges pages of several streams, up to the last event of the full page that ends first. */
 const merge = (pages: readonly Page[]): Page => {
   const limit = pages
     .filter((page) => page.full)
@@ -105,7 +105,7 @@ const inReadTransaction = <T>(db: Database, work: () => T): T => {
   }
 };
 
-/** Turns what the driver throws into a fault that callers know. */
+/** Turns errors of the driver into faults. */
 const read = (next: () => Page): Page => {
   try {
     return next();
@@ -115,9 +115,10 @@ const read = (next: () => Page): Page => {
 };
 
 /**
- * Reads pages with `next` until one is not full; with `follow` it then waits for news. The news counter is read before the
- * page: what arrives in between wakes it again. Between pages it yields to the event loop: a long read must not stop
- * HTTP. Closing the log ends a follower, but a read up to the end fails instead, since what it has is not everything.
+ * Reads pages with `next` until one is not full; with `follow` it then waits for news. The news counter is read before
+ * the page, so that events arriving in between wake it again. It yields to the event loop between pages, so that a long
+ * read does not block HTTP. Closing the log ends a follower, but makes a bounded read fail, since its result is
+ * incomplete.
  */
 const pages = async function* (
   news: Tail,
@@ -135,8 +136,8 @@ const pages = async function* (
 };
 
 /**
- * The last revision of a stream at or before a row, by binary search, since both grow together. A damaged log may lack some
- * revisions; whoever reads its events notices.
+ * Finds the last revision of a stream at or before a row by binary search, since both grow together. A damaged log may
+ * lack revisions, which the reader of its events notices.
  */
 const revisionFinder = (db: Database) => {
   const fromRevision = db.prepare(
@@ -159,7 +160,7 @@ const revisionFinder = (db: Database) => {
 };
 
 export const eventReader = (db: Database, news: Tail) => {
-  // A log that no program with this column has opened for writing does not have it.
+  // Missing in a log that only earlier programs have written to.
   const storedAt = hasStoredAt(db) ? 'stored_at' : 'NULL';
   const columns = `position, stream, revision, id, type, data, metadata, recorded_at, ${storedAt}`;
   const rows = (where: string) => {
@@ -191,7 +192,7 @@ export const eventReader = (db: Database, news: Tail) => {
       let after = rowIdOf(from.after);
       const next = (): Page => {
         const { bytes } = bytesOfNext.get(after) as { bytes: number };
-        // Fetching all rows with one call costs a quarter less than stepping through them, but holds them all at once.
+        // Fetching all rows with one call costs a quarter less than stepping through them, but needs memory for all at once.
         const page = takeBatch(bytes < BATCH_BYTES ? nextOfAll.all(after) : ofAll.iterate(after));
         after = page.batch.length === 0 ? after : rowIdOf(page.batch.at(-1)?.position);
         return page;
@@ -205,7 +206,7 @@ export const eventReader = (db: Database, news: Tail) => {
       const takeAll = (): readonly Page[] =>
         [...reached].map(([stream, after]) => takeBatch(ofStream.iterate(stream, after)));
       const next = (): Page => {
-        // One read transaction: without it, the stream that is read first could miss an event before one of the other's.
+        // In one read transaction: otherwise the stream read first could miss an event that precedes one of the other's.
         const page = merge(inReadTransaction(db, takeAll));
         for (const event of page.batch) reached.set(event.stream, event.revision);
         return page;

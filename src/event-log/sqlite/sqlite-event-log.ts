@@ -22,17 +22,25 @@ import {
 import { settled } from '../settle';
 import type { Streams } from '../streams';
 import { appendChannel, type AppenderData, type AppendRequest } from './appender';
-import { findLog, formatIn, logMissing, makeLog, mustBeOurLog, raiseFormatIn, stillThere } from './log-file';
+import {
+  findLog,
+  formatIn,
+  logMissing,
+  createLog,
+  mustBeOurLog,
+  raiseFormatIn,
+  stillThere,
+} from './log-file';
 import { eventReader, positionOf, rowIdOf } from './reader';
 import { tail } from './tail';
 
-/** A first start may find a cold disk or wait for another process that migrates. */
+/** The first start may meet a cold disk, or another process that is migrating. */
 const OPEN_MS = 10_000;
-/** There may be many; `log verify` lists them all. */
+/** There may be many. `log verify` lists them all. */
 const MAX_INCOMPLETE = 100;
 
-/** Certain answers of the appending thread; anything else is a problem with the file. */
-const CERTAIN: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
+/** Conclusive answers of the appending thread. Anything else is a problem with the file. */
+const CONCLUSIVE: ReadonlySet<string | undefined> = new Set(['stream_changed', 'no_answer', 'log_set_back']);
 
 const serialised = (event: NewEvent) => ({
   id: event.id.toLowerCase(),
@@ -42,12 +50,14 @@ const serialised = (event: NewEvent) => ({
   ...(event.recordedAt === undefined ? {} : { recordedAt: Date.parse(event.recordedAt) }),
 });
 
-/** `reads`: only reads a log that is there. `writes`: the log must be there. `makes`: it is created where there is none. */
+/**
+ * `reads`: read only, the log must exist. `writes`: the log must exist. `makes`: the log is created if there is none.
+ */
 export type Opening = 'reads' | 'writes' | 'makes';
 
 interface SqliteOptions {
   readonly opening?: Opening;
-  /** Of a log that is created. */
+  /** For a log that is created. */
   readonly format?: number;
   readonly startAppender?: (data: AppenderData) => Thread;
 }
@@ -59,12 +69,12 @@ const notOpened = (path: string, error: unknown): unknown =>
     ? error
     : logFault('log_unavailable', `The event log ${path} cannot be opened: ${messageOf(error)}`);
 
-/** Checks what is there before anything is written. */
-const mustBeThere = (path: string, prefix: string, { opening, format }: Required<SqliteOptions>): void => {
+/** Checks what exists before anything is written. */
+const ensureLog = (path: string, prefix: string, { opening, format }: Required<SqliteOptions>): void => {
   if (findLog(path) === 'absent') {
     if (opening !== 'makes') throw logMissing(path);
     mkdirSync(dirname(path), { recursive: true });
-    makeLog(path, prefix, format);
+    createLog(path, prefix, format);
   }
   mustBeOurLog(path, prefix);
 };
@@ -72,32 +82,32 @@ const mustBeThere = (path: string, prefix: string, { opening, format }: Required
 const appendingThread = (data: AppenderData): Thread =>
   startThread(join(__dirname, 'appender-thread.js'), data);
 
-/** One attempt: it rejects with `no_answer` when it does not know what became of it. */
+/** One attempt. Rejects with `no_answer` if the outcome is unknown. */
 const appending =
   (thread: Thread, request: AppendRequest) =>
   (withinMs: number): Promise<Appended> =>
     thread.call<Appended>(request, withinMs).catch((error: unknown) => {
       const code = codeOf(error);
-      if (CERTAIN.has(code)) throw error;
-      // The same ids sent once more are written, or found.
+      if (CONCLUSIVE.has(code)) throw error;
+      // Repeating the append writes the events, or finds them.
       if (code === 'commit_failed') throw fault('no_answer', messageOf(error));
       throw logFault('log_unavailable', `The append failed: ${messageOf(error)}`);
     });
 
-/** A rare step of the operator: it needs no thread of its own. */
+/** Rare and by the operator, so on this thread. */
 const raiseFormat = (path: string, to: number): void => {
   const db = openForWriting(path, 'FULL');
   try {
     raiseFormatIn(db, to);
   } catch (error) {
-    throw logFault('log_unavailable', `The event log ${path} was not written: ${messageOf(error)}`);
+    throw logFault('log_unavailable', `The event log ${path} could not be written to: ${messageOf(error)}`);
   } finally {
     db.close();
   }
 };
 
-/** All questions about the log but those for its events. */
-const questions = (db: Database, path: string) => {
+/** Everything but reading and appending events. */
+const logQueries = (db: Database, path: string) => {
   const isStillThere = stillThere(path);
   const meta = db.prepare(`SELECT value FROM meta WHERE name = 'identity'`);
   const last = db.prepare('SELECT position, id FROM events ORDER BY position DESC LIMIT 1');
@@ -106,7 +116,7 @@ const questions = (db: Database, path: string) => {
     `SELECT stream, count(*) AS events, max(revision) AS lastRevision FROM events
      GROUP BY stream HAVING events <= lastRevision ORDER BY stream LIMIT ${MAX_INCOMPLETE}`,
   );
-  // Not by an index or a search in halves: only a look at every time is right where a clock has gone back.
+  // A full scan: neither an index nor a binary search is right where a clock has gone back.
   const recordedFrom = db.prepare(
     'SELECT position FROM events WHERE recorded_at >= ? ORDER BY position LIMIT 1',
   );
@@ -115,7 +125,7 @@ const questions = (db: Database, path: string) => {
     const row = last.get() as { position: number; id: string } | undefined;
     return row === undefined ? undefined : { position: positionOf(row.position), eventId: row.id };
   };
-  const madeAs = identity();
+  const openedIdentity = identity();
 
   return {
     identity: async () => identity() ?? '',
@@ -125,13 +135,13 @@ const questions = (db: Database, path: string) => {
     head: async () => head(),
     incompleteStreams: async () => incomplete.all(),
     positionBefore: async (time) => {
-      // The head first: anything appended in the meantime comes after it.
+      // Read the head first: anything appended in the meantime comes after it.
       const end = head()?.position;
       const first = recordedFrom.get(Date.parse(time)) as { position: number } | undefined;
       return first === undefined ? end : positionOf(first.position - 1);
     },
     continuity: async (known) => {
-      if (!isStillThere() || identity() !== madeAs) return 'replaced';
+      if (!isStillThere() || identity() !== openedIdentity) return 'replaced';
       if (known === undefined) return 'whole';
       const end = head()?.position ?? '';
       const found = (idAt.get(rowIdOf(known.position)) as { id: string } | undefined)?.id;
@@ -142,8 +152,8 @@ const questions = (db: Database, path: string) => {
 };
 
 /**
- * The event log in one SQLite file: `events.db` in a folder that several processes may share. A process that only reads
- * has no appending thread until it appends.
+ * The event log in one SQLite file, `events.db`, in a folder that several processes may share. A process that only reads
+ * starts no appending thread.
  */
 export const sqliteEventLog = async (
   folder: string,
@@ -154,7 +164,7 @@ export const sqliteEventLog = async (
   const { prefix } = streams;
   const thread = startAppender({ path, prefix });
   try {
-    mustBeThere(path, prefix, { opening, format, startAppender });
+    ensureLog(path, prefix, { opening, format, startAppender });
     if (opening !== 'reads') await thread.call('ready', OPEN_MS);
   } catch (error) {
     await thread.close();
@@ -170,7 +180,7 @@ export const sqliteEventLog = async (
   const read = eventReader(db, news);
 
   return {
-    ...questions(db, path),
+    ...logQueries(db, path),
     append: async (stream, events, expected, withinMs = APPEND_MS) => {
       mustBeAppendable(events);
       const request = { stream, expected, events: events.map(serialised) };

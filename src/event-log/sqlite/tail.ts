@@ -1,22 +1,22 @@
 import { signal } from '../../signal';
 
-/** Waits for changes of a file: of this process at once, of other processes within POLL_MS. */
+/** Waits for changes of a file: by this process at once, by other processes within POLL_MS. */
 export interface Tail {
-  /** The number of changes so far: read it before the file, and pass it to `newsSince` when nothing new was found. */
+  /** The number of changes so far. Read it before the file, and pass it to `newsSince` if nothing new was found. */
   seen(): number;
-  /** Resolves when there was a change since then, when the signal is aborted, or when the tail is closed. */
+  /** Resolves once there is a change since then, the signal is aborted, or the tail is closed. */
   newsSince(seen: number, abort?: AbortSignal): Promise<void>;
   isClosed(): boolean;
-  /** Wakes all waiters for the last time: the file is not read again. */
+  /** Wakes all waiters for the last time. The file is not read again. */
   close(): void;
 }
 
 const POLL_MS = 50;
 
-/** Calls back whenever this process has committed something. */
+/** Calls `wake` whenever this process has committed. */
 export type Listen = (wake: () => void) => { close(): void };
 
-/** It listens from its first use on: a thread that follows nothing is not woken. */
+/** Listens from its first use on, so that a thread that follows nothing is not woken. */
 export const tail = (dataVersion: () => number, listen: Listen): Tail => {
   const changed = signal();
   let listening: ReturnType<Listen> | undefined;
@@ -28,7 +28,7 @@ export const tail = (dataVersion: () => number, listen: Listen): Tail => {
     news += 1;
     changed.notify();
   };
-  /** A file that cannot be read counts as changed: whoever reads it next finds out what is wrong, and reports it. */
+  /** A file that cannot be read counts as changed, so that the next read finds and reports the error. */
   const look = (): number | undefined => {
     try {
       return dataVersion();
