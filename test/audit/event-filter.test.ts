@@ -79,12 +79,16 @@ describe('the events matching a filter', () => {
 
   const all: readonly Name[] = ['created', 'other', 'renamed', 'token', 'read', 'refused', 'unknown'];
   const cases: readonly (readonly [string, EventFilter, readonly Name[]])[] = [
-    ['nothing: all of ours, in order', {}, all],
+    ['no filter: all of our events, in order', {}, all],
     ['one tenant', { tenants: [OTHER] }, ['other']],
     ['several tenants', { tenants: [OTHER, ONE] }, all],
     ['types', { types: ['TenantCreated', 'SomethingElse'] }, ['created', 'other', 'unknown']],
     ['an actor', { actor: APPLICATION }, ['renamed']],
-    ['an entity, its type in any case', { entity: { type: 'Token', id: 'tok_1' } }, ['token', 'read']],
+    [
+      'an entity, with its type in any letter case',
+      { entity: { type: 'Token', id: 'tok_1' } },
+      ['token', 'read'],
+    ],
     ['an operation', { operation: 'Update' }, ['renamed']],
     ['an operation of one entity', { entity: { type: 'token', id: 'tok_1' }, operation: 'read' }, ['read']],
     ['a trace', { trace: 'trace-1' }, ['renamed', 'token']],

@@ -74,7 +74,7 @@ describe('tenant-ledger doctor', () => {
 
   it.each<[string, () => [folder: string, env?: Record<string, string>], Partial<Finding>]>([
     [
-      'a setting that is not valid',
+      'an invalid setting',
       () => [service.folder, { PORT: 'many' }],
       { check: 'configuration', finding: expect.stringContaining('PORT="many" is not valid') },
     ],
@@ -94,12 +94,12 @@ describe('tenant-ledger doctor', () => {
       { check: 'clock', fix: expect.stringContaining('Clock jumps') },
     ],
     [
-      'a proxy that is not there',
+      'a proxy that does not exist',
       () => [service.folder, { PUBLIC_URL: 'https://127.0.0.1:1' }],
       { check: 'certificate', fix: expect.stringContaining('PUBLIC_URL') },
     ],
     [
-      'an authority that cannot be read',
+      'a certificate authority that cannot be read',
       () => [
         service.folder,
         {

@@ -90,8 +90,8 @@ describe('the audit line', () => {
   it.each([
     ['250 characters', 'x'.repeat(250), 'x'.repeat(250)],
     ['251 characters', 'x'.repeat(251), 'x'.repeat(250)],
-    ['a pair that is cut', `${'x'.repeat(249)}😀`, `${'x'.repeat(249)}\ufffd`],
-    ['a pair that fits', `${'x'.repeat(248)}😀!`, `${'x'.repeat(248)}😀`],
+    ['a surrogate pair that is cut', `${'x'.repeat(249)}😀`, `${'x'.repeat(249)}\ufffd`],
+    ['a surrogate pair that fits', `${'x'.repeat(248)}😀!`, `${'x'.repeat(248)}😀`],
   ])('keeps at most 250 characters of a message: %s', (_, told, kept) => {
     const { message } = auditLine(activity({ entityType: 'a', operation: 'b', message: told }));
     expect(message).toBe(kept);

@@ -139,7 +139,7 @@ describe('a key of another Application', () => {
   const waysToGetOne: readonly [string, Decide][] = [
     ['added', addKey(OTHER, key)],
     ['regenerated at once', regenerateKey(OTHER, key, 0)],
-    ['regenerated with grace', regenerateKey(OTHER, key, 60)],
+    ['regenerated with a grace period', regenerateKey(OTHER, key, 60)],
   ];
 
   it.each(waysToGetOne)('is not issued to one that holds less: %s', (_, decide) => {
@@ -166,7 +166,7 @@ describe("a change that ends the caller's own access", () => {
   const attempts: readonly [string, (force: boolean) => Decide][] = [
     ['deleting itself', (force) => deleteApplication(SELF, { force })],
     [
-      'taking a permission from itself',
+      'withdrawing one of its own permissions',
       (force) => updateApplication(SELF, { permissions: SOME.slice(0, 3), force }),
     ],
     ['revoking the key in use', (force) => revokeKey(OWN_KEY, { applicationId: SELF, force })],
@@ -300,7 +300,7 @@ describe('revoking a key of an Application', () => {
     ['of another Application', OWN_KEY],
     ['that is revoked', id(14)],
     ['that is expired', id(15)],
-    ['that nobody has', id(99)],
+    ['that does not exist', id(99)],
   ])('is refused for one %s, as if it had never existed', (_, keyId) => {
     given(
       ...two(all, []),

@@ -124,17 +124,17 @@ describe('a tenant that does not exist or was deleted', () => {
 
 describe('an impossible history', () => {
   it.each<[string, readonly TenantEvent[], string]>([
-    ['begins in the middle', [updated('Acme')], 'absent'],
+    ['starts in the middle', [updated('Acme')], 'absent'],
     ['creates twice', [created, created], 'second time'],
-    ['goes on after the end', [created, deleted, updated('Acme')], 'deleted'],
+    ['continues after the deletion', [created, deleted, updated('Acme')], 'deleted'],
     ['deletes twice', [created, deleted, deleted], 'deleted'],
     [
-      'renames what is not there',
+      'renames an Application that does not exist',
       [created, { type: 'ApplicationRenamed', data: { applicationId: APPLICATION, name: 'x' } }],
       'does not exist',
     ],
     [
-      'sets permissions of what is gone',
+      'sets permissions of a deleted Application',
       [
         created,
         applicationCreated(),

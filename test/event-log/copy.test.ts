@@ -297,11 +297,11 @@ describe('a copy of an event log', () => {
 
     const odd: readonly (readonly [string, string, string])[] = [
       ['data that is not JSON', `data = '{"a'`, 'its data is not JSON'],
-      ['data that is a bare text', `data = '"a"'`, 'its data is not JSON'],
-      ['a time of its own', `metadata = '{"recordedAt":1}'`, 'has a member recordedAt'],
+      ['data that is a bare string', `data = '"a"'`, 'its data is not JSON'],
+      ['its own recordedAt in the metadata', `metadata = '{"recordedAt":1}'`, 'has a member recordedAt'],
       ['metadata that is not JSON', `metadata = 'x'`, 'its metadata is not a JSON object'],
       ['metadata that is a list', `metadata = '[1]'`, 'its metadata is not a JSON object'],
-      ['a number without end', `data = '{"a":{"b":[1e999]}}'`, 'a number that is too large'],
+      ['an infinite number', `data = '{"a":{"b":[1e999]}}'`, 'a number that is too large'],
       ['such a number in the metadata', `metadata = '{"b":-1e999}'`, 'a number that is too large'],
     ];
 

@@ -289,8 +289,11 @@ const madeUp = () => {
 describe('a closed log', () => {
   it.each([
     ['after following', `for await (const _ of log.readAll({ follow: true })) { await log.close(); }`],
-    ['after leaving a short read', `for await (const _ of log.readAll()) break; await log.close();`],
-    ['after leaving a stream', `for await (const _ of log.readStream(stream)) break; await log.close();`],
+    ['after abandoning a short read', `for await (const _ of log.readAll()) break; await log.close();`],
+    [
+      'after abandoning the read of a stream',
+      `for await (const _ of log.readStream(stream)) break; await log.close();`,
+    ],
     ['twice', `await log.close(); await log.close();`],
   ])('lets the process exit, %s', async (_, work) => {
     const server = await standIn();

@@ -74,7 +74,7 @@ describe('the prefix of a SQLite log', () => {
   const id = randomUUID();
   it.each<readonly [string, readonly string[], string, string | undefined]>([
     ['an empty log', [], 'any-', undefined],
-    ['a log without streams of tenants', ['somebody-elses', 'operator'], 'any-', undefined],
+    ['a log without tenant streams', ['somebody-elses', 'operator'], 'any-', undefined],
     ['a log with this prefix', [`a.tenant-${id}`], 'a.', 'b.'],
     ['a log without prefix', ['foreign', `activity-${id}`], '', 'activity-'],
     ['a log in which another prefix was used later', [`a-tenant-${id}`, `tenant-${id}`], 'a-', ''],
@@ -161,7 +161,7 @@ describe('the place of a SQLite log', () => {
 
   it.each<readonly [string, (folder: string) => void, string]>([
     ['a log without its -wal', (folder) => rmSync(`${fileIn(folder)}-wal`), 'has no tables'],
-    ['a log that is gone', (folder) => rmSync(fileIn(folder)), 'is missing, but '],
+    ['a log whose file is missing', (folder) => rmSync(fileIn(folder)), 'is missing, but '],
     ['a log that was emptied', (folder) => writeFileSync(fileIn(folder), ''), 'is empty'],
     [
       'a -wal of another log',

@@ -93,9 +93,9 @@ describe('creating an Application', () => {
     ['no name', { type: 'private' }, 'name'],
     ['no type', { name: 'Shop' }, 'type'],
     ['an unknown type', { ...shop, type: 'secret' }, 'type'],
-    ['permissions that are text', { ...shop, permissions: 'token:read' }, 'permissions'],
+    ['permissions that are a string', { ...shop, permissions: 'token:read' }, 'permissions'],
     ['an expiry in the past', { ...shop, expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
-    ['an expiry that is none', { ...shop, expires_at: 'soon' }, 'expires_at'],
+    ['an expiry that is not a time', { ...shop, expires_at: 'soon' }, 'expires_at'],
   ])('is refused with %s, and changes nothing', async (_, body, field) => {
     const before = await by.count();
     const answer = await post('/applications', body);

@@ -56,7 +56,7 @@ describe('bad HTTP', () => {
       ['a header without a colon', `GET /permissions HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`],
       ['a header name with a space', `GET /permissions HTTP/1.1\r\n${HOST}SVC API-KEY: x\r\n\r\n`],
       ['a NUL in a header', `GET /permissions HTTP/1.1\r\n${HOST}X: a\u0000b\r\n\r\n`],
-      ['a length that is no number', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: ten\r\n\r\n`],
+      ['a length that is not a number', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: ten\r\n\r\n`],
       ['a negative length', `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`],
       [
         'two lengths',
@@ -67,7 +67,7 @@ describe('bad HTTP', () => {
         `PUT /tenants/self HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
       ],
       ['CONNECT', `CONNECT example.com:80 HTTP/1.1\r\n${HOST}\r\n`],
-      ['the beginning of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
       ['mail', 'EHLO x\r\nMAIL FROM:<a@b>\r\n'],
       ['TLS', Buffer.from('160301020001000001fc0303', 'hex')],
     ])('%s', async (_, bytes) => {
@@ -91,8 +91,8 @@ describe('bad HTTP', () => {
 
     it.each([
       ['a size that is not a number', 'zz\r\n{"name":"A"}\r\n0\r\n\r\n'],
-      ['a size too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
-      ['an endless size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
+      ['a size that is too small', '3\r\n{"name":"A"}\r\n0\r\n\r\n'],
+      ['a huge size', `${'f'.repeat(30)}\r\n{"name":"A"}\r\n0\r\n\r\n`],
     ])('bad chunks: %s', async (_, body) => {
       const response = await only(put('Transfer-Encoding: chunked\r\n'), body);
       expectProblem(response, { status: 400, code: 'malformed_request', instance: '/' });

@@ -70,9 +70,9 @@ describe('bad input', () => {
       ['200 units and half a pair', `{"name":"${'x'.repeat(199)}𝒳"}`, ['name']],
       ['a lone high surrogate', '{"name":"a\\ud83d"}', ['name']],
       ['a lone low surrogate', '{"name":"\\udc00a"}', ['name']],
-      ['surrogates the wrong way round', '{"name":"\\udc00\\ud83d"}', ['name']],
+      ['surrogates in the wrong order', '{"name":"\\udc00\\ud83d"}', ['name']],
       ['invalid UTF-8', bytes('{"name":"', [0xc3, 0x28], '"}'), ['body']],
-      ['UTF-8 that ends early', bytes('{"name":"A', [0xe2, 0x82], '"}'), ['body']],
+      ['truncated UTF-8', bytes('{"name":"A', [0xe2, 0x82], '"}'), ['body']],
       ['an overlong encoding', bytes('{"name":"', [0xc0, 0xaf], '"}'), ['body']],
       ['a surrogate in UTF-8', bytes('{"name":"', [0xed, 0xa0, 0x80], '"}'), ['body']],
       ['invalid UTF-8 in an ignored member', bytes('{"name":"A","x":"', [0xff], '"}'), ['body']],
@@ -129,7 +129,7 @@ describe('bad input', () => {
         `{"settings":${'{"x":'.repeat(10_000)}1${'}'.repeat(10_000)},"name":"A"}`,
         ['settings.x'],
       ],
-      ['levels that are not closed', '['.repeat(50_000), ['body']],
+      ['unclosed levels', '['.repeat(50_000), ['body']],
     ])('%s', async (_, body, fields) => {
       const response = await put(body);
       expectProblem(response, { status: 400, code: 'validation_failed', instance: '/tenants/self', fields });
@@ -150,8 +150,8 @@ describe('bad input', () => {
     });
 
     it.each<[string, Buffer, string]>([
-      ['gzip that is none', Buffer.from('{"name":"A"}'), 'gzip'],
-      ['gzip cut short', gzipSync('{"name":"A"}').subarray(0, 20), 'gzip'],
+      ['gzip that is not gzip', Buffer.from('{"name":"A"}'), 'gzip'],
+      ['truncated gzip', gzipSync('{"name":"A"}').subarray(0, 20), 'gzip'],
       [
         'gzip with a wrong checksum',
         (() => {
@@ -161,7 +161,7 @@ describe('bad input', () => {
         })(),
         'gzip',
       ],
-      ['deflate that is none', Buffer.from('nonsense'), 'deflate'],
+      ['deflate that is not deflate', Buffer.from('nonsense'), 'deflate'],
       ['gzip of malformed JSON', gzipSync('{"name"'), 'gzip'],
     ])('%s', async (_, body, encoding) => {
       const response = await put(body, { 'Content-Type': 'application/json', 'Content-Encoding': encoding });

@@ -37,8 +37,8 @@ describe('a tenant whose stream was removed from the event store', () => {
   const removals: readonly [string, (store: StandIn, stream: string) => void][] = [
     ['tombstoned', (store, stream) => store.log.tombstone(stream)],
     ['deleted', (store, stream) => store.log.softDelete(stream)],
-    ['truncated at its front', (store, stream) => store.log.truncate(stream, 1)],
-    ['truncated as a whole', (store, stream) => store.log.truncate(stream, 100)],
+    ['truncated at its start', (store, stream) => store.log.truncate(stream, 1)],
+    ['truncated completely', (store, stream) => store.log.truncate(stream, 100)],
   ];
   const folder = freshFolder();
   const customers = new Map<string, { readonly tenantId: string; readonly key: string }>();

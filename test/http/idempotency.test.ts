@@ -35,8 +35,8 @@ describe('idempotency', () => {
     ['its own header', { [OWN]: 'k-1' }, { [OWN]: 'k-1' }],
     ['the standard header', { [STANDARD]: 'k-1' }, { [STANDARD]: 'k-1' }],
     ['one and then the other', { [OWN]: 'k-1' }, { [STANDARD]: 'k-1' }],
-    ['both and equal', { [OWN]: 'k-1', [STANDARD]: 'k-1' }, { [STANDARD]: 'k-1' }],
-    ['other letters', { 'svc-idempotency-KEY': 'k-1' }, { [OWN]: 'k-1' }],
+    ['both headers, with equal values', { [OWN]: 'k-1', [STANDARD]: 'k-1' }, { [STANDARD]: 'k-1' }],
+    ['the header in another letter case', { 'svc-idempotency-KEY': 'k-1' }, { [OWN]: 'k-1' }],
     [
       'every visible character',
       { [OWN]: '!"#$%&\'()*+,-./:;<=>?@[]^_`{|}~' },
@@ -162,8 +162,8 @@ describe('idempotency', () => {
   describe('422', () => {
     it.each([
       ['another name', '{"name":"C"}'],
-      ['the same meaning in other bytes', '{ "name":"B"}'],
-      ['a member more', '{"name":"B","x":1}'],
+      ['the same JSON in other bytes', '{ "name":"B"}'],
+      ['an extra member', '{"name":"B","x":1}'],
     ])('%s', async (_, body) => {
       await put('{"name":"B"}', { [OWN]: 'k' });
       const before = await by.count();

@@ -220,7 +220,7 @@ describe('a Tenant over HTTP', () => {
     it.each([
       ['the current tag', '"0"'],
       ['a list with it', '"7", "0","9"'],
-      ['a list with a weak one too', 'W/"3", "0"'],
+      ['a list that also has a weak tag', 'W/"3", "0"'],
       ['a star', '*'],
       ['a padded star', ' * '],
     ])('accepts %s', async (_, header) => {

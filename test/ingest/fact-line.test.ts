@@ -60,21 +60,21 @@ describe('a valid fact line', () => {
 
   it.each<[string, unknown]>([
     ['spaces around it', `  ${JSON.stringify(good)}\t`],
-    ['an application as actor', { ...good, actor: { type: 'application', id: ACTOR } }],
+    ['an Application as its actor', { ...good, actor: { type: 'application', id: ACTOR } }],
     ['a trace id of 128 characters', { ...good, trace_id: 'x'.repeat(128) }],
     ['an entity id of 250 characters', withData({ entityId: 'x'.repeat(250) })],
     ['an entity id of any characters', withData({ entityId: '../漢字 😀\u0000"' })],
     ['unknown data', withData({ amount: 12, nested: { deep: [null, true] }, type: 7, message: 'm' })],
-    ['its own tenant inside', withData({ tenantId: TENANT })],
-    ['its own tenant inside in capitals', withData({ tenantId: TENANT.toUpperCase() })],
+    ['its own tenant in its data', withData({ tenantId: TENANT })],
+    ['its own tenant in its data, in capitals', withData({ tenantId: TENANT.toUpperCase() })],
     ['a time in Z', withData({ occurredAt: '2026-01-31T12:00:00Z' })],
     ['a time with nanoseconds', withData({ occurredAt: '2026-01-31T12:00:00.123456789Z' })],
     ['a time with an offset', withData({ occurredAt: '2026-01-31T12:00:00-11:30' })],
-    ['a time of long ago', withData({ occurredAt: '0000-01-01T00:00:00Z' })],
-    ['a time far ahead', withData({ occurredAt: '9999-12-31T23:59:59.999Z' })],
+    ['a time long ago', withData({ occurredAt: '0000-01-01T00:00:00Z' })],
+    ['a time far in the future', withData({ occurredAt: '9999-12-31T23:59:59.999Z' })],
     ['the 29th of February of a leap year', withData({ occurredAt: '2024-02-29T00:00:00Z' })],
     ['a member twice: the last one counts', `{"id":"x",${JSON.stringify(good).slice(1)}`],
-    ['a message of its own', { ...activity, data: { ...activity.data, message: 'x'.repeat(10_000) } }],
+    ['its own message', { ...activity, data: { ...activity.data, message: 'x'.repeat(10_000) } }],
   ])('may have %s', (_, line) => {
     expect(decoded(line)).toMatchObject({ status: 'good', event: { id: ID, tenantId: TENANT } });
   });

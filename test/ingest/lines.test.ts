@@ -25,15 +25,15 @@ describe('lines', () => {
     ['nothing', [], []],
     ['an empty chunk', [''], []],
     ['one line', ['a\n'], ['a']],
-    ['a last line without its end', ['a\nb'], ['a', 'b']],
+    ['a last line without a line break', ['a\nb'], ['a', 'b']],
     ['CRLF', ['a\r\nb\r\n'], ['a', 'b']],
-    ['CRLF cut in the middle', ['a\r', '\nb\r', '\n'], ['a', 'b']],
+    ['CRLF split in the middle', ['a\r', '\nb\r', '\n'], ['a', 'b']],
     ['a last line that ends with CR alone', ['a\r\nb\r'], ['a', 'b']],
     ['a CR inside a line', ['a\rb\n'], ['a\rb']],
     ['empty lines, which count', ['\n\na\n\r\n'], ['', '', 'a', '']],
     ['a line over many chunks', ['a', 'b', 'c\nd', 'e', '\n'], ['abc', 'de']],
     ['a byte order mark at the start only', ['\uFEFFa\n\uFEFFb\n'], ['a', '\uFEFFb']],
-    ['other ends of lines as text', ['a\u2028b\u0085c\n'], ['a\u2028b\u0085c']],
+    ['other line separators, which are text', ['a\u2028b\u0085c\n'], ['a\u2028b\u0085c']],
   ])('are split from %s', async (_, chunks, expected) => {
     expect(await linesIn(...chunks)).toEqual(texts(...expected));
   });

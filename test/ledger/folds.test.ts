@@ -173,8 +173,8 @@ describe('a snapshot', () => {
   it.each<[string, (folder: string) => void]>([
     ['names another event', changePart(`json_set(content, '$.eventId', 'another')`)],
     ['names another revision', changePart(`json_set(content, '$.revision', 7)`)],
-    ['is beyond the log', changePart(`json_set(content, '$.revision', 999999)`)],
-    ['is cut off', changePart('substr(content, 1, 200)')],
+    ['is ahead of the log', changePart(`json_set(content, '$.revision', 999999)`)],
+    ['is truncated', changePart('substr(content, 1, 200)')],
     ['has lost its tenant', changePart(`json_remove(content, '$.tenant')`)],
     ...['', 'null', '42', '{}', 'no JSON'].map((text): [string, (folder: string) => void] => [
       `is the text '${text}'`,
@@ -187,7 +187,7 @@ describe('a snapshot', () => {
     ],
     ['is of another log', (folder) => change(folder, `UPDATE folds SET log = 'another'`)],
     [
-      'lies in a file that is no database',
+      'is in a file that is not a database',
       (folder) => {
         for (const file of readdirSync(folder))
           if (file.startsWith('snapshots.db')) rmSync(join(folder, file));
@@ -195,7 +195,7 @@ describe('a snapshot', () => {
       },
     ],
     [
-      'lies in a file that is gone',
+      'is in a file that is gone',
       (folder) => {
         for (const file of readdirSync(folder))
           if (file.startsWith('snapshots.db')) rmSync(join(folder, file));

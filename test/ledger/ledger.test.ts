@@ -342,7 +342,7 @@ describe('a tenant whose history cannot be read', () => {
 
   it.each<[string, Parameters<typeof anEvent>]>([
     [
-      'cannot follow what was before',
+      'cannot follow the events before it',
       [{ applicationId: randomUUID(), name: 'x' }, { type: 'ApplicationRenamed' }],
     ],
     ['does not fit its schema', [{ includedMonthlyActiveTokens: 'many' }, { type: 'TenantPlanChanged' }]],

@@ -186,7 +186,7 @@ describe('remembered requests', () => {
 
   it.each<[string, string]>([
     ['of another log', `UPDATE reply_marks SET log = 'another'`],
-    ['of a history that is no more', `UPDATE reply_marks SET event_id = 'another'`],
+    ['of a history that is gone', `UPDATE reply_marks SET event_id = 'another'`],
     ['beyond the log', 'UPDATE reply_marks SET revision = revision + 1000'],
     ['without their table', 'DROP TABLE replies'],
     ['without any mark', 'DELETE FROM reply_marks'],
@@ -277,7 +277,7 @@ describe('the stored replies', () => {
 
   it.each([
     ['of another epoch', markAt('b', 3)],
-    ['further than it reaches', markAt('a', 4)],
+    ['ahead of their end', markAt('a', 4)],
   ])('cannot be extended by a program %s', async (_, from) => {
     const replies = await opened();
     expect(

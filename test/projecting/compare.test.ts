@@ -73,7 +73,7 @@ const WRONG = 777;
 describe('a comparison', () => {
   const orders: [string, (writes: Write[]) => Write[]][] = [
     ['in the same order', (writes) => writes],
-    ['the other way round', (writes) => writes.toReversed()],
+    ['in reverse order', (writes) => writes.toReversed()],
     [
       'with the documents of one tenant at the end',
       (writes) =>
@@ -120,7 +120,7 @@ describe('a comparison', () => {
 
   it.each([
     ['the live generation is empty', [], writesOf(), 'missing'],
-    ['nothing should be', writesOf(), [], 'too_many'],
+    ['the replayed generation is empty', writesOf(), [], 'too_many'],
   ])('reports every document if %s', async (_, live, replayed, kind) => {
     const { found } = await differencesOf(live, replayed);
     expect(found).toHaveLength(2 * ROWS);

@@ -57,15 +57,19 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
     /metadata.*not JSON/,
   ],
   [
-    'metadata that is no object',
+    'metadata that is not an object',
     { type: 'TenantUpdated', data: json(fine), metadata: '[]' },
     /metadata is wrong/,
   ],
   ['data that is null', { type: 'TenantUpdated', data: 'null' }, /does not fit/],
   ['a missing field', { type: 'TenantUpdated', data: json({ name: 'x' }) }, /settings/],
-  ['a field too many', { type: 'TenantUpdated', data: json({ ...fine, more: 1 }) }, /additional/],
+  ['an extra field', { type: 'TenantUpdated', data: json({ ...fine, more: 1 }) }, /additional/],
   ['an unknown type', { type: 'TenantPainted', data: '{}' }, /TenantPainted is unknown/],
-  ['a type that every object has', { type: 'constructor', data: '{}' }, /constructor is unknown/],
+  [
+    'a type named like a property of every object',
+    { type: 'constructor', data: '{}' },
+    /constructor is unknown/,
+  ],
   [
     'an unknown version',
     { type: 'TenantUpdated', data: json(fine), metadata: '{"version":99}' },
@@ -73,12 +77,12 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
   ],
   ['version 0', { type: 'TenantUpdated', data: json(fine), metadata: '{"version":0}' }, /metadata is wrong/],
   [
-    'another tenant inside',
+    'the id of another tenant in its data',
     { type: 'TenantUpdated', data: json({ ...fine, tenantId: randomUUID() }) },
     /another tenant/,
   ],
   [
-    'a time that is none',
+    'a time that is not one',
     { type: 'TenantUpdated', data: json(fine), metadata: json({ at: 'yesterday' }) },
     /metadata is wrong/,
   ],
@@ -88,7 +92,7 @@ const badEvents: readonly [string, { type: string; data: string; metadata?: stri
     /metadata is wrong: \/at/,
   ],
   [
-    'an event that misses its document',
+    'an event whose document is missing',
     { type: 'ApplicationRenamed', data: json({ applicationId: randomUUID(), name: 'x' }) },
     /applications\/.* is missing/,
   ],

@@ -77,7 +77,7 @@ describe('the applications projection', () => {
     ],
     ['ApplicationDeleted', [appDeleted], { ...asCreated, deleted_at: time(2) }],
     [
-      'it again after its deletion',
+      'ApplicationCreated again after its deletion',
       [appDeleted, appCreated],
       { ...asCreated, created_at: time(3), revision: 2 },
     ],
@@ -128,7 +128,7 @@ describe('the applications projection', () => {
     ['revoked', 'KeyRevoked', [appCreated, keyAdded(), revoked]],
     [
       'revoked',
-      'KeyRevoked and all else',
+      'KeyRevoked and everything else',
       [appCreated, keyAdded(time(3)), revoked, appDeleted, tenantDeleted],
     ],
     ['application_deleted', 'ApplicationDeleted', [appCreated, keyAdded(), appDeleted]],

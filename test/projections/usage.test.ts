@@ -236,7 +236,7 @@ describe('the usage', () => {
       1,
     ],
     [
-      'a token made again counts again',
+      'a token created again counts again',
       [
         fact('TokenCreated', 'a', may(1)),
         fact('TokenDeleted', 'a', may(2)),
@@ -246,13 +246,13 @@ describe('the usage', () => {
       1,
     ],
     [
-      'created and deleted at once is deleted',
+      'created and deleted at the same time is deleted',
       [fact('TokenCreated', 'a', may(1)), fact('TokenDeleted', 'a', may(1))],
       { token: { count: 0, last_created_at: may(1) } },
       1,
     ],
     [
-      'deleted and created at once is deleted',
+      'deleted and created at the same time is deleted',
       [fact('TokenDeleted', 'a', may(1)), fact('TokenCreated', 'a', may(1))],
       { token: { count: 0, last_created_at: may(1) } },
       1,
@@ -264,14 +264,14 @@ describe('the usage', () => {
       1,
     ],
     [
-      'a deletion that comes before its creation counts when that comes',
+      'a deletion that arrives before its creation counts when that arrives',
       [fact('TokenDeleted', 'a', may(5)), fact('TokenCreated', 'a', may(1))],
       { token: { count: 0, last_created_at: may(1) } },
       1,
     ],
     ['a deletion of a token never created', [fact('TokenDeleted', 'a', may(5))], { token: { count: 0 } }, 0],
     [
-      'two deletions take away one',
+      'two deletions subtract one',
       [
         fact('TokenCreated', 'a', may(1)),
         fact('TokenCreated', 'b', may(1)),
@@ -299,21 +299,21 @@ describe('the usage', () => {
       { token: { count: 0 }, card: { count: 0 } },
       2,
     ],
-    ['an update is no activity', [fact('BankUpdated', 'a', may(1))], { bank: { count: 0 } }, 0],
+    ['an update is not activity', [fact('BankUpdated', 'a', may(1))], { bank: { count: 0 } }, 0],
     [
-      'many uses of one token are one',
+      'many uses of one token count once',
       [1, 2, 3, 4].map((day) => fact('CardUsed', 'a', may(day))),
       { card: { count: 0 } },
       1,
     ],
     [
-      'Reactors and Proxies are no tokens',
+      'Reactors and Proxies are not tokens',
       ['ReactorCreated', 'ReactorUsed', 'ProxyCreated', 'ProxyRead'].map((type) => fact(type, 'a', may(1))),
       {},
       0,
     ],
     [
-      'what is reported as activity never counts',
+      'reported activity never counts',
       [
         fact('ActivityReported', 'a', may(1), {
           data: { entityType: 'token', operation: 'created', entityId: 'a', occurredAt: may(1) },

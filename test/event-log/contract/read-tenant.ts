@@ -68,9 +68,9 @@ export const readTenantContract = (given: GivenLog): void => {
 
     it.each([
       ['large, then small', ['tenant', 'tenant']],
-      ['large, then small of the other', ['tenant', 'activity']],
-      ['large of the other, then small', ['activity', 'tenant']],
-      ['large, then small, of the other', ['activity', 'activity']],
+      ['large, then small in the other stream', ['tenant', 'activity']],
+      ['large in the other stream, then small', ['activity', 'tenant']],
+      ['large, then small, both in the other stream', ['activity', 'activity']],
     ] as const)('gets past events of the largest size: %s', async (_, kinds) => {
       const tenantId = randomUUID();
       const heads = new Map<string, number>();

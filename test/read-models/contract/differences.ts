@@ -60,11 +60,11 @@ export const differencesContract = (harness: Harness): void => {
 
     it.each<[string, Write[], string]>([
       ['a changed document', [note(TWO, '😀', { of: TWO, key: 'x' })], `${TWO} 😀`],
-      ['one more', [note(TWO, '😀😀', {})], `${TWO} 😀😀`],
-      ['one more of another tenant', [note(STRANGER, 'b', {})], `${STRANGER} b`],
-      ['one less', [gone(ONE, 'notes', '')], `${ONE} `],
-      ['another one behind a NUL', [note(ONE, 'a\u0000b', { of: TWO })], `${ONE} a\u0000b`],
-      ['another one behind half a pair', [note(ONE, 'a\ud801', {})], `${ONE} a\ud801`],
+      ['an extra document', [note(TWO, '😀😀', {})], `${TWO} 😀😀`],
+      ['an extra document of another tenant', [note(STRANGER, 'b', {})], `${STRANGER} b`],
+      ['a missing document', [gone(ONE, 'notes', '')], `${ONE} `],
+      ['a document whose key differs after a NUL', [note(ONE, 'a\u0000b', { of: TWO })], `${ONE} a\u0000b`],
+      ['a document whose key differs after a lone surrogate', [note(ONE, 'a\ud801', {})], `${ONE} a\ud801`],
     ])('are the documents that differ: %s', async (__, changes, name) => {
       const [live, rebuilt] = [await filled(...writes), await another(writes)];
       await rebuilt.commit(1, at(2), inBoth(changes));

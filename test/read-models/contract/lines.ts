@@ -41,14 +41,14 @@ export const linesContract = (harness: Harness): void => {
     });
 
     it.each<[string, Partial<LinePart>, string?]>([
-      ['a line that is not declared', { line: 'by_nothing' }],
-      ['an index that is no line', { line: 'by_shelf' }],
-      ['a property that every object has', { line: 'constructor' }],
-      ['a border that is not declared', { border: 'place' }],
+      ['an undeclared line', { line: 'by_nothing' }],
+      ['an index that is not a line', { line: 'by_shelf' }],
+      ['a name that every object has as a property', { line: 'constructor' }],
+      ['an undeclared border', { border: 'place' }],
       ['too few values', { equal: [] }],
       ['too many values', { equal: ['x', 1] }],
       ['a collection without lines', {}, 'counts'],
-      ['a collection that is not declared', {}, 'nowhere'],
+      ['an undeclared collection', {}, 'nowhere'],
     ])('refuses %s', async (_, part, collection = 'notes') => {
       const generation = await filled(note(ONE, 'a', { shelf: 'x', place: 1, moment: '1' }));
       await expect(

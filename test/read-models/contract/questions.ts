@@ -135,7 +135,7 @@ export const questionsContract = (harness: Harness): void => {
 
     it.each([
       ['everything by key', { limit: 99 }, [1, 2, 3, 4, 5, 6, 7, 8]],
-      ['no more than asked for', { limit: 3 }, [1, 2, 3]],
+      ['no more than requested', { limit: 3 }, [1, 2, 3]],
       [
         'by the first field, in the order of the rest',
         { index: 'by_shelf', equal: ['b'], limit: 99 },
@@ -144,7 +144,7 @@ export const questionsContract = (harness: Harness): void => {
       ['by all fields', { index: 'by_shelf', equal: ['b', 2], limit: 99 }, [2, 4, 5]],
       ['by all fields, limited', { index: 'by_shelf', equal: ['b', 2], limit: 2 }, [2, 4]],
       [
-        'in the order of the index, numbers before text, what has no first field left out',
+        'in the order of the index, numbers before text, without documents that lack the first field',
         { index: 'by_shelf', limit: 99 },
         [8, 7, 3, 2, 4, 5, 1],
       ],
@@ -162,7 +162,7 @@ export const questionsContract = (harness: Harness): void => {
     it.each([
       ['an undeclared index', { index: 'by_text', limit: 9 }],
       ['an index of another collection', { index: 'by_shelf', limit: 9 }, 'counts'],
-      ['a property that every object has', { index: 'constructor', limit: 9 }],
+      ['a name that every object has as a property', { index: 'constructor', limit: 9 }],
       ['more values than the index has fields', { index: 'by_colour', equal: ['red', 1], limit: 9 }],
       ['values without an index', { equal: ['red'], limit: 9 }],
     ])('refuses %s', async (_, query, collection = 'notes') => {
@@ -214,14 +214,14 @@ export const questionsContract = (harness: Harness): void => {
     const idsOf = (found: readonly Document[]) => found.map((document) => document['id']);
 
     it.each<[string, Selection, readonly string[]]>([
-      ['from a value on, which belongs to it', { ...x, from: 4 }, ['x4', 'x5', 'x6', 'x9a', 'x9b']],
-      ['up to a value, which belongs to it', { ...x, upTo: 3 }, ['x1', 'x2', 'x3']],
-      ['between two values', { ...x, from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
-      ['at one value', { ...x, from: 5, upTo: 5 }, ['x5']],
-      ['at a value that is there twice', { ...x, from: 9, upTo: 9 }, ['x9a', 'x9b']],
-      ['between values that are not there', { ...x, from: 6.5, upTo: 8 }, []],
-      ['nothing where the ends are crossed', { ...x, from: 4, upTo: 3 }, []],
-      ['from zero', { ...x, from: 0, upTo: 1 }, ['x1']],
+      ['a range from a value, inclusive', { ...x, from: 4 }, ['x4', 'x5', 'x6', 'x9a', 'x9b']],
+      ['a range up to a value, inclusive', { ...x, upTo: 3 }, ['x1', 'x2', 'x3']],
+      ['a range between two values', { ...x, from: 2, upTo: 4 }, ['x2', 'x3', 'x4']],
+      ['a single value', { ...x, from: 5, upTo: 5 }, ['x5']],
+      ['a value that occurs twice', { ...x, from: 9, upTo: 9 }, ['x9a', 'x9b']],
+      ['nothing between two values that do not occur', { ...x, from: 6.5, upTo: 8 }, []],
+      ['nothing if the ends are swapped', { ...x, from: 4, upTo: 3 }, []],
+      ['a range from zero', { ...x, from: 0, upTo: 1 }, ['x1']],
       [
         'a range of the first field',
         { index: 'by_box', from: 'x', upTo: 'y' },

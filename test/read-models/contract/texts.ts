@@ -54,7 +54,7 @@ export const textsContract = (harness: Harness): void => {
     it.each<[string, Document]>([
       ['nothing', {}],
       ['unicode', { text: 'Zoë 漢字 😀 e\u0301 \u202e', 'schlüssel 漢': 'ß', shelf: '漢字😀' }],
-      ['odd characters', { text: 'quote \' " \\ \n \t \u0000 %_', shelf: "'; --" }],
+      ['unusual characters', { text: 'quote \' " \\ \n \t \u0000 %_', shelf: "'; --" }],
       ['nested objects', { a: { b: { c: [{ d: [] }, {}] } }, list: [1, 'two', null, true] }],
       ['numbers', { zero: 0, less: -1, part: 0.1, most: Number.MAX_SAFE_INTEGER, huge: 1e300, tiny: 5e-324 }],
       ['numbers in an index', { shelf: Number.MAX_SAFE_INTEGER, place: -0.5 }],
