@@ -309,7 +309,7 @@ describe('an Application that cannot be changed', () => {
     ['revokeKey', revokeKey(KEY)],
   ];
 
-  it.each(decisions)('refuses %s if it does not exist, or no longer', (_, decide) => {
+  it.each(decisions)('refuses %s if it does not exist, or no longer does', (_, decide) => {
     given(created).when(decide).thenRefuses('application_not_found');
     given(...born, applicationDeleted)
       .when(decide)

@@ -48,7 +48,7 @@ describe('the standing of a key', () => {
     else expect(answer).toMatchObject({ code: 'key_refused', more: { reason: status } });
   });
 
-  it('is refused with the same message whatever the reason, so that nobody learns it', () => {
+  it('leads to the same message whatever the reason, so that nobody learns it', () => {
     const sentences = (['unknown', 'revoked', 'expired', 'application_deleted'] as const).map(
       (status) => (thrownBy(() => requireValid({ status })) as Error).message,
     );

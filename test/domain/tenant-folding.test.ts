@@ -49,7 +49,7 @@ describe('folding the events of a tenant', () => {
     expect(folded(history).at(-1)).toEqual(tenantAfter(history));
   });
 
-  it('leaves a state that was returned unchanged', () => {
+  it('does not modify a state that was returned', () => {
     const looks = history.map((_, i) => i + 1);
     const seen = folded(history, looks);
     looks.forEach((count, i) => expect(seen[i]).toEqual(tenantAfter(history.slice(0, count))));

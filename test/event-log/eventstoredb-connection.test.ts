@@ -100,7 +100,7 @@ describe('a start', () => {
     expect(await found.head()).toBeUndefined();
   });
 
-  it('survives that no server of a cluster is found, and continues when one is', async () => {
+  it('survives finding no server of a cluster, and continues when it finds one', async () => {
     const server = await standIn();
     const options = 'tls=false&discoveryInterval=10&maxDiscoverAttempts=2';
     const url = `esdb://127.0.0.1:${server.port},127.0.0.1:${server.port}?${options}`;

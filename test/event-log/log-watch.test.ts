@@ -46,7 +46,7 @@ const aLog = async () => {
 };
 
 describe('a watched log', () => {
-  it('acknowledges nothing after it was rolled back, not even to a tenant that lost nothing', async () => {
+  it('acknowledges nothing after it was set back, not even to a tenant that lost nothing', async () => {
     const { log, restoreTo, aStream } = await aLog();
     const { watch, reports } = watched(log);
     const [untouched, other] = [aStream(), aStream()];
@@ -113,7 +113,7 @@ describe('a watched log', () => {
     expect(watch.setBack()).toBeUndefined();
   });
 
-  it('stops at once when it looks rolled back, resumes if that was momentary, but not by growing past it', async () => {
+  it('stops at once when it looks set back, resumes if that was momentary, but not by growing past it', async () => {
     let now: Continuity = 'set_back';
     const { watch, reports, lost } = await scripted(() => now);
     await watch.look();
@@ -128,7 +128,7 @@ describe('a watched log', () => {
     expect(lost()).toBe(0);
   });
 
-  it('is lost for good if it stays rolled back, whatever follows', async () => {
+  it('is lost for good if it stays set back, whatever follows', async () => {
     let now: Continuity = 'replaced';
     const { watch, reports, lost } = await scripted(() => now);
     watch.start();
@@ -152,7 +152,7 @@ describe('a watched log', () => {
 describe.each(['SQLite', 'the event store'])(
   'a log in %s that is constantly written, projected and checked',
   (kind) => {
-    it('is never considered rolled back', async () => {
+    it('is never considered set back', async () => {
       const folder = freshFolder();
       const store = kind === 'SQLite' ? undefined : await startStandIn();
       if (store !== undefined) closing.push(() => store.stop());

@@ -4,7 +4,7 @@ import { settled } from '../../src/event-log/settle';
 import { fault } from '../../src/fault';
 import { refusedWith } from '../support/waiting';
 
-describe('an append without a response', () => {
+describe('an append whose response may be lost', () => {
   const appended: Appended = { revision: 4, position: '05' };
   const noAnswer = (): Error => fault('no_answer', 'It did not answer.');
 

@@ -197,7 +197,7 @@ describe('a backup of a log in a folder', () => {
     await expect(verifyBackup(backup, silent)).rejects.toEqual(refusal('backup_unusable'));
   });
 
-  it('is never continued with another log, with one that was rolled back, or in a folder of something else', async () => {
+  it('is never continued with another log, with one that was set back, or in a folder of something else', async () => {
     const [source, backup] = [await withLog(30), freshFolder()];
     await createBackup(source, backup, silent);
     await expect(createBackup(await withLog(40), backup, silent)).rejects.toThrow(

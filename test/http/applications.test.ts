@@ -219,7 +219,7 @@ describe('an Application that does not exist', () => {
     return [randomUUID(), other.id, deleted.id, 'nonsense', 'key_', '%00', '..%2f'];
   };
 
-  it('gets the same response as an unknown, a foreign, a deleted and a malformed id', async () => {
+  it('gets the same response whether its id is unknown, foreign, deleted or malformed', async () => {
     const before = { owner: owner.key };
     for (const id of await cases())
       for (const [method, path, body] of [
@@ -434,8 +434,8 @@ describe('the list of Applications', () => {
   });
 });
 
-describe('privilege escalation', () => {
-  it('is refused in every form, and recorded', async () => {
+describe('managing Applications', () => {
+  it('refuses privilege escalation in every form, and records it', async () => {
     const held = ['application:read', 'application:create', 'application:update', 'application:delete'];
     const weak = await by.newApplication(tenantId, 'management', ...held);
     const strong = await by.newApplication(tenantId, 'management', 'tenant:delete');
@@ -464,7 +464,7 @@ describe('privilege escalation', () => {
     expect(fine.status).toBe(201);
   });
 
-  it("cannot be used in reverse: giving up one's own access is refused without force=true", async () => {
+  it("refuses to end the caller's own access without force=true", async () => {
     const without = all.filter((permission) => permission !== 'log:read');
     const self = `/applications/${owner.id}`;
     for (const answer of [
@@ -482,7 +482,7 @@ describe('privilege escalation', () => {
     expect((await to('/permissions', { key: second })).status).toBe(401);
   });
 
-  it('cannot be used in reverse: deleting the last managing Application is refused without force=true', async () => {
+  it('refuses to delete the last managing Application without force=true', async () => {
     const held = ['application:read', 'application:delete'];
     const { key } = await by.newApplication(tenantId, 'management', ...held);
     expect(await remove(`/applications/${owner.id}`, { key })).toEqual(problem(409, 'last_managing_key'));

@@ -11,7 +11,7 @@ import { expectProblem } from '../support/problem';
 import { command, spawnProgram, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
-/** The log of a service under test, and how to roll it back under the running service. */
+/** The log of a service under test, and how to set it back under the running service. */
 interface Place {
   readonly env: Readonly<Record<string, string>>;
   /** Saves the current state. */

@@ -69,7 +69,7 @@ describe('a stream whose reader has stalled', () => {
     await until(() => socket.closed);
   });
 
-  it('and disconnects has its source closed', async () => {
+  it('has its source closed if the reader disconnects', async () => {
     const socket = await ask();
     await until(() => body.readableLength > 0);
     socket.destroy();
@@ -77,7 +77,7 @@ describe('a stream whose reader has stalled', () => {
     expect(body.destroyed).toBe(true);
   });
 
-  it('is told why if it resumes reading in time', async () => {
+  it('tells the reader why if it resumes reading in time', async () => {
     const socket = await ask();
     await until(() => body.readableEnded || body.readableLength > TEXT.length);
     let text = '';

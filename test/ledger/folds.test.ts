@@ -151,7 +151,7 @@ describe('a snapshot', () => {
     return { program, fold, read: program.eventsRead() };
   };
 
-  it('saves a restarted program reading the history', async () => {
+  it('spares a restarted program from reading the history', async () => {
     const { folder, customer, fold } = longHistory();
     const opened = await opensWith(folder, customer);
     expect(opened.fold).toBe(fold);

@@ -76,7 +76,7 @@ export const registryContract = (harness: Harness): void => {
     });
   });
 
-  it('pointers may have changed if their token has, where there is a token', async () => {
+  it('the registry tells by its token whether pointers may have changed, if it has one', async () => {
     const { readModels } = harness.store;
     const other = await again();
     const { pointersToken } = readModels;
