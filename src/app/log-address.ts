@@ -10,20 +10,16 @@ export const withoutSecrets = (address: string): string =>
     .replace(/\/\/[^/?#]*@/, '//…@')
     .replace(/([?&](?:\w*password|authMechanismProperties)=)[^&]*/gi, '$1…');
 
+type Place<Url extends 'EVENTSTORE_URL' | 'MONGODB_URL'> = Pick<Configuration, 'DATA_DIR' | Url>;
+
 /** Where the event log is kept. Of the address of an event store only the servers are shown. */
-export const storeOf = ({
-  DATA_DIR,
-  EVENTSTORE_URL,
-}: Pick<Configuration, 'DATA_DIR' | 'EVENTSTORE_URL'>): string => {
+export const storeOf = ({ DATA_DIR, EVENTSTORE_URL }: Place<'EVENTSTORE_URL'>): string => {
   const [, scheme, servers] = /^(esdb(?:\+discover)?:\/\/)(?:.*@)?([^@/?#]*)/s.exec(EVENTSTORE_URL) ?? [];
   return scheme === undefined ? resolve(DATA_DIR, 'events.db') : `${scheme}${servers}`;
 };
 
 /** Where the read models are kept. Of the address of a MongoDB only the servers and the database are shown. */
-export const readModelStoreOf = ({
-  DATA_DIR,
-  MONGODB_URL,
-}: Pick<Configuration, 'DATA_DIR' | 'MONGODB_URL'>): string => {
+export const readModelStoreOf = ({ DATA_DIR, MONGODB_URL }: Place<'MONGODB_URL'>): string => {
   const [, scheme, servers] = /^(mongodb(?:\+srv)?:\/\/)(?:.*@)?([^@?#]*)/s.exec(MONGODB_URL) ?? [];
   return scheme === undefined ? resolve(DATA_DIR, 'read-models') : `${scheme}${servers}`;
 };

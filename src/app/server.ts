@@ -191,7 +191,8 @@ const start = async (server: Running): Promise<Started | undefined> => {
   const key = await firstKey(app, configuration);
   await catchUp(server, app);
   if (server.phase === 'stopping') return undefined;
-  Object.assign(server, { phase: 'ready', wasReady: true });
+  server.phase = 'ready';
+  server.wasReady = true;
   const { url } = listener;
   logger.info({ url, operations: ops.url, version: programVersion(), store: app.store }, 'ready');
   return { app, url, key };

@@ -135,16 +135,12 @@ export const lookBriefly = (): LookAt => {
   };
 };
 
+type Asked = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> };
+
 export const ledgerStatus = async (
-  {
-    log,
-    ledger,
-    projecting,
-    store,
-    watch,
-  }: Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> },
+  { log, ledger, projecting, store, watch }: Asked,
   look: LookAt = lookAtAll,
-) => {
+): Promise<LedgerStatus> => {
   // All at once: under load each answer takes its time.
   const asked = log.head().then((last) => last?.position);
   const lagAt = lags(log, asked);
@@ -156,17 +152,11 @@ export const ledgerStatus = async (
   ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
   await look(ledger, suspects);
-  const problem = watch.missing()?.message;
-  const status: LedgerStatus = {
-    log: {
-      store,
-      identity,
-      head: head ?? null,
-      ...(problem === undefined ? {} : { trouble: problem }),
-    },
+  const trouble = watch.missing()?.message;
+  return {
+    log: { store, identity, head: head ?? null, ...(trouble === undefined ? {} : { trouble }) },
     projector: holder ?? null,
     projections: shown,
     decisions: { parked: ledger.unreadable() },
   };
-  return status;
 };

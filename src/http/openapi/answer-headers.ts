@@ -2,13 +2,8 @@ import type { HeaderNames } from '../../header-names';
 import { moment, text, type Schema } from '../routes/schema';
 
 /** The headers that answers may have. */
-const answerHeaders = ({
-  traceId,
-  readPending,
-  completeUntil,
-  totalItems,
-}: HeaderNames): Record<string, Schema> => ({
-  [traceId]: { description: 'The trace id of the request.', schema: text },
+const answerHeaders = (names: HeaderNames): Record<string, Schema> => ({
+  [names.traceId]: { description: 'The trace id of the request.', schema: text },
   'Cache-Control': { description: 'How it may be cached.', schema: text },
   'RateLimit-Policy': { description: 'The rate limits that count this request.', schema: text },
   RateLimit: { description: 'What is left of them.', schema: text },
@@ -22,15 +17,15 @@ const answerHeaders = ({
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
   'WWW-Authenticate': { description: 'How to authenticate.', schema: text },
-  [readPending]: {
+  [names.readPending]: {
     description: 'The change is made, but reads may not show it yet.',
     schema: { const: 'true' },
   },
-  [completeUntil]: {
+  [names.completeUntil]: {
     description: 'What was recorded from this moment on may be missing in this answer.',
     schema: moment,
   },
-  [totalItems]: {
+  [names.totalItems]: {
     description: 'The list is truncated; this is the full number of items.',
     schema: { type: 'string', pattern: '^[1-9][0-9]*$' },
   },
