@@ -7,20 +7,20 @@ import { borderIn, findIn, parkedIn, tableOf } from './tables';
 
 const MAX_NUMBERS = 100_000;
 
-/** What one connection to a generation's file knows. */
+/** A connection to a generation's file, with its caches. */
 interface Connection {
   prepared(sql: string): ReturnType<Database['prepare']>;
   collectionOf(name: string): Collection;
-  /** The number of a tenant in this file; a tenant without one has no documents yet. */
+  /** The number of a tenant in this file. Undefined: the tenant has no documents yet. */
   numberOf(tenantId: string): number | undefined;
-  /** What was seen in a transaction that was undone is not so. */
+  /** Drops the cached tenant numbers: after a rollback they may be stale. */
   forget(): void;
 }
 
 const connectionTo = (db: Database, collections: readonly Collection[]): Connection => {
   const declared = new Map(collections.map((collection) => [collection.name, collection]));
   const statements = new Map<string, ReturnType<Database['prepare']>>();
-  /** Numbers never change, so those that were seen are kept. */
+  /** Cached, because committed numbers never change. */
   const numbers = new Map<string, number>();
   const prepared: Connection['prepared'] = (sql) => {
     const statement = statements.get(sql) ?? db.prepare(sql);
@@ -69,8 +69,8 @@ const get = (
 };
 
 /**
- * Many documents of a collection are fetched as one text, since most of the cost of one is its way here. They are asked
- * for by the number of the tenant, a space and the key.
+ * Fetches many documents of a collection as one text, since most of a document's cost is crossing into JavaScript. They
+ * are identified by tenant number, a space and the key.
  */
 const getMany = (
   { prepared }: Connection,
@@ -84,7 +84,7 @@ const getMany = (
   return JSON.parse(textOfBytes(row.found)) as readonly (readonly [number, Document])[];
 };
 
-/** The documents of one collection among those to load: where they belong, and what to ask for. */
+/** The documents to load from one collection: their indexes in the result, and their keys. */
 interface Wanted {
   readonly collection: string;
   readonly places: number[];
@@ -149,7 +149,7 @@ const countBefore = (
   return low;
 };
 
-/** Where a scan goes on. */
+/** Where a scan resumes. */
 interface After {
   readonly tenantId: string;
   readonly key?: string;
@@ -168,7 +168,7 @@ const scanParked = (
   return rows.map((row) => scannedFrom(row.tenant, row));
 };
 
-/** The rows of a tenant from its first key on, or from just after one. */
+/** The rows of a tenant, from the first key or after a given one. */
 const rowsOf = (
   { prepared, numberOf }: Connection,
   collection: string,
@@ -186,7 +186,7 @@ const nextTenant = ({ prepared }: Connection, after: string): string | undefined
   return (prepared(sql).get(after) as { tenant: string } | undefined)?.tenant;
 };
 
-/** Tenant after tenant in the order of their ids. */
+/** Tenant by tenant, ordered by id. */
 const scan = (
   connection: Connection,
   collection: string,
@@ -219,7 +219,6 @@ const control = ({ prepared }: Connection): Control => {
   return { n: row.n, log: row.log, to, applied: to.position };
 };
 
-/** What one connection sees of a generation's file. */
 export const generationReader = (db: Database, collections: readonly Collection[]) => {
   const connection = connectionTo(db, collections);
   const { prepared, collectionOf, numberOf, forget } = connection;

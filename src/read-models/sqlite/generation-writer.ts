@@ -14,25 +14,25 @@ import { tableWriter, type TableWriter } from './table-writer';
 import type { CollectionWrites, Writes } from './writes';
 
 export interface GenerationWriter {
-  /** Creates the keys and indexes that are missing. */
+  /** Creates missing keys and indexes. */
   finish(): void;
-  /** Works while keys are missing, too: those that are needed are created first. */
+  /** Creates the keys that it needs if they are missing. */
   load(keys: readonly DocumentKey[]): readonly (Document | undefined)[];
   commit(n: number, to: Checkpoint | undefined, writes: Writes): boolean;
   close(): void;
 }
 
-/** Called before every single step of a commit that changes the file; the contract suite makes it fail. */
+/** Called before every step of a commit that changes the file. The contract suite makes it fail. */
 export type OnWrite = () => void;
 
 /**
- * Rows arrive in log order, but their keys are random: with a small cache nearly every row would touch the disk, and a
- * commit of a full batch changes thousands of pages. Up to 128 MB of them wait in the `-wal` file: each checkpoint
- * writes a page once, however many commits have changed it.
+ * Rows arrive in log order, but their keys are random: with a small cache nearly every row would hit the disk, and a
+ * commit of a full batch changes thousands of pages. Up to 128 MB of them stay in the `-wal` file, so that a checkpoint
+ * writes each page once, however many commits changed it.
  */
 const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 32768;';
 
-/** Whoever opens what exists does not wait for its writer. */
+/** Checks before taking the write lock, so that opening an existing file does not wait for its writer. */
 const create = (db: Database, collections: readonly Collection[], log: string): void => {
   const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
   if (made.get() !== undefined) return;
@@ -47,7 +47,6 @@ const create = (db: Database, collections: readonly Collection[], log: string): 
   });
 };
 
-/** What the steps of a commit share. */
 interface File {
   readonly db: Database;
   readonly tables: ReadonlyMap<string, TableWriter>;
@@ -61,7 +60,7 @@ const tableOf = ({ tables }: File, collection: string): TableWriter => {
   return table;
 };
 
-/** The number of a tenant in this file, made at its first document. */
+/** The number of a tenant in this file, assigned with its first document. */
 const tenantNumber = ({ reader }: File, tenantId: string): number =>
   reader.numberOf(tenantId) ??
   Number(reader.prepared('INSERT INTO tenants (tenant) VALUES (?)').run(tenantId).lastInsertRowid);
@@ -79,15 +78,14 @@ const writeAll = (file: File, { collection, areNew, flat }: CollectionWrites): v
   }
 };
 
-/** One transaction is the commit. */
 const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Writes): boolean =>
   inTransaction(file.db, () => {
     const { reader, tables, onWrite } = file;
     for (const table of tables.values()) table.begin();
     if (reader.control().n !== n) return false;
-    // In their order: builds from the same log give the same tenants the same numbers.
+    // In order, so that builds from the same log give tenants the same numbers.
     for (const tenantId of writes.tenants) tenantNumber(file, tenantId);
-    for (const some of writes.collections) writeAll(file, some);
+    for (const group of writes.collections) writeAll(file, group);
     onWrite();
     if (to === undefined) reader.prepared('UPDATE control SET n = n + 1').run();
     else
@@ -98,7 +96,6 @@ const commit = (file: File, n: number, to: Checkpoint | undefined, writes: Write
     return true;
   });
 
-/** The writing side of one generation's file. */
 const generationWriter = (
   db: Database,
   collections: readonly Collection[],
@@ -110,17 +107,17 @@ const generationWriter = (
   create(db, collections, log);
   const tables = new Map(collections.map((collection) => [collection.name, tableWriter(db, collection)]));
   const finish = (): void => {
-    for (const table of tables.values()) table.haveKeys();
+    for (const table of tables.values()) table.ensureKeys();
     for (const statement of collections.flatMap(createIndexes)) db.exec(statement);
   };
   if (!isBuild) finish();
-  // These can be scanned at any time, and the latter changes with every batch.
-  for (const collection of [PARKED, STREAMS]) tables.get(collection)?.haveKeys();
+  // These can be scanned at any time, and STREAMS changes with every batch.
+  for (const collection of [PARKED, STREAMS]) tables.get(collection)?.ensureKeys();
   waitBriefly(db);
   const reader = generationReader(db, collections);
   const file: File = { db, tables, reader, onWrite };
 
-  /** What was seen in a transaction that was undone is not so. */
+  /** After a rollback, the caches of the transaction are stale. */
   const orForget = <T>(work: () => T): T => {
     try {
       return work();
@@ -136,7 +133,7 @@ const generationWriter = (
     load: (keys) =>
       orForget(() => {
         for (const collection of new Set(keys.map((key) => key.collection)))
-          tableOf(file, collection).haveKeys();
+          tableOf(file, collection).ensureKeys();
         return reader.load(keys);
       }),
     commit: (n, to, writes) => orForget(() => commit(file, n, to, writes)),
@@ -144,7 +141,7 @@ const generationWriter = (
   };
 };
 
-/** A busy file is tried again, so a failure leaves nothing open. */
+/** Opening a busy file is retried, so a failure must leave nothing open. */
 export const openGenerationWriter = (
   path: string,
   collections: readonly Collection[],

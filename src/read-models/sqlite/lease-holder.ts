@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 
-/** A holder's name begins with its machine and ends with the number of its process, as in `host 4711`. */
+/** A holder's name starts with its host name and ends with its process id, as in `host 4711`. */
 const partsOf = (holder: string): { readonly host: string | undefined; readonly process: number } => {
   const words = holder.split(' ');
   return { host: words[0], process: Number(words.at(-1)) };
 };
 
-/** A process that died cannot renew its lease, which is free at once. Processes of other machines cannot be seen. */
+/** The lease of a dead process is free at once. Only processes on this machine can be checked. */
 export const isGone = (holder: string): boolean => {
   const { host, process: number } = partsOf(holder);
   if (host !== hostname()) return false;

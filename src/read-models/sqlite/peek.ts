@@ -4,7 +4,7 @@ import { COMMON_COLLECTIONS, generationRemoved, type GenerationId, type Peek } f
 import { generationReader, type GenerationReader } from './generation-reader';
 import { orUnavailable } from './sqlite-generation';
 
-/** Looks into a generation's file, which is opened for each question only: it may be removed in between. */
+/** Opens the generation's file for each query only, since it may be removed in between. */
 export const peekAt = (path: string, id: GenerationId): Peek | undefined => {
   const asking = async <T>(ask: (reader: GenerationReader) => T): Promise<T> => {
     if (!existsSync(path)) throw generationRemoved(id);

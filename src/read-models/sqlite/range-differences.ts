@@ -8,12 +8,12 @@ import { OTHER, placeOf, rangeIn, type Place, type Range, type RangeRow } from '
 
 const PAGE = 500;
 const LONG_RANGE = 5_000;
-/** As a limit. */
+/** No limit, in SQL. */
 const ALL = -1;
 
 type Read = <T>(ask: (reader: GenerationReader) => T) => T;
 
-/** A collection in the files of two generations. */
+/** One collection in the files of two generations. */
 interface Pair {
   /** Reads the live file. */
   readonly read: Read;
@@ -25,8 +25,8 @@ interface Pair {
 const nameOf = ({ tenant, key }: RangeRow): string => `${tenant} ${key}`;
 const documentOf = ({ document }: RangeRow): Document => JSON.parse(document) as Document;
 
-/** Asks with the other file attached: between two steps it is not open. */
-const beside = <T>({ read, otherPath }: Pair, ask: (reader: GenerationReader) => T): T =>
+/** Attaches the other file for one query only, so that it is not kept open between steps. */
+const withOtherFile = <T>({ read, otherPath }: Pair, ask: (reader: GenerationReader) => T): T =>
   read((reader) => {
     reader.db.exec(`ATTACH '${pathToFileURL(otherPath).href.replaceAll("'", '%27')}?mode=ro' AS ${OTHER}`);
     try {
@@ -36,31 +36,31 @@ const beside = <T>({ read, otherPath }: Pair, ask: (reader: GenerationReader) =>
     }
   });
 
-/** The first rows after a place. Where there are no more than that, it is open at the end. */
-const cut = ({ read, collection }: Pair, after: Place | undefined, limit: number): Range => {
+/** The range of the next `limit` rows after a place. Open-ended if there are fewer. */
+const nextRange = ({ read, collection }: Pair, after: Place | undefined, limit: number): Range => {
   const { row, values } = rangeIn(collection, { after, upTo: undefined });
   const last = read(({ prepared }) => prepared(row).get(...values, limit - 1)) as RangeRow | undefined;
   return { after, upTo: last === undefined ? undefined : placeOf(collection, last) };
 };
 
-/** How many rows both have in common, if they have no others. */
+/** The number of rows if both files have exactly the same, else undefined. */
 const sameRows = (pair: Pair, range: Range): number | undefined => {
   const { compared, others, values } = rangeIn(pair.collection, range);
-  return beside(pair, ({ prepared }) => {
+  return withOtherFile(pair, ({ prepared }) => {
     const { n, same } = prepared(compared).get(...values) as { n: number; same: number };
     const there = prepared(others).get(...values) as { n: number };
     return same === n && there.n === n ? n : undefined;
   });
 };
 
-/** All rows of a range in the live file, or the first ones of it in the other one. */
+/** All rows of a range in the live file, or the first page of them in the other one. */
 const rowsOf = (pair: Pair, file: 'main' | typeof OTHER, range: Range): readonly RangeRow[] => {
   const { rows, values } = rangeIn(pair.collection, range);
   const first =
     (limit: number) =>
     ({ prepared }: GenerationReader) =>
       prepared(rows(file)).all(...values, limit) as unknown as RangeRow[];
-  return file === 'main' ? pair.read(first(ALL)) : beside(pair, first(PAGE));
+  return file === 'main' ? pair.read(first(ALL)) : withOtherFile(pair, first(PAGE));
 };
 
 const suspectsOf = (
@@ -75,7 +75,7 @@ const suspectsOf = (
     seenIn,
   }));
 
-/** What is stored elsewhere in the other file becomes a suspect, too. */
+/** Documents stored at another place in the other file become suspects too. */
 async function* compareDocuments(pair: Pair, range: Range): AsyncGenerator<Compared> {
   const own = rowsOf(pair, 'main', range);
   const left = new Map(own.map((row) => [nameOf(row), row]));
@@ -96,9 +96,9 @@ async function* compareDocuments(pair: Pair, range: Range): AsyncGenerator<Compa
 }
 
 /**
- * The differences of a collection in two files. Rows are compared in the order in which they are stored: builds from the
- * same log store them in the same order, so a range that is the same byte for byte need not leave SQLite. What is not is
- * compared document by document.
+ * The differences of a collection in two files. Compares rows in stored order: builds from the same log store them in
+ * the same order, so ranges that are equal byte for byte are compared inside SQLite. All others are compared document
+ * by document.
  */
 export async function* rangeDifferences(
   read: Read,
@@ -109,15 +109,15 @@ export async function* rangeDifferences(
   let after: Place | undefined;
   let limit = PAGE;
   do {
-    const range = cut(pair, after, limit);
+    const range = nextRange(pair, after, limit);
     const documents = sameRows(pair, range);
     if (documents === undefined) {
-      const short = cut(pair, after, PAGE);
+      const short = nextRange(pair, after, PAGE);
       yield* compareDocuments(pair, short);
       [after, limit] = [short.upTo, PAGE];
     } else {
       yield { documents, suspects: [] };
-      // Where nothing differs the next range may be long.
+      // After a range without differences, the next one may be long.
       [after, limit] = [range.upTo, LONG_RANGE];
     }
   } while (after !== undefined);

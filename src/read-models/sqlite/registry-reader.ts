@@ -3,9 +3,9 @@ import type { GenerationId, Pointer, RetryRequests } from '../read-models';
 import { removalOf, RETRY } from './registry-writer';
 import { isGone } from './lease-holder';
 
-/** What one process sees of `index.db`. */
+/** The reading side of `index.db`. */
 export interface RegistryReader {
-  /** Another number after every change of the file. */
+  /** Changes with every change of the file. */
   changes(): number;
   pointer(projection: string, version: number): Pointer | undefined;
   liveLately(projection: string, version: number, withinMs: number): readonly number[];
@@ -36,7 +36,7 @@ export const openRegistryReader = (path: string): RegistryReader => {
 
   const look = (projection: string, version: number): Known => {
     const row = pointer.get(projection, version) as { live: number; previous: number | null } | undefined;
-    // Read after the pointer: if a switch comes in between, both of its sides are known.
+    // Read after the pointer, so that both sides of a switch in between are known.
     const rows = left.all(projection, version) as unknown as Known['left'];
     if (row === undefined) return { pointer: undefined, left: rows };
     const previous = row.previous === null ? {} : { previous: row.previous };

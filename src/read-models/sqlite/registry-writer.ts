@@ -18,24 +18,24 @@ import { isGone } from './lease-holder';
 
 export type RegistryWrite = 'point' | 'markRemoved' | 'nextNumber' | 'lease' | 'release' | 'requestRetry';
 
-/** What the port's registry writes, done at once. */
+/** The writes of the port's registry, but synchronous. */
 type RegistryWrites = {
   readonly [W in RegistryWrite]: (...args: Parameters<Registry[W]>) => Awaited<ReturnType<Registry[W]>>;
 };
 
-/** The writing side of `index.db`: which generation is live, which are removed, and who holds which lease. */
+/** The writing side of `index.db`: live and removed generations, and leases. */
 export interface RegistryWriter extends RegistryWrites {
-  /** Makes what belongs to a generation, which nobody can mark as removed at the same time. */
+  /** Runs `make` unless the generation was removed, and keeps it from being removed meanwhile. */
   unlessRemoved<T>(id: GenerationId, make: () => T): T;
   close(): void;
 }
 
-/** No lease is taken for longer: one that seems to be comes from a clock that was set back. */
+/** The longest lease. One that seems longer comes from a clock that has been set back since. */
 const MAX_LEASE_MS = 600_000;
 
 /**
- * What the table `askings` counts, under names that are as old as the file: every program that shares it must know what is
- * removed.
+ * The table `askings` counts these. Neither its name nor theirs may change, because every program that shares the file
+ * must know what is removed.
  */
 export const RETRY = 'retry';
 export const removalOf = (id: GenerationId): string => `remove ${generationName(id)}`;
@@ -52,7 +52,7 @@ const MIGRATIONS = [
   `ALTER TABLE askings ADD COLUMN note TEXT NOT NULL DEFAULT '';`,
 ];
 
-/** Not a step of the migration: a program that does not know this table goes on with the file as well. */
+/** Not a migration step, so that programs without this table can still use the file. */
 const SWITCHES = `CREATE TABLE IF NOT EXISTS switches (
   projection TEXT, version INTEGER, generation INTEGER, left_at INTEGER NOT NULL,
   PRIMARY KEY (projection, version, generation)
@@ -83,12 +83,12 @@ const pointerOf = ({ pointer }: Statements, projection: string, version: number)
   return { live: row.live, ...(row.previous === null ? {} : { previous: row.previous }) };
 };
 
-/** A mark on what is live is left by a program that marked first and looked then: it does not count. */
+/** A mark on a live generation does not count: earlier programs set it before checking. */
 const isMarked = (on: Statements, { projection, version, generation }: GenerationId): boolean =>
   on.counted.get(removalOf({ projection, version, generation })) !== undefined &&
   pointerOf(on, projection, version)?.live !== generation;
 
-/** Who holds a lease that has not ended. */
+/** The holder of a lease that has not expired. */
 const holderOf = ({ held }: Statements, what: string): string | undefined => {
   const now = held.get(what) as { holder: string; until: number } | undefined;
   if (now === undefined || now.until < Date.now() || now.until > Date.now() + MAX_LEASE_MS) return undefined;
@@ -141,7 +141,7 @@ const nextNumber = (
   return last + 1;
 };
 
-/** `generations` lists those that exist. */
+/** `generations` lists the existing ones. */
 export const openRegistryWriter = (
   path: string,
   generations: () => readonly GenerationId[],

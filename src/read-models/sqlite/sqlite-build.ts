@@ -3,8 +3,8 @@ import { keyFilter, type KeyFilter } from '../../key-filter';
 import type { Send, SqliteGeneration } from './sqlite-generation';
 
 /**
- * A build knows what it has written since the generation was empty: what its filter does not know need not be looked for,
- * and is appended to tables that have no keys yet. As soon as anybody else may have written too, it knows nothing.
+ * A build that started empty remembers its keys in a filter: a document that the filter does not have need not be looked
+ * up, and is appended to a heap without keys. Once another process may have written, the filter is dropped.
  */
 export const sqliteBuild = async (generation: SqliteGeneration, send: Send): Promise<Build> => {
   let { n: expected } = await generation.control();

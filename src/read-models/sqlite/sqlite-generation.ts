@@ -8,34 +8,34 @@ import { rangeDifferences } from './range-differences';
 import type { WriteRequest } from './writer';
 import { flattening } from './writes';
 
-/** Sends to the writing side of a generation, wherever that runs. */
+/** Sends a request to the writer, in whichever thread it runs. */
 export type Send = <T>(request: WriteRequest) => Promise<T>;
 
-/** A generation as this process reads it. What it writes goes through `send`. */
+/** Reads directly, and writes through `send`. */
 export interface SqliteGeneration extends Generation {
   readonly [PATH]: string;
-  /** Commits, and says of each document whether it is certainly new. */
+  /** Commits, with `isNew` telling which documents certainly do not exist yet. */
   commitAs(
     n: number,
     to: Checkpoint | undefined,
     writes: readonly Write[],
     isNew: (key: DocumentKey) => boolean,
   ): Promise<boolean>;
-  /** Since when nobody has used it, on the monotonic clock. */
+  /** When it was last used, on the monotonic clock. */
   idleSince(): number;
   /** Closes the file until the next use. */
   close(): void;
 }
 
-/** Where a generation is kept. */
+/** The path of the generation's file. */
 const PATH = Symbol('path');
 
-/** The tokens of one connection stay below this. */
-const TOKENS = 2 ** 32;
+/** Above all tokens of one connection. */
+const TOKEN_RANGE = 2 ** 32;
 
 const never = (): boolean => false;
 
-/** What the driver throws becomes a fault that callers know; a mistake of ours stays one. */
+/** Turns errors of the driver into faults, but not our own bugs. */
 export const orUnavailable = <T>(path: string, read: () => T): T => {
   try {
     return read();
@@ -45,14 +45,14 @@ export const orUnavailable = <T>(path: string, read: () => T): T => {
   }
 };
 
-/** The reading connection of a generation. It is closed when nobody uses it, and opened again at the next use. */
+/** The reading connection of a generation. Closed while idle, and reopened at the next use. */
 const reopenable = (path: string, collections: readonly Collection[]) => {
   const connect = () => {
     const db = openForReading(path);
     const reader = generationReader(db, collections);
-    // SQLite opens the rest of its files at the first question: from then on they may be removed under it.
+    // SQLite opens its other files at the first query; once open, they may be removed.
     reader.control();
-    // Nothing is written through this connection, so it sees every change as another's.
+    // `data_version` only reports changes by other connections, and nothing is written through this one.
     return { reader, version: dataVersion(db) };
   };
   let open: ReturnType<typeof connect> | undefined;
@@ -66,11 +66,11 @@ const reopenable = (path: string, collections: readonly Collection[]) => {
   };
   return {
     read: <T>(read: (reader: GenerationReader) => T): T => orUnavailable(path, () => read(current().reader)),
-    /** Also another one after the file was opened again: nobody knows what has changed in between. */
+    /** Changes after reopening too, since the file may have changed in between. */
     changeToken: (): number =>
       orUnavailable(path, () => {
         const version = current().version();
-        return openings * TOKENS + version;
+        return openings * TOKEN_RANGE + version;
       }),
     touch: (): void => {
       usedAt = monotonicMs();
@@ -121,7 +121,7 @@ export const sqliteGeneration = (
     reader,
     control: async () => read((db) => db.control()),
     scan: reader.scan,
-    // By the connection that writes: the cache of any other one is out of date after every commit.
+    // On the writing connection, since a commit invalidates the page cache of all others.
     load: (keys) => send({ do: 'load', id, keys }),
     commit: (n, to, writes) => commitAs(n, to, writes, never),
     commitAs,

@@ -21,16 +21,18 @@ import { generationPath, generationsIn, indexPath, type WriteRequest } from './w
 const OPEN_MS = 10_000;
 const WRITE_MS = 30_000;
 
-/** The indexes of a large generation take their time. Its keys too, but those who build wait for them in place. */
+/**
+ * Building the indexes of a large generation takes long. So do its keys, but builds wait for those in their own thread.
+ */
 const INDEX_MS = 1_800_000;
 
-/** A server writes when it starts and when a generation is switched; its workers write the rest by themselves. */
+/** A server itself writes only at startup and at a switch; its workers have writers of their own. */
 const WRITER_IDLE_MS = 1_000;
 
-const writingThread = (folder: string): Thread =>
+const writerThread = (folder: string): Thread =>
   startThread(join(__dirname, 'writer-thread.js'), { folder }, { idleMs: WRITER_IDLE_MS });
 
-/** 64 MB are a fraction of the memory of a thread that projects. */
+/** 64 MB, a fraction of the memory of a projecting thread. */
 const MAX_COMMIT_BYTES = 67_108_864;
 
 export interface SqliteOptions {
@@ -40,15 +42,15 @@ export interface SqliteOptions {
   readonly idleMs?: number;
 }
 
-/** How the writing side is asked: what it cannot do becomes a fault that callers know. */
+/** Sends requests to the writer, and turns its failures into faults. */
 const sender = (folder: string, writer: Thread) => {
   const withinOf = (request: WriteRequest): number =>
     request.do === 'finish' || request.do === 'open' ? INDEX_MS : WRITE_MS;
   return <T>(request: WriteRequest, withinMs = withinOf(request)): Promise<T> =>
     writer.call<T>(request, withinMs).catch((error: unknown) => {
       if (codeOf(error) === 'generation_removed') throw fault('generation_removed', messageOf(error));
-      const sentence = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
-      throw fault('read_models_unavailable', sentence, { cause: codeOf(error) });
+      const message = `The read models in ${folder} cannot be written: ${messageOf(error)}`;
+      throw fault('read_models_unavailable', message, { cause: codeOf(error) });
     });
 };
 
@@ -64,7 +66,7 @@ const openGenerations = (folder: string, send: Send, maxCommitBytes: number) => 
   ): Promise<{ generation: SqliteGeneration; sendOpen: Send }> => {
     const collections = [...own, ...COMMON_COLLECTIONS];
     const openWriter = () => send({ do: 'open', id, collections, log, isBuild });
-    /** A writing thread that had to be started again has nothing open yet. */
+    /** A restarted writer thread has nothing open yet. */
     const sendOpen: Send = (request) =>
       send<never>(request).catch(async (error: unknown) => {
         if ((error as Fault).more['cause'] !== 'not_open') throw error;
@@ -92,10 +94,10 @@ const LOOK_MS = 100;
 const IF_OF_ANOTHER_LOG =
   'Check EVENTSTORE_URL, STREAM_PREFIX and DATA_DIR: they name the log and the folder together. If this log is meant, move the folder of the read models away and start again: they are rebuilt from the log.';
 
-/** Questions that have begun may use a generation for a while after a switch. */
+/** Running queries may use a generation for a while after a switch. */
 const IDLE_MS = 10_000;
 
-/** What is neither live nor previous, and not used any more, need not stay open; the next use opens it again. */
+/** Closes generations that are neither live nor previous and no longer used. The next use reopens them. */
 const closeIdle = (
   all: readonly SqliteGeneration[],
   idleMs: number,
@@ -137,7 +139,7 @@ const registryOf = (registry: RegistryReader, send: Send, folder: string) => {
 /** Read models in SQLite files, one per generation, in a folder that several processes may share. */
 export const sqliteReadModels = async (
   folder: string,
-  { startWriter = writingThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
+  { startWriter = writerThread, maxCommitBytes = MAX_COMMIT_BYTES, idleMs = IDLE_MS }: SqliteOptions = {},
 ): Promise<ReadModels> => {
   mkdirSync(folder, { recursive: true });
   const writer = startWriter(folder);
@@ -152,7 +154,7 @@ export const sqliteReadModels = async (
     try {
       closeIdle(all(), idleMs, registry, send);
     } catch {
-      // The store cannot be read now; it is looked at again soon.
+      // The store cannot be read right now. The next run tries again.
     }
   }, idleMs / 2).unref();
   return {

@@ -1,26 +1,26 @@
 import type { Collection } from '../../../projections/projector';
 import { inTransaction, type Database } from '../../sqlite/database';
 import type { Field } from '../stored-text';
-import { fieldsOf, findKeys, giveKeys, insertIntoHeap, removeFrom, upsertInto } from './tables';
+import { fieldsOf, findKeys, createKeysOf, insertIntoHeap, removeFrom, upsertInto } from './tables';
 
 /**
- * Writes the rows of one collection. While it is being built it is a heap, until somebody needs its keys; to write a row
- * that certainly does not exist yet takes none.
+ * Writes the rows of one collection. During a build the table is a heap without keys, until a write needs them:
+ * inserting a row that certainly does not exist yet does not.
  */
 export interface TableWriter {
-  /** How many values make a row: the number of its tenant, its key, its document, and its fields. */
+  /** The number of values per row: tenant number, key, document and indexed fields. */
   readonly width: number;
   put(row: readonly Field[], isNew: boolean): void;
   remove(tenant: number, key: string): void;
   /** Creates the keys if they are missing. */
-  haveKeys(): void;
-  /** A transaction begins. Another process may have created the keys since the last one; none can until this one ends. */
+  ensureKeys(): void;
+  /** Call at the start of a transaction: another process may have created the keys since the last one. */
   begin(): void;
-  /** A transaction was undone, and perhaps the keys with it. */
+  /** Call after a rollback, which may have undone the keys. */
   forget(): void;
 }
 
-/** Rows are written with `get`, which returns nothing here: the result of `run` would be a third of the cost of a row. */
+/** Writes with `get`, which returns nothing here, since the result object of `run` would be a third of a row's cost. */
 export const tableWriter = (db: Database, collection: Collection): TableWriter => {
   const keys = db.prepare(findKeys(collection));
   const prepareHeap = () => db.prepare(insertIntoHeap(collection));
@@ -33,16 +33,16 @@ export const tableWriter = (db: Database, collection: Collection): TableWriter =
 
   const areMissing = (): boolean => keys.get() === undefined;
 
-  /** Another process may have created them while this one waited for the lock. */
-  const makeKeys = (): void => {
-    if (areMissing()) db.exec(giveKeys(collection));
+  /** Checks again, since another process may have created them while this one waited for the lock. */
+  const createKeys = (): void => {
+    if (areMissing()) db.exec(createKeysOf(collection));
   };
 
-  const haveKeys = (): NonNullable<typeof keyed> => {
+  const ensureKeys = (): NonNullable<typeof keyed> => {
     if (keyed !== undefined) return keyed;
     if (areMissing())
-      if (db.isTransaction) makeKeys();
-      else inTransaction(db, makeKeys);
+      if (db.isTransaction) createKeys();
+      else inTransaction(db, createKeys);
     heap = undefined;
     return (keyed = prepareKeyed());
   };
@@ -57,10 +57,10 @@ export const tableWriter = (db: Database, collection: Collection): TableWriter =
     put: (row, isNew) => {
       if (heap === undefined && keyed === undefined) look();
       if (isNew && heap !== undefined) heap.get(...row);
-      else haveKeys().upserting.get(...row);
+      else ensureKeys().upserting.get(...row);
     },
-    remove: (tenant, key) => void haveKeys().removing.get(tenant, key),
-    haveKeys: () => void haveKeys(),
+    remove: (tenant, key) => void ensureKeys().removing.get(tenant, key),
+    ensureKeys: () => void ensureKeys(),
     begin: () => {
       if (heap !== undefined && !areMissing()) heap = undefined;
     },

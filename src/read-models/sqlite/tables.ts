@@ -11,9 +11,9 @@ import {
 import { PARKED } from '../read-models';
 
 /**
- * How a generation's collections become tables: one per collection, with a column per indexed field beside the JSON of
- * the document. A tenant is a small number in them (the table `tenants` says which), which makes every index half as
- * large. Names come from code, never from outside; they are checked all the same, because they become SQL.
+ * How a generation's collections map to tables: one per collection, with a column per indexed field besides the
+ * document as JSON. Tenants are small numbers (see the table `tenants`), which halves the size of every index. Names
+ * come from code, never from input, but are checked all the same, because they become SQL.
  */
 const name = (text: string): string => {
   if (!/^[a-z][a-z_]*$/.test(text))
@@ -31,11 +31,11 @@ const columnOf = (field: string): string => `field_${field}`;
 const columnsOf = (collection: Collection, index: string): readonly string[] =>
   fieldsOfIndex(collection, index).map(columnOf);
 
-/** Rows that are not in the index cost it nothing. */
+/** The condition of a partial index, so that rows outside it cost nothing. */
 const isIn = (collection: Collection, index: string): string =>
   `${columnOf(neededBy(collection, index))} IS NOT NULL`;
 
-/** Without indexes the rows are stored in the order of their keys: one tree to keep instead of two. */
+/** Without indexes, rows are stored in key order (WITHOUT ROWID): one B-tree instead of two. */
 const isStoredByKey = (collection: Collection): boolean => fieldsOf(collection).length === 0;
 
 const columnsIn = (collection: Collection): string => {
@@ -46,12 +46,12 @@ const columnsIn = (collection: Collection): string => {
 const heapOf = (collection: Collection): string =>
   isStoredByKey(collection) ? `new_${tableOf(collection.name)}` : tableOf(collection.name);
 
-/** Rows in the order of arrival, without keys: they cannot be looked up, and duplicates are not noticed. */
+/** Rows in order of arrival, without keys: no lookups, and no detection of duplicates. */
 export const createHeap = (collection: Collection): string =>
   `CREATE TABLE ${heapOf(collection)} (${columnsIn(collection)}) STRICT;`;
 
-/** Creates the keys of such a heap. In a large table all of them at once cost a third of what they cost row by row. */
-export const giveKeys = (collection: Collection): string => {
+/** Creates the keys of a heap. In a large table, doing it at once costs a third of doing it row by row. */
+export const createKeysOf = (collection: Collection): string => {
   const [table, heap] = [tableOf(collection.name), heapOf(collection)];
   if (!isStoredByKey(collection)) return `CREATE UNIQUE INDEX ${table}_key ON ${table} (tenant, key);`;
   return `CREATE TABLE ${table} (${columnsIn(collection)}, PRIMARY KEY (tenant, key)) STRICT, WITHOUT ROWID;
@@ -76,8 +76,7 @@ export const createTenants =
   'CREATE TABLE tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE) STRICT;';
 
 /**
- * Few of many tenants are parked. Without CROSS JOIN, SQLite would go through all tenants in their order, to save the
- * sorting.
+ * Few of many tenants are parked. Without CROSS JOIN, SQLite would scan all tenants in order, to avoid sorting.
  */
 export const parkedIn = (comparison: '>' | '>='): string =>
   `SELECT t.tenant, d.key, d.document FROM ${tableOf(PARKED)} d CROSS JOIN tenants t ON t.number = d.tenant
@@ -97,7 +96,7 @@ export const upsertInto = (collection: Collection): string => {
 export const removeFrom = (collection: Collection): string =>
   `DELETE FROM ${tableOf(collection.name)} WHERE tenant = ? AND key = ?`;
 
-/** A selection as SQL: tests to add to `WHERE tenant = ?`, their values, and the columns of its order. */
+/** A selection as SQL: conditions after `WHERE tenant = ?`, their values, and the columns to order by. */
 const selected = (collection: Collection, { index, equal = [], from, upTo }: Query) => {
   const columns = [...(index === undefined ? [] : columnsOf(collection, index)), 'key'];
   const next = columns[equal.length];
@@ -109,7 +108,7 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
   ];
   const used = tests.filter(([, value]) => value !== undefined);
   const isRange = from !== undefined || upTo !== undefined;
-  // SQLite uses a partial index only if it can see that the rows which are left out are not asked for.
+  // SQLite uses a partial index only if the query implies its condition.
   const inIndex = index === undefined ? '' : ` AND ${isIn(collection, index)}`;
   return {
     tests: `${used.map(([test]) => ` AND ${test}`).join('')}${inIndex}`,
@@ -118,11 +117,11 @@ const selected = (collection: Collection, { index, equal = [], from, upTo }: Que
   };
 };
 
-/** Forces the named index: without statistics SQLite may consider another one just as good. */
+/** Forces the named index, since without statistics SQLite may prefer another one. */
 const tableBy = (collection: Collection, index: string | undefined): string =>
   `${tableOf(collection.name)}${index === undefined ? '' : ` INDEXED BY ${indexOf(collection, index)}`}`;
 
-/** A question as SQL, with the values that follow the tenant's number. */
+/** A query as SQL, with the values after the tenant's number. */
 export const findIn = (collection: Collection, query: Query) => {
   const { tests, values, order } = selected(collection, query);
   const direction = query.descending === true ? ' DESC' : '';
@@ -133,7 +132,7 @@ export const findIn = (collection: Collection, query: Query) => {
   };
 };
 
-/** The border value of one document of a line, by its number. */
+/** The border value of one document of a line, by number. */
 export const borderIn = (collection: Collection, part: LinePart): string => {
   const { line, border } = part;
   lineOf(collection, part);
@@ -141,19 +140,19 @@ export const borderIn = (collection: Collection, part: LinePart): string => {
   return `SELECT document ->> '$.${name(border)}' AS border FROM ${tableBy(collection, line)} WHERE tenant = ?${tests.join('')}`;
 };
 
-/** Another generation's file, attached to the connection that compares. */
+/** The name under which another generation's file is attached for a comparison. */
 export const OTHER = 'other';
 
-/** A position between stored rows: the row id, or the number of the tenant and the key. */
+/** A position in stored order: the row id, or tenant number and key. */
 export type Place = readonly (string | number)[];
 
-/** The rows after one place up to and including another; an undefined end is open. */
+/** The rows after one place, up to and including another; undefined means unbounded. */
 export interface Range {
   readonly after: Place | undefined;
   readonly upTo: Place | undefined;
 }
 
-/** A row as it is stored, with the first number of its place. */
+/** A stored row, with the first number of its place. */
 export interface RangeRow {
   readonly number: number;
   readonly tenant: string;
@@ -161,13 +160,13 @@ export interface RangeRow {
   readonly document: string;
 }
 
-/** The place just after a row. */
+/** The place of a row. */
 export const placeOf = (collection: Collection, { number, key }: Pick<RangeRow, 'number' | 'key'>): Place =>
   isStoredByKey(collection) ? [number, key] : [number];
 
 /**
- * A range of rows in the order in which they are stored, as SQL: `d` is a row and `t` its tenant, `b` the row at the same
- * place in the other file and `u` its tenant.
+ * A range of rows in stored order, as SQL: `d` is a row and `t` its tenant, `b` the row at the same place in the other
+ * file and `u` its tenant.
  */
 export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
   const table = tableOf(collection.name);
@@ -186,11 +185,11 @@ export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
     values: [...(after ?? []), ...(upTo ?? [])],
     /** The row at an offset into the range. */
     row: `SELECT ${number} AS number, d.key FROM ${table} d${where} ORDER BY ${order} LIMIT 1 OFFSET ?`,
-    /** The first rows of this file, or of the other one. */
+    /** The first rows in this file, or in the other one. */
     rows: (file: 'main' | typeof OTHER): string =>
       `SELECT ${number} AS number, t.tenant, d.key, d.document
        FROM ${file}.${table} d CROSS JOIN ${file}.tenants t ON t.number = d.tenant${where} ORDER BY ${order} LIMIT ?`,
-    /** How many rows there are, and how many of them are the same at the same place in the other file. */
+    /** The number of rows, and how many of them are equal at the same place in the other file. */
     compared: `SELECT count(*) AS n, total(${isSame}) AS same
       FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
       LEFT JOIN ${OTHER}.${table} b ON ${samePlace} LEFT JOIN ${OTHER}.tenants u ON u.number = b.tenant${where}`,

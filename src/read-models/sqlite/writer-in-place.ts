@@ -6,7 +6,7 @@ import { openWriter, type WriteRequest } from './writer';
 
 const RETRY_MS = 5;
 
-/** Writes in this thread, at a time when the process is not about to be stopped. */
+/** Writes in this thread, but not while the process is being suspended. */
 const writing = async <T>(work: () => T): Promise<T> => {
   while (!beginWrite()) await whenWritable();
   try {
@@ -16,7 +16,7 @@ const writing = async <T>(work: () => T): Promise<T> => {
   }
 };
 
-/** A writer without a thread of its own, for a thread that has nobody else to answer: nothing has to be sent. */
+/** A writer in the calling thread, for threads that may block: nothing has to be sent. */
 export const writerInPlace = (folder: string): Thread => {
   const writer = openWriter(folder);
   return {

@@ -14,13 +14,13 @@ import { openGenerationWriter, type GenerationWriter, type OnWrite } from './gen
 import { openRegistryWriter, type RegistryWrite, type RegistryWriter } from './registry-writer';
 import type { Writes } from './writes';
 
-/** What is written to the registry, as messages, so that it can be done in another thread. */
+/** Writes to the registry, as messages for the writer thread. */
 interface RegistryRequest {
   readonly do: RegistryWrite;
   readonly args: readonly unknown[];
 }
 
-/** And what is written to generations. */
+/** Writes to generations. */
 type GenerationRequest =
   | {
       readonly do: 'open';
@@ -56,7 +56,6 @@ export const generationsIn = (folder: string): readonly GenerationId[] =>
     .map((file) => generationNamed(basename(file, '.db')))
     .filter((id) => id !== undefined);
 
-/** The generations that are open for writing. */
 const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: OnWrite) => {
   const open = new Map<string, GenerationWriter>();
 
@@ -71,7 +70,7 @@ const generationWriters = (folder: string, registry: RegistryWriter, onWrite?: O
     open.delete(generationName(id));
   };
 
-  /** What exists is opened and never made: it may be removed at this very moment. */
+  /** Opens an existing file without creating it (`mode=rw`), since it may be removed at this very moment. */
   const openNew = ({ id, collections, log, isBuild }: Extract<GenerationRequest, { do: 'open' }>) => {
     const path = generationPath(folder, id);
     const openAt = (place: string) => openGenerationWriter(place, collections, log, isBuild, onWrite);

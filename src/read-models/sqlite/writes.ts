@@ -4,12 +4,12 @@ import { stored, storedText, type Field } from '../stored-text';
 import { fieldsOf } from './tables';
 
 /**
- * The writes of one collection as they travel to the writing thread. One flat list costs a fraction of an object per
- * row: for each row its tenant, key, document (as JSON, or null to remove it) and the values of its indexed fields.
+ * The writes of one collection as sent to the writer thread. A flat list costs a fraction of one object per row: it has
+ * each row's tenant, key, document (as JSON, or null to delete it) and the values of its indexed fields.
  */
 export interface CollectionWrites {
   readonly collection: string;
-  /** None of them exists yet. */
+  /** None of them exist yet. */
   readonly areNew: boolean;
   readonly flat: readonly Field[];
 }
@@ -20,12 +20,12 @@ export interface Writes {
   readonly collections: readonly CollectionWrites[];
 }
 
-/** The most bytes of UTF-8 per UTF-16 code unit. */
-const MAX_BYTES_EACH = 3;
+/** In UTF-8, per UTF-16 code unit. */
+const MAX_BYTES_PER_UNIT = 3;
 
-/** Texts are measured only when there might be too many. */
+/** Measures exactly only if the estimate might exceed the limit. */
 const mustFit = (groups: readonly CollectionWrites[], characters: number, maxBytes: number): void => {
-  if (characters * MAX_BYTES_EACH <= maxBytes) return;
+  if (characters * MAX_BYTES_PER_UNIT <= maxBytes) return;
   let bytes = 0;
   for (const { flat } of groups)
     for (const field of flat) bytes += typeof field === 'string' ? Buffer.byteLength(field) : 0;
@@ -33,8 +33,8 @@ const mustFit = (groups: readonly CollectionWrites[], characters: number, maxByt
 };
 
 /**
- * Grouped by collection, in the order in which the writer expects the values of a row. Tenants are in the order of the
- * writes, so that they get the same numbers, as a rule, wherever the batches of a build end.
+ * Groups writes by collection, with the values of a row in the order the writer expects. Tenants are in the order of the
+ * writes, so that they usually get the same numbers wherever the batches of a build end.
  */
 export const flattening = (collections: readonly Collection[], maxBytes: number) => {
   const fields = new Map(collections.map((collection) => [collection.name, fieldsOf(collection)]));
