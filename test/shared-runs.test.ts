@@ -1,14 +1,14 @@
 import { sharedRuns } from '../src/shared-runs';
 import { threadMs } from '../src/clock';
-import { refusedWith, signal, until } from './support/waiting';
+import { refusedWith, deferred, until } from './support/waiting';
 
 /** Runs that end when the test says so. */
 const heldRuns = () => {
-  const held: ReturnType<typeof signal<string>>[] = [];
+  const held: ReturnType<typeof deferred<string>>[] = [];
   const runs = sharedRuns(() => {
-    const run = signal<string>();
+    const run = deferred<string>();
     held.push(run);
-    return run.given;
+    return run.promise;
   });
   return { runs, held };
 };
@@ -18,7 +18,7 @@ describe('shared runs', () => {
     const { runs, held } = heldRuns();
     const time = threadMs();
     const waiting = [runs.since(time), runs.since(time), runs.since(time)];
-    held[0]!.give('first');
+    held[0]!.resolve('first');
     expect(await Promise.all(waiting)).toEqual(['first', 'first', 'first']);
     expect(held).toHaveLength(1);
     expect(runs.isRunning()).toBe(false);
@@ -29,9 +29,9 @@ describe('shared runs', () => {
     const early = runs.since(threadMs());
     const late = [runs.since(threadMs()), runs.since(threadMs())];
     expect(held).toHaveLength(1);
-    held[0]!.give('first');
+    held[0]!.resolve('first');
     await until(() => held.length === 2);
-    held[1]!.give('second');
+    held[1]!.resolve('second');
     expect(await early).toBe('first');
     expect(await Promise.all(late)).toEqual(['second', 'second']);
     expect(held).toHaveLength(2);
@@ -42,10 +42,10 @@ describe('shared runs', () => {
     const early = [runs.fresh(), runs.fresh()];
     await until(() => held.length === 1);
     const late = runs.fresh();
-    held[0]!.give('first');
+    held[0]!.resolve('first');
     expect(await Promise.all(early)).toEqual(['first', 'first']);
     await until(() => held.length === 2);
-    held[1]!.give('second');
+    held[1]!.resolve('second');
     expect(await late).toBe('second');
   });
 

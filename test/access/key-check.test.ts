@@ -19,7 +19,7 @@ import { freshFolder } from '../support/folders';
 import { BOUNDS, OWNER } from '../support/given';
 import { byOperator, soon } from '../support/ledgers';
 import { openAppIn } from '../support/log-under-test';
-import { refusedWith, signal, until } from '../support/waiting';
+import { refusedWith, deferred, until } from '../support/waiting';
 
 const opened: { close(): Promise<void> }[] = [];
 const closing = <T extends { close(): Promise<void> }>(resource: T): T => {
@@ -256,10 +256,10 @@ describe('a key in the read model', () => {
   it('is refused from the moment it expires, however long it is cached', async () => {
     const { customer, project, check, write, elsewhere } = await keyCheckHarness();
     const key = await customer();
-    const brief = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
-    await write(elsewhere, key.tenantId, addKey(key.applicationId, brief));
+    const expiring = { ...newKey(), expiresAt: '2030-01-01T00:00:00.000Z' };
+    await write(elsewhere, key.tenantId, addKey(key.applicationId, expiring));
     await project();
-    const at = (moment: string) => check.forReading({ ...checked({ ...key, ...brief }), at: moment });
+    const at = (moment: string) => check.forReading({ ...checked({ ...key, ...expiring }), at: moment });
     expect((await at('2029-12-31T23:59:59.999Z')).status).toBe('good');
     expect((await at('2030-01-01T00:00:00.000Z')).status).toBe('expired');
   });
@@ -348,13 +348,13 @@ describe('a tenant with many changes that are not projected', () => {
 
 describe('while the log does not respond', () => {
   const away = async (withoutLogMs?: number) => {
-    const silence = signal<never>();
+    const silence = deferred<never>();
     let mode: 'there' | 'silent' | 'failing' = 'there';
     const around = (log: EventLog): EventLog => ({
       ...log,
       head: async () => {
         if (mode === 'failing') throw new Error('no connection');
-        return mode === 'silent' ? silence.given : log.head();
+        return mode === 'silent' ? silence.promise : log.head();
       },
     });
     const all = await keyCheckHarness({ around, ...(withoutLogMs === undefined ? {} : { withoutLogMs }) });
@@ -389,19 +389,22 @@ describe('while the log does not respond', () => {
       expect(new Set(value.map(({ status }) => status))).toEqual(new Set(['good']));
       expect(ms).toBeLessThan(250);
       expect((await harness.check.forWriting(checked(harness.key))).status).toBe('good');
-      const brief = (key: KnownKey): PresentedKey => ({ ...checked(key), deadline: monotonicMs() + 500 });
-      expect(await refusedWith(harness.check.forWriting(brief(unknown)))).toBe('log_unavailable');
-      expect(await refusedWith(harness.check.atHead(brief(harness.key)))).toBe('log_unavailable');
+      const withShortDeadline = (key: KnownKey): PresentedKey => ({
+        ...checked(key),
+        deadline: monotonicMs() + 500,
+      });
+      expect(await refusedWith(harness.check.forWriting(withShortDeadline(unknown)))).toBe('log_unavailable');
+      expect(await refusedWith(harness.check.atHead(withShortDeadline(harness.key)))).toBe('log_unavailable');
     },
   );
 
   it('briefly, a request that needs it waits until its deadline', async () => {
-    const answer = signal();
+    const answer = deferred();
     let isSlow = false;
     const around = (log: EventLog): EventLog => ({
       ...log,
       head: async () => {
-        if (isSlow) await answer.given;
+        if (isSlow) await answer.promise;
         return log.head();
       },
     });
@@ -411,7 +414,7 @@ describe('while the log does not respond', () => {
     isSlow = true;
     const waiting = check.atHead(checked(other(key)));
     await until(async () => (await check.forReading(checked(key))).status === 'good');
-    answer.give();
+    answer.resolve();
     expect((await waiting).status).toBe('unknown');
   });
 

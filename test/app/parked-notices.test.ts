@@ -12,7 +12,7 @@ const UNREADABLE =
   'Writes to a tenant are refused: its history cannot be read. tenant-ledger status shows it.';
 
 /** `said` ends the interval in which news is collected. */
-const heard = () => {
+const recordNotices = () => {
   const lines: unknown[][] = [];
   const notices = parkedNotices({
     warn: (...line: unknown[]) => void lines.push(['warn', ...line]),
@@ -20,39 +20,39 @@ const heard = () => {
   });
   const parked = (projection: string, ...tenants: readonly ReturnType<typeof blocked>[]): void =>
     notices.parked({ projection, parked: tenants, isCut: false });
-  const said = (): unknown[][] => {
+  const takeNotices = (): unknown[][] => {
     notices.close();
     return lines.splice(0);
   };
-  return { notices, parked, said };
+  return { notices, parked, takeNotices };
 };
 
 describe('the notices about parked tenants', () => {
   it('report once that a tenant is parked, in all its projections, and once that it is unparked', () => {
-    const { parked, said } = heard();
+    const { parked, takeNotices } = recordNotices();
     parked('logs', blocked('one'));
     parked('usage', blocked('one'));
     parked('tenants');
-    expect(said()).toEqual([['warn', { ...blocked('one'), projections: ['logs', 'usage'] }, PARKED]]);
+    expect(takeNotices()).toEqual([['warn', { ...blocked('one'), projections: ['logs', 'usage'] }, PARKED]]);
     parked('logs', blocked('one'));
     parked('usage', blocked('one'));
-    expect(said()).toEqual([]);
+    expect(takeNotices()).toEqual([]);
     parked('logs');
     parked('usage');
-    expect(said()).toEqual([
+    expect(takeNotices()).toEqual([
       ['info', { tenant_id: 'one', projections: ['logs', 'usage'] }, 'A tenant is no longer parked.'],
     ]);
     parked('logs');
-    expect(said()).toEqual([]);
+    expect(takeNotices()).toEqual([]);
   });
 
   it('warn once, however late another worker reaches the same event', () => {
-    const { parked, said } = heard();
+    const { parked, takeNotices } = recordNotices();
     parked('tenants', blocked('one'));
-    expect(said()).toEqual([['warn', { ...blocked('one'), projections: ['tenants'] }, PARKED]]);
+    expect(takeNotices()).toEqual([['warn', { ...blocked('one'), projections: ['tenants'] }, PARKED]]);
     parked('logs', blocked('one'));
     parked('usage', blocked('one'));
-    expect(said()).toEqual([
+    expect(takeNotices()).toEqual([
       [
         'info',
         { ...blocked('one'), projections: ['logs', 'usage'] },
@@ -62,30 +62,30 @@ describe('the notices about parked tenants', () => {
   });
 
   it('are repeated for another event and for another reason', () => {
-    const { parked, said } = heard();
+    const { parked, takeNotices } = recordNotices();
     parked('logs', blocked('one'));
-    said();
+    takeNotices();
     parked('logs', blocked('one', 'e2'));
-    expect(said()).toHaveLength(1);
+    expect(takeNotices()).toHaveLength(1);
     parked('logs', blocked('one', 'e2', 'It is worse.'));
-    expect(said()).toEqual([
+    expect(takeNotices()).toEqual([
       ['warn', { ...blocked('one', 'e2', 'It is worse.'), projections: ['logs'] }, PARKED],
     ]);
   });
 
   it('omit a tenant that is unparked at once, as by a newer program at its start', () => {
-    const { parked, said } = heard();
+    const { parked, takeNotices } = recordNotices();
     parked('logs', blocked('one'), blocked('two'));
     parked('logs', blocked('two'));
-    expect(said()).toEqual([['warn', { ...blocked('two'), projections: ['logs'] }, PARKED]]);
+    expect(takeNotices()).toEqual([['warn', { ...blocked('two'), projections: ['logs'] }, PARKED]]);
   });
 
   it('summarize many tenants', () => {
-    const { parked, said } = heard();
+    const { parked, takeNotices } = recordNotices();
     const many = Array.from({ length: 11 }, (_, i) => blocked(`tenant ${i}`));
     parked('logs', ...many);
     parked('usage', ...many);
-    expect(said()).toEqual([
+    expect(takeNotices()).toEqual([
       [
         'warn',
         { tenants: 11, places: ['logs', 'usage'] },
@@ -94,23 +94,23 @@ describe('the notices about parked tenants', () => {
     ]);
     parked('logs');
     parked('usage');
-    expect(said()).toEqual([['info', { tenants: 11 }, 'Many tenants are no longer parked.']]);
+    expect(takeNotices()).toEqual([['info', { tenants: 11 }, 'Many tenants are no longer parked.']]);
   });
 
   it('treat tenants beyond the end of a truncated list as unchanged', () => {
-    const { notices, parked, said } = heard();
+    const { notices, parked, takeNotices } = recordNotices();
     parked('logs', blocked('a'), blocked('b'), blocked('c'));
-    said();
+    takeNotices();
     notices.parked({ projection: 'logs', parked: [blocked('b')], isCut: true });
-    expect(said()).toEqual([
+    expect(takeNotices()).toEqual([
       ['info', { tenant_id: 'a', projections: ['logs'] }, 'A tenant is no longer parked.'],
     ]);
     parked('logs', blocked('b'), blocked('c'));
-    expect(said()).toEqual([]);
+    expect(takeNotices()).toEqual([]);
   });
 
   it('report which tenants are blocked from decisions, and which no longer are', async () => {
-    const { notices, said } = heard();
+    const { notices, takeNotices } = recordNotices();
     const unreadable = [{ ...blocked('one'), position: null }];
     let looks = 0;
     const looked = (count: number) =>
@@ -123,10 +123,12 @@ describe('the notices about parked tenants', () => {
         });
       });
     await looked(2);
-    expect(said()).toEqual([['warn', blocked('one'), UNREADABLE]]);
+    expect(takeNotices()).toEqual([['warn', blocked('one'), UNREADABLE]]);
     unreadable.pop();
     await looked(1);
     await new Promise(setImmediate);
-    expect(said()).toEqual([['info', { tenant_id: 'one' }, 'The history of a tenant can be read again.']]);
+    expect(takeNotices()).toEqual([
+      ['info', { tenant_id: 'one' }, 'The history of a tenant can be read again.'],
+    ]);
   });
 });

@@ -12,7 +12,7 @@ it('a write that the read models cannot store is still made, and the command rep
   const { code, stdout, stderr } = await operator.run(
     `key create --tenant ${tenant} --application ${application} --json`,
   );
-  stuck.goOn();
+  stuck.release();
   expect(stderr).toContain('The change is made');
   expect(code).toBe(0);
   const { key_id } = JSON.parse(stdout) as { key_id: string };

@@ -66,7 +66,7 @@ const job = async (args: readonly string[], folder: string) => {
       process.kill(pid, 'SIGTSTP');
       await until(() => isOver() || stateOf(pid) === 'T', 20_000, 'the command is stopped');
     },
-    goOn: () => process.kill(pid, 'SIGCONT'),
+    resume: () => process.kill(pid, 'SIGCONT'),
   };
 };
 
@@ -91,7 +91,7 @@ describe('a command stopped with Ctrl-Z', () => {
         expect({ status, pending: headers.get('svc-read-pending') }).toEqual({ status: 200, pending: null });
         expect((await ask(`${service.operationsUrl}/readyz`)).status).toBe(200);
         before = await head();
-        ingesting.goOn();
+        ingesting.resume();
       }
       expect(stops).toBeGreaterThan(3);
       expect(await ingesting.ended()).toMatchObject({ code: 0, stderr: '' });
@@ -111,7 +111,7 @@ describe('a command stopped with Ctrl-Z', () => {
         await ingesting.stop();
         expect(await operator.run('tenant create --name B')).toMatchObject({ code: 0 });
         expect(await operator.run(`projections retry --tenant ${tenant}`)).toMatchObject({ code: 0 });
-        ingesting.goOn();
+        ingesting.resume();
       }
       expect(await ingesting.ended()).toMatchObject({ code: 0, stderr: '' });
       expect((await operator.run('projections verify')).code).toBe(0);

@@ -93,8 +93,8 @@ describe('text that might be a key', () => {
   it('does not include a trace id, which was accepted before', () => {
     const line = JSON.stringify({ trace_id: 'aB3'.repeat(20), path: 'aB3'.repeat(20) });
     expect(JSON.parse(masked(line))).toEqual({ trace_id: 'aB3'.repeat(20), path: 'key_***' });
-    const told = JSON.stringify({ path: `/"trace_id":"${'aB3'.repeat(20)}"` });
-    expect(masked(told)).not.toContain('aB3aB3');
+    const nested = JSON.stringify({ path: `/"trace_id":"${'aB3'.repeat(20)}"` });
+    expect(masked(nested)).not.toContain('aB3aB3');
   });
 
   it(seeded('includes the shortest part that would do harm, at any place in a longer text'), () => {

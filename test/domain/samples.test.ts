@@ -30,12 +30,12 @@ const order: Readonly<Record<TenantEvent['type'], number>> = {
   ApplicationDeleted: 9,
   TenantDeleted: 10,
 };
-const life = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
+const history = (Object.keys(order) as TenantEvent['type'][]).toSorted((a, b) => order[a] - order[b]);
 
 /** The state after each event of that history, all of them in the given versions. */
 const statesOf = (versionOf: (type: EventType) => number): readonly unknown[] => {
   const folding = foldingStream(emptyFold, TENANT);
-  return life.map((type, revision) => {
+  return history.map((type, revision) => {
     const logged = loggedSample(sampleOf(type, versionOf(type)), revision);
     folding.take(tenantEventOf(logged, revision - 1, TENANT, streams));
     return [...partsOf(folding.fold())].map((part) => JSON.parse(part) as unknown);
@@ -114,7 +114,7 @@ describe('the frozen samples', () => {
   });
 
   it('of the oldest versions can be folded as well', () =>
-    expect(statesOf(() => 1)).toHaveLength(life.length));
+    expect(statesOf(() => 1)).toHaveLength(history.length));
 });
 
 describe('old event versions', () => {

@@ -106,17 +106,18 @@ describe('a start', () => {
     const url = `esdb://127.0.0.1:${server.port},127.0.0.1:${server.port}?${options}`;
     // In its own process, which an uncaught error would end.
     const child = spawn(process.execPath, ['-e', script(WRITING_ON), url]);
-    let said = '';
-    for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => (said += String(chunk)));
+    let printed = '';
+    for (const output of [child.stdout, child.stderr])
+      output.on('data', (chunk) => (printed += String(chunk)));
     const ended = once(child, 'close');
-    await until(() => said === 'written\n');
+    await until(() => printed === 'written\n');
     await server.kill();
-    await until(() => said.endsWith('refused\n') || child.exitCode !== null);
+    await until(() => printed.endsWith('refused\n') || child.exitCode !== null);
     await server.restart();
     const [code] = (await ended) as [number | null];
-    expect({ code, said: said.replaceAll('refused\n', '') }).toEqual({
+    expect({ code, printed: printed.replaceAll('refused\n', '') }).toEqual({
       code: 0,
-      said: 'written\nwritten\nclosed\n',
+      printed: 'written\nwritten\nclosed\n',
     });
   });
 });
@@ -174,14 +175,14 @@ describe('a connection with keep-alive turned off', () => {
       const wait = `await new Promise((resolve) => setTimeout(resolve, 250))`;
       const work = `${append}; ${wait}; ${append}; await log.close()`;
       const ended = spawn(process.execPath, ['-e', script(work), `${server.url}&${off}`]);
-      let said = '';
+      let printed = '';
       for (const output of [ended.stdout, ended.stderr])
-        output.on('data', (chunk) => (said += String(chunk)));
+        output.on('data', (chunk) => (printed += String(chunk)));
       const [code] = (await once(ended, 'close')) as [number | null];
       // The package recommends longer intervals.
-      expect({ code, said: said.replace(/^Specified KeepAliveInterval.*\n/, '') }).toEqual({
+      expect({ code, printed: printed.replace(/^Specified KeepAliveInterval.*\n/, '') }).toEqual({
         code: 0,
-        said: 'closed\n',
+        printed: 'closed\n',
       });
       expect(server.gate.connections().ever).toBe(1);
     },
@@ -299,16 +300,16 @@ describe('a closed log', () => {
     const server = await standIn();
     const append = `await log.append(stream, [event(), event(), event()], 'no_stream')`;
     const child = spawn(process.execPath, ['-e', script(`${append}; ${work}`), server.url]);
-    let said = '';
+    let printed = '';
     let closedAt = 0;
     for (const output of [child.stdout, child.stderr])
       output.on('data', (chunk) => {
-        said += String(chunk);
+        printed += String(chunk);
         closedAt = Date.now();
       });
     const [code] = (await once(child, 'close')) as [number | null];
     const lingered = Date.now() - closedAt;
-    expect({ code, said }).toEqual({ code: 0, said: 'closed\n' });
+    expect({ code, printed }).toEqual({ code: 0, printed: 'closed\n' });
     expect(lingered).toBeLessThan(400);
   });
 

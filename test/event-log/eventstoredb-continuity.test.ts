@@ -69,11 +69,11 @@ describe('the continuity of a log in the event store', () => {
   });
 
   it('is broken by another log, or none, in its place', async () => {
-    const mine = storedLog();
-    const server = await standIn({ log: mine });
+    const ownLog = storedLog();
+    const server = await standIn({ log: ownLog });
     const { log } = await openOn(server.url, { prefix: 'ours.' });
     expect(await log.continuity()).toBe('whole');
-    mine.restore(0);
+    ownLog.restore(0);
     expect(await log.continuity()).toBe('replaced');
     await openOn(server.url, { prefix: 'ours.' });
     expect(await log.continuity()).toBe('replaced');

@@ -330,7 +330,7 @@ describe('a subscription to the event store', () => {
       await until(() => mute.tail.seen.length === 4, 15_000);
       note('a subscription falls silent', 'nothing', monotonicMs() - startedAt, monotonicMs() - startedAt);
     };
-    const stiff = async (): Promise<void> => {
+    const freezeServer = async (): Promise<void> => {
       frozen.server.gate.freeze();
       const events = someEvents(1);
       const { value, ms } = await timed(refusedWith(frozen.log.append(frozen.stream, events, 2)));
@@ -348,7 +348,7 @@ describe('a subscription to the event store', () => {
       note(`the server freezes (noticed after ${noticed} ms)`, value ?? '', ms, monotonicMs() - thawed);
       await expectAll(frozen.log, frozen.tail, 4);
     };
-    await Promise.all([silent(), stiff()]);
+    await Promise.all([silent(), freezeServer()]);
   });
 });
 

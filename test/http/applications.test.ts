@@ -69,8 +69,8 @@ describe('creating an Application', () => {
     const bare = await created({ ...shop, create_key: false });
     expect(bare.keys).toEqual([]);
     expect(bare).not.toHaveProperty('key');
-    const brief = await created({ ...shop, expires_at: '2031-01-31' });
-    expect(brief.keys[0].expires_at).toBe('2031-01-31T00:00:00.000Z');
+    const expiring = await created({ ...shop, expires_at: '2031-01-31' });
+    expect(expiring.keys[0].expires_at).toBe('2031-01-31T00:00:00.000Z');
   });
 
   it('is recorded with the Application as its actor, and no key in any event', async () => {
@@ -286,13 +286,13 @@ describe('keys', () => {
   it('expire, and are no longer listed then', async () => {
     const { id } = await created({ ...shop, create_key: false });
     const expires_at = new Date(Date.now() + 1_500).toISOString();
-    const { key, ...brief } = (await post(`/applications/${id}/keys`, { expires_at })).json;
-    expect((await to(`/applications/${id}/keys`)).json).toEqual([brief]);
+    const { key, ...expiring } = (await post(`/applications/${id}/keys`, { expires_at })).json;
+    expect((await to(`/applications/${id}/keys`)).json).toEqual([expiring]);
     const end = Date.now() + 5_000;
     while ((await to('/permissions', { key })).status === 200 && Date.now() < end);
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires_at));
     expect((await to(`/applications/${id}/keys`)).json).toEqual([]);
-    expect(await to(`/applications/${id}/keys/${brief.id}`)).toEqual(problem(404, 'key_not_found'));
+    expect(await to(`/applications/${id}/keys/${expiring.id}`)).toEqual(problem(404, 'key_not_found'));
   });
 
   it('are replaced, immediately or after a grace period', async () => {
@@ -437,15 +437,15 @@ describe('the list of Applications', () => {
 describe('managing Applications', () => {
   it('refuses privilege escalation in every form, and records it', async () => {
     const held = ['application:read', 'application:create', 'application:update', 'application:delete'];
-    const weak = await by.newApplication(tenantId, 'management', ...held);
+    const limited = await by.newApplication(tenantId, 'management', ...held);
     const strong = await by.newApplication(tenantId, 'management', 'tenant:delete');
     const secret = await by.newApplication(tenantId, 'private', 'token:read');
     const before = await by.count();
-    const { key } = weak;
+    const { key } = limited;
     const attempts = [
       () => post('/applications', { name: 'A', type: 'management', permissions: ['tenant:delete'] }, { key }),
       () => post('/applications', { name: 'A', type: 'private', permissions: ['token:read'] }, { key }),
-      () => put(`/applications/${weak.id}`, { name: 'A', permissions: [...held, 'log:read'] }, { key }),
+      () => put(`/applications/${limited.id}`, { name: 'A', permissions: [...held, 'log:read'] }, { key }),
       () =>
         put(`/applications/${secret.id}`, { name: 'A', permissions: ['token:use', 'token:read'] }, { key }),
       () => post(`/applications/${strong.id}/keys`, {}, { key }),

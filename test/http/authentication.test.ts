@@ -14,7 +14,7 @@ describe('authentication', () => {
   let by: Beside;
   let tenantId: string;
   let newIsolated: () => Promise<IsolatedTenant>;
-  const mighty = ({ callers }: IsolatedTenant) =>
+  const manager = ({ callers }: IsolatedTenant) =>
     callers.find(({ type, held }) => type === 'management' && held.length > 1)!.keys;
   const call = (path: string, asking: AskOptions = {}) => ask(`${service.url}${path}`, asking);
 
@@ -207,13 +207,13 @@ describe('authentication', () => {
 
     it('takes about as long for an unknown, an expired, a revoked key and one of a deleted tenant', async () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
-      await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
+      await call('/tenants/self', { key: manager(gone).valid.key, method: 'DELETE' });
       const keys = {
         unknown: newKey(there.id).key,
         nobody: newKey(randomUUID()).key,
-        expired: mighty(there).expired.key,
-        revoked: mighty(there).revoked.key,
-        gone: mighty(gone).valid.key,
+        expired: manager(there).expired.key,
+        revoked: manager(there).revoked.key,
+        gone: manager(gone).valid.key,
       };
       const times = new Map(Object.keys(keys).map((name) => [name, [] as number[]]));
       for (let round = 0; round < 40; round += 1)
@@ -228,17 +228,17 @@ describe('authentication', () => {
 
     it('states its reason in the log, and nowhere else', async () => {
       const [there, gone] = [await newIsolated(), await newIsolated()];
-      await call('/tenants/self', { key: mighty(gone).valid.key, method: 'DELETE' });
+      await call('/tenants/self', { key: manager(gone).valid.key, method: 'DELETE' });
       const { id, key: ofDeleted } = await by.newApplication(there.id, 'management', 'tenant:read');
       await by.run('application', 'delete', '--yes', id, '--tenant', there.id);
       const keys: Readonly<Record<string, string | undefined>> = {
         missing: undefined,
         malformed: changed(service.key, 30),
         unknown: newKey(tenantId).key,
-        expired: mighty(there).expired.key,
-        revoked: mighty(there).revoked.key,
+        expired: manager(there).expired.key,
+        revoked: manager(there).revoked.key,
         application_deleted: ofDeleted,
-        tenant_deleted: mighty(gone).valid.key,
+        tenant_deleted: manager(gone).valid.key,
       };
       for (const [reason, key] of Object.entries(keys))
         for (const asking of [{}, { method: 'PUT', body: { name: 'B' } }]) {

@@ -375,13 +375,13 @@ describe('a connection', () => {
   });
 
   it('executes a write whose body takes longer to arrive than a response may', async () => {
-    const talk = converse(service.url);
-    talk.socket.write(`${put(12)}Connection: close\r\n\r\n{"name":`);
+    const conversation = converse(service.url);
+    conversation.socket.write(`${put(12)}Connection: close\r\n\r\n{"name":`);
     const startedAt = Date.now();
     await until(() => Date.now() - startedAt > 2_200);
-    talk.socket.write('"B"}');
-    await talk.closed;
-    const [response] = answersIn(talk.received());
+    conversation.socket.write('"B"}');
+    await conversation.closed;
+    const [response] = answersIn(conversation.received());
     expect([response!.status, response!.json.name]).toEqual([200, 'B']);
     expect(await by.count()).toBe(before + 1);
   });

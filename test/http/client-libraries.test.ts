@@ -220,9 +220,9 @@ describe('client libraries', () => {
         applications.create({ name: 'Shop', type: 'private', permissions: ['log:read'] }),
       );
       expect(wrong).toBeInstanceOf(BasisTheory.BadRequestError);
-      const weak = await by.newApplication(tenantId, 'management', 'application:create');
+      const limited = await by.newApplication(tenantId, 'management', 'application:create');
       const denied = await rejection(
-        client(weak.key).applications.create({ name: 'A', type: 'private', permissions: ['token:read'] }),
+        client(limited.key).applications.create({ name: 'A', type: 'private', permissions: ['token:read'] }),
       );
       expect(denied).toBeInstanceOf(BasisTheory.ForbiddenError);
     });
@@ -251,8 +251,8 @@ describe('client libraries', () => {
         title: 'One or more validation errors occurred.',
         errors: { name: ['must not be blank'] },
       });
-      const weak = await by.newApplication(tenantId, 'public', 'token:create');
-      const denied = await rejection(client(weak.key).tenants.self.get());
+      const limited = await by.newApplication(tenantId, 'public', 'token:create');
+      const denied = await rejection(client(limited.key).tenants.self.get());
       expect(denied).toBeInstanceOf(BasisTheory.ForbiddenError);
       expect((denied as BasisTheory.ForbiddenError).body).toMatchObject({
         status: 403,
@@ -397,8 +397,8 @@ describe('client libraries', () => {
         status: 400,
         data: { errors: { name: ['must not be blank'] } },
       });
-      const weak = await by.newApplication(tenantId, 'private', 'token:read');
-      expect(await rejection((await client(weak.key)).tenants.retrieve())).toMatchObject({
+      const limited = await by.newApplication(tenantId, 'private', 'token:read');
+      expect(await rejection((await client(limited.key)).tenants.retrieve())).toMatchObject({
         name: 'BasisTheoryApiError',
         status: 403,
         data: { requiredPermission: 'tenant:read', applicationType: 'private', assignable: false },

@@ -85,8 +85,13 @@ describe('idempotency', () => {
     const other = await by.newApplication(tenantId, 'management', 'tenant:update');
     const before = await by.count();
     await put({ name: 'B' }, { [OWN]: 'k' });
-    const mine = await call({ key: other.key, method: 'PUT', body: { name: 'C' }, headers: { [OWN]: 'k' } });
-    expect([mine.status, mine.json.modified_by]).toEqual([200, other.id]);
+    const otherResponse = await call({
+      key: other.key,
+      method: 'PUT',
+      body: { name: 'C' },
+      headers: { [OWN]: 'k' },
+    });
+    expect([otherResponse.status, otherResponse.json.modified_by]).toEqual([200, other.id]);
     expect(await by.count()).toBe(before + 2);
   });
 
@@ -271,8 +276,8 @@ describe('idempotency across a restart', () => {
     await ask(`${first.url}/tenants/self`, { ...asking, body: { name: 'Later' }, headers: {} });
     const by = await beside(first);
     const deleted = await by.newTenant();
-    const bye = { key: deleted.key, method: 'DELETE', headers: { [OWN]: 'bye' } };
-    expect((await ask(`${first.url}/tenants/self`, bye)).status).toBe(204);
+    const deletion = { key: deleted.key, method: 'DELETE', headers: { [OWN]: 'bye' } };
+    expect((await ask(`${first.url}/tenants/self`, deletion)).status).toBe(204);
     const before = await by.count();
     expect(await first.stop()).toBe(0);
     rmSync(join(folder, 'read-models'), { recursive: true, force: true }); // absent where read models are in MongoDB
@@ -281,7 +286,7 @@ describe('idempotency across a restart', () => {
     expect([again.status, again.text]).toEqual([200, response.text]);
     expect((await ask(`${second.url}/tenants/self`, { ...asking, body: { name: 'X' } })).status).toBe(422);
     expect((await ask(`${second.url}/tenants/self`, { key })).json.name).toBe('Later');
-    expect((await ask(`${second.url}/tenants/self`, bye)).status).toBe(204);
+    expect((await ask(`${second.url}/tenants/self`, deletion)).status).toBe(204);
     expect((await ask(`${second.url}/tenants/self`, { ...asking, key: deleted.key })).status).toBe(401);
     expect(await by.count()).toBe(before);
     expect(await second.stop()).toBe(0);

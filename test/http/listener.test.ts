@@ -6,7 +6,7 @@ import { isNotTheApi } from '../support/described';
 import { ask } from '../support/http';
 import { expectProblem } from '../support/problem';
 import { answersIn, converse } from '../support/raw';
-import { signal, until } from '../support/waiting';
+import { deferred, until } from '../support/waiting';
 
 /** A listener with short timeouts, and clients that run into them. */
 describe('a connection', () => {
@@ -40,12 +40,12 @@ describe('a connection', () => {
 
   /** Sends a piece again and again until the request is refused. */
   const trickle = async (start: string, piece: string) => {
-    const talk = converse(listener.url);
-    talk.socket.write(start);
-    const drops = setInterval(() => talk.socket.write(piece), 20);
-    const ms = await ended(talk.closed);
+    const conversation = converse(listener.url);
+    conversation.socket.write(start);
+    const drops = setInterval(() => conversation.socket.write(piece), 20);
+    const ms = await ended(conversation.closed);
     clearInterval(drops);
-    return { ms, answers: answersIn(talk.received()) };
+    return { ms, answers: answersIn(conversation.received()) };
   };
 
   it('that sends nothing is closed', async () => {
@@ -146,59 +146,64 @@ describe('pipelined requests', () => {
     async (length) => {
       const bodyOf = (at: number): string =>
         String(at).padStart(4, '0').padStart(length, 'x').slice(0, length);
-      const talk = converse(listener.url);
-      talk.socket.write(
+      const conversation = converse(listener.url);
+      conversation.socket.write(
         numbers(50)
           .map((at) => put(at, bodyOf(at)))
           .join(''),
       );
-      talk.socket.write('GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-      await talk.closed;
+      conversation.socket.write('GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      await conversation.closed;
       const expected = numbers(50).map((at) => `/${at} ${length} ${bodyOf(at).slice(-4)};`);
-      expect(talk.received().match(/\/[0-9a-z]+ [0-9]+ [0-9x]*;/g)).toEqual([...expected, '/last 0 ;']);
+      expect(conversation.received().match(/\/[0-9a-z]+ [0-9]+ [0-9x]*;/g)).toEqual([
+        ...expected,
+        '/last 0 ;',
+      ]);
       expect(most).toBe(1);
     },
   );
 
   it('get 100 Continue when it is their turn', async () => {
-    const talk = converse(listener.url);
+    const conversation = converse(listener.url);
     const start = 'PUT /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n';
-    talk.socket.write(`${put(0, 'abcd')}${start}\r\n`);
-    await until(() => talk.received().includes('HTTP/1.1 100 Continue'));
-    expect(talk.received().indexOf('/0 4 abcd;')).toBeLessThan(talk.received().indexOf('100 Continue'));
-    talk.socket.write(`efgh${put(1, 'ijkl', 'Connection: close\r\n')}`);
-    await talk.closed;
-    expect(talk.received()).toMatch(/\/a 4 efgh;.*\/1 4 ijkl;$/s);
+    conversation.socket.write(`${put(0, 'abcd')}${start}\r\n`);
+    await until(() => conversation.received().includes('HTTP/1.1 100 Continue'));
+    expect(conversation.received().indexOf('/0 4 abcd;')).toBeLessThan(
+      conversation.received().indexOf('100 Continue'),
+    );
+    conversation.socket.write(`efgh${put(1, 'ijkl', 'Connection: close\r\n')}`);
+    await conversation.closed;
+    expect(conversation.received()).toMatch(/\/a 4 efgh;.*\/1 4 ijkl;$/s);
   });
 
   it('are refused only after the valid ones before them are answered', async () => {
-    const talk = converse(listener.url);
-    talk.socket.write(
+    const conversation = converse(listener.url);
+    conversation.socket.write(
       `${numbers(40)
         .map((at) => put(at, 'y'.repeat(300)))
         .join('')}GARBAGE\r\n\r\n`,
     );
-    await talk.closed;
-    const answers = answersIn(talk.received());
+    await conversation.closed;
+    const answers = answersIn(conversation.received());
     expect(answers.map(({ status }) => status)).toEqual([...numbers(40).map(() => 200), 400]);
   });
 
   it('are never started if their connection closes before their turn', async () => {
-    const { given, give } = signal();
-    hold = given;
-    const talk = converse(listener.url);
-    talk.socket.write(
+    const { promise, resolve } = deferred();
+    hold = promise;
+    const conversation = converse(listener.url);
+    conversation.socket.write(
       numbers(40)
         .map((at) => put(at, 'z'))
         .join(''),
     );
     await until(() => begun.length > 0);
-    talk.socket.resetAndDestroy();
-    await talk.closed;
+    conversation.socket.resetAndDestroy();
+    await conversation.closed;
     const other = converse(listener.url);
     other.socket.write(put(100, '', 'Connection: close\r\n'));
     await until(() => begun.length > 1);
-    give();
+    resolve();
     await other.closed;
     await until(() => underWay === 0);
     expect(begun).toEqual(['/0', '/100']);

@@ -655,8 +655,8 @@ describe('audit logs', () => {
       expectProblem(await ask(url), { status: 401, code: 'key_refused' });
       expectProblem(await ask(url, { key: `${key.slice(0, -1)}!` }), { status: 401, code: 'key_refused' });
       const more = ['required_permission', 'application_type', 'assignable'];
-      const weak = await by.newApplication(tenantId, 'management', 'report:read', 'tenant:read');
-      const denied = await ask(url, { key: weak.key });
+      const limited = await by.newApplication(tenantId, 'management', 'report:read', 'tenant:read');
+      const denied = await ask(url, { key: limited.key });
       expectProblem(denied, { status: 403, code: 'permission_missing', more });
       expect(denied.json).toMatchObject({ required_permission: 'log:read', assignable: true });
       const wrong = await by.newApplication(tenantId, 'private', 'token:read');

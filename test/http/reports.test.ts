@@ -115,8 +115,8 @@ describe('GET /tenants/self/reports/usage', () => {
     const url = `${service.url}${PATH}`;
     expect((await ask(`${url}/`, { key })).status).toBe(200);
     expectProblem(await ask(url), { status: 401, code: 'key_refused' });
-    const weak = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
-    const denied = await usageOf(weak.key);
+    const limited = await by.newApplication(tenantId, 'management', 'log:read', 'tenant:read');
+    const denied = await usageOf(limited.key);
     const more = ['required_permission', 'application_type', 'assignable'];
     expectProblem(denied, { status: 403, code: 'permission_missing', instance: PATH, more });
     expect(denied.json).toMatchObject({

@@ -57,7 +57,7 @@ describe('a key used for reads at two servers on one data folder', () => {
       try {
         await work();
       } finally {
-        stuck.goOn();
+        stuck.release();
       }
     };
 

@@ -8,24 +8,24 @@ import { until } from '../support/waiting';
 
 /** A PUT whose body is still arriving. */
 const slowPut = async (service: Service) => {
-  const talk = converse(service.url);
+  const conversation = converse(service.url);
   const headers = `Host: x\r\nSVC-API-KEY: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 19\r\n`;
-  talk.socket.write(`PUT /tenants/self HTTP/1.1\r\n${headers}\r\n{"name":`);
-  await once(talk.socket, 'connect');
+  conversation.socket.write(`PUT /tenants/self HTTP/1.1\r\n${headers}\r\n{"name":`);
+  await once(conversation.socket, 'connect');
   expect((await ask(`${service.url}/permissions`, { key: service.key })).status).toBe(200);
-  return talk;
+  return conversation;
 };
 
 const refusesConnections = async (service: Service): Promise<boolean> => {
-  const talk = converse(service.url);
+  const conversation = converse(service.url);
   const connected = await Promise.race([
-    once(talk.socket, 'connect').then(
+    once(conversation.socket, 'connect').then(
       () => true,
       () => false,
     ),
-    talk.closed.then(() => false),
+    conversation.closed.then(() => false),
   ]);
-  talk.socket.destroy();
+  conversation.socket.destroy();
   return !connected;
 };
 
@@ -40,16 +40,16 @@ describe('shutdown', () => {
       const idle = converse(service.url);
       idle.socket.write(`GET /permissions HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${service.key}\r\n\r\n`);
       await until(() => idle.received().endsWith(']'));
-      const talk = await slowPut(service);
+      const conversation = await slowPut(service);
       const startedAt = Date.now();
       service.process.kill(signal);
       await until(() => refusesConnections(service), 5_000, 'refusing connections');
       expect(service.process.exitCode).toBeNull();
-      talk.socket.write('"Fare');
-      expect(talk.received()).toBe('');
-      talk.socket.write('well"}');
-      await talk.closed;
-      const [response] = answersIn(talk.received());
+      conversation.socket.write('"Fare');
+      expect(conversation.received()).toBe('');
+      conversation.socket.write('well"}');
+      await conversation.closed;
+      const [response] = answersIn(conversation.received());
       expect([response?.status, response?.json?.name]).toEqual([200, 'Farewell']);
       expect(await ended).toEqual([0, null]);
       expect(Date.now() - startedAt).toBeLessThan(5_000);
@@ -88,15 +88,15 @@ describe('shutdown', () => {
     const service = await startService({ SHUTDOWN_SECONDS: '1' });
     const by = await beside(service);
     const before = await by.count();
-    const talk = await slowPut(service);
+    const conversation = await slowPut(service);
     const connect = converse(service.url);
     connect.socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
     await until(() => connect.received() !== '');
     const startedAt = Date.now();
     expect(await service.stop()).toBe(0);
     expect(Date.now() - startedAt).toBeLessThan(5_000);
-    await talk.closed;
-    expect(talk.received()).toBe('');
+    await conversation.closed;
+    expect(conversation.received()).toBe('');
     expect(await by.count()).toBe(before);
   });
 });

@@ -66,7 +66,7 @@ describe('a server whose read models have not caught up', () => {
     expect([written.status, written.headers.get('svc-read-pending')]).toEqual([200, 'true']);
     expect(Date.now() - startedAt).toBeLessThan(1_500);
 
-    stuck.goOn();
+    stuck.release();
     await until(async () => (await ask(`${operations}/readyz`)).status === 200);
     expect((await ask(`${url}/tenants/self`, { key })).json).toMatchObject({ name: 'Early' });
     child.kill('SIGTERM');
@@ -88,7 +88,7 @@ describe('a server whose read models have not caught up', () => {
     socket.write('\r\n');
     await closed;
     expect(received()).toMatch(/^HTTP\/1.1 503 /);
-    stuck.goOn();
+    stuck.release();
     expect(await ended).toBe(0);
   });
 });

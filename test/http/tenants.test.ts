@@ -263,9 +263,9 @@ describe('a Tenant over HTTP', () => {
     });
 
     it('is checked after the permission and the body', async () => {
-      const weak = await by.newApplication(tenantId, 'management', 'tenant:read');
+      const limited = await by.newApplication(tenantId, 'management', 'tenant:read');
       const headers = { 'If-Match': '"99"' };
-      const denied = await call({ key: weak.key, method: 'PUT', body: { name: 'B' }, headers });
+      const denied = await call({ key: limited.key, method: 'PUT', body: { name: 'B' }, headers });
       expect(denied.status).toBe(403);
       expect((await put({ name: '' }, headers)).status).toBe(400);
     });

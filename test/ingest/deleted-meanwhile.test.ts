@@ -18,7 +18,7 @@ const fullBatch = (tenantId: string): string =>
 
 it('refuses facts of a tenant that another process deletes while they are ingested', async () => {
   const folder = freshFolder();
-  const mine = await openLedger(folder);
+  const program = await openLedger(folder);
   const other = await openLedger(folder);
   const { tenantId } = await makeCustomer(other);
   const input = async function* (): AsyncGenerator<string> {
@@ -30,7 +30,7 @@ it('refuses facts of a tenant that another process deletes while they are ingest
   const done = await ingest(
     input(),
     {
-      ...mine,
+      ...program,
       streams,
       reached: async () => true,
       isShown: async () => false,

@@ -1,12 +1,12 @@
 import { pace, type Pace } from '../../src/ingest/pace';
-import { signal } from '../support/waiting';
+import { deferred } from '../support/waiting';
 
 /** Read models that show what the test sets, on a clock that the test moves. */
 const slowReadModels = () => {
   const asked: string[] = [];
-  const gates = new Map<string, ReturnType<typeof signal<boolean>>>();
+  const gates = new Map<string, ReturnType<typeof deferred<boolean>>>();
   const gateOf = (position: string) => {
-    const gate = gates.get(position) ?? signal<boolean>();
+    const gate = gates.get(position) ?? deferred<boolean>();
     gates.set(position, gate);
     return gate;
   };
@@ -15,12 +15,12 @@ const slowReadModels = () => {
     asked,
     reached: (position: string): Promise<boolean> => {
       asked.push(position);
-      return gateOf(position).given;
+      return gateOf(position).promise;
     },
     now: () => time,
     show: (position: string, afterMs: number, isShown = true): void => {
       time += afterMs;
-      gateOf(position).give(isShown);
+      gateOf(position).resolve(isShown);
     },
   };
 };

@@ -263,7 +263,7 @@ describe('a deletion repeated with its idempotency key', () => {
   it('is the only exception: everything else of a deleted tenant is refused', async () => {
     const { program, customer } = await deletedOne();
     const { idempotency: _, ...plain } = deletion(customer);
-    const wishes: readonly Command[] = [
+    const commands: readonly Command[] = [
       plain,
       deletion(customer, idempotent('another', 'no body', 'DELETE /tenants/self')),
       deletion(customer, idempotent('d', 'some body', 'DELETE /tenants/self')),
@@ -274,7 +274,8 @@ describe('a deletion repeated with its idempotency key', () => {
       rename(customer, 'After'),
       rename(customer, 'After', ifAt(4)),
     ];
-    for (const input of wishes) expect(await refusedWith(program.ledger.execute(input))).toBe('key_refused');
+    for (const input of commands)
+      expect(await refusedWith(program.ledger.execute(input))).toBe('key_refused');
     expect(
       await refusedWith(
         program.ledger.execute(

@@ -15,7 +15,7 @@ import {
   type Customer,
   type OpenLedger,
 } from '../support/ledgers';
-import { signal, until } from '../support/waiting';
+import { deferred, until } from '../support/waiting';
 
 afterEach(closeLedgers);
 
@@ -96,20 +96,20 @@ describe('two tenants, only one of which fits in the cache', () => {
     for (const customer of customers) await addKeys(writer.log, customer, 700);
     await writer.close();
 
-    const gate = signal();
+    const gate = deferred();
     let waiting = 0;
     const around = (log: EventLog): EventLog => ({
       ...log,
       readStream: async function* (stream, after) {
         yield* log.readStream(stream, after);
         waiting += 1;
-        await gate.given;
+        await gate.promise;
       },
     });
     const program = await openLedger(folder, around, 1);
     const reading = customers.map(({ tenantId }) => program.folds.atHead(tenantId, soon()));
     await until(() => waiting === 2);
-    gate.give();
+    gate.resolve();
     for (const { fold } of await Promise.all(reading)) expect(fold.revision).toBe(702);
     for (const customer of customers) await program.ledger.execute(rename(customer, 'Well'));
   });

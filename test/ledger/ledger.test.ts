@@ -22,7 +22,7 @@ import {
   type OpenLedger,
   soon,
 } from '../support/ledgers';
-import { refusedWith, signal } from '../support/waiting';
+import { refusedWith, deferred } from '../support/waiting';
 
 afterEach(closeLedgers);
 
@@ -176,10 +176,10 @@ describe('If-Match', () => {
 describe('writers of two programs', () => {
   it('lose no update: the loser of a race decides again', async () => {
     const { program, other, customer } = await twoLedgers();
-    const wishes = Array.from({ length: 80 }, (_, i) =>
+    const writes = Array.from({ length: 80 }, (_, i) =>
       (i % 2 === 0 ? program : other).ledger.execute(byOperator(customer.tenantId, addOne)),
     );
-    const answers = await Promise.all(wishes);
+    const answers = await Promise.all(writes);
     const counts = answers.map(
       ({ tenant }) => tenant.status === 'active' && tenant.includedMonthlyActiveTokens,
     );
@@ -374,12 +374,12 @@ describe('the deadline of a write', () => {
   });
 
   it('includes the wait behind another write', async () => {
-    const hold = signal();
+    const hold = deferred();
     let holding = false;
     const around = (log: EventLog): EventLog => ({
       ...log,
       append: async (...input) => {
-        if (holding) await hold.given;
+        if (holding) await hold.promise;
         return log.append(...input);
       },
     });
@@ -394,7 +394,7 @@ describe('the deadline of a write', () => {
     expect(monotonicMs() - startedAt).toBeLessThan(1_000);
     holding = false;
     await program.ledger.execute(rename(neighbour, 'Not held up'));
-    hold.give();
+    hold.resolve();
     await first;
     expect(await historyOf(program, customer)).toHaveLength(4);
   });

@@ -1,6 +1,6 @@
 import { monotonicMs } from '../../src/clock';
 import { streamQueue } from '../../src/ledger/stream-queue';
-import { refusedWith, signal } from '../support/waiting';
+import { refusedWith, deferred } from '../support/waiting';
 
 const soon = (): number => monotonicMs() + 10_000;
 
@@ -21,10 +21,10 @@ describe('the queue of a stream', () => {
 
   it('does not hold up other streams', async () => {
     const inTurn = streamQueue();
-    const held = signal();
-    const first = inTurn('one', soon(), () => held.given);
+    const held = deferred();
+    const first = inTurn('one', soon(), () => held.promise);
     expect(await inTurn('other', soon(), async () => 'passed')).toBe('passed');
-    held.give();
+    held.resolve();
     await first;
   });
 
@@ -38,14 +38,14 @@ describe('the queue of a stream', () => {
 
   it('refuses a task that waited too long, without running it', async () => {
     const inTurn = streamQueue();
-    const held = signal();
-    const first = inTurn('s', soon(), () => held.given);
+    const held = deferred();
+    const first = inTurn('s', soon(), () => held.promise);
     let done = false;
     const late = inTurn('s', monotonicMs() + 20, async () => {
       done = true;
     });
     expect(await refusedWith(late)).toBe('log_unavailable');
-    held.give();
+    held.resolve();
     await first;
     expect(await inTurn('s', soon(), async () => 'next')).toBe('next');
     expect(done).toBe(false);
@@ -53,10 +53,10 @@ describe('the queue of a stream', () => {
 
   it('runs nothing beside the current task, even if one in between has given up', async () => {
     const inTurn = streamQueue();
-    const held = signal();
+    const held = deferred();
     const steps: string[] = [];
     const first = inTurn('s', soon(), async () => {
-      await held.given;
+      await held.promise;
       steps.push('first is done');
     });
     expect(await refusedWith(inTurn('s', monotonicMs() + 20, async () => undefined))).toBe('log_unavailable');
@@ -64,7 +64,7 @@ describe('the queue of a stream', () => {
       steps.push('third is let in');
     });
     await new Promise(setImmediate);
-    held.give();
+    held.resolve();
     await Promise.all([first, third]);
     expect(steps).toEqual(['first is done', 'third is let in']);
   });

@@ -175,10 +175,10 @@ describe('rate limits', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
         const { clock, count } = limits(readPolicies(`global=${GLOBAL}/3/5,tokens-search=${PATH}/2/4`));
-        const book = new Map<string, { since: number; seen: number; until: number }>();
+        const windows = new Map<string, { since: number; seen: number; until: number }>();
         const allows = (name: string, limit: number, window: number, block: number): boolean => {
-          const entry = book.get(name) ?? { since: -Infinity, seen: 0, until: -Infinity };
-          book.set(name, entry);
+          const entry = windows.get(name) ?? { since: -Infinity, seen: 0, until: -Infinity };
+          windows.set(name, entry);
           if (clock.now < entry.until) return false;
           if (clock.now >= entry.since + window || entry.until > entry.since)
             Object.assign(entry, { since: clock.now, seen: 0 });

@@ -116,9 +116,9 @@ describe('the origin of a request', () => {
   it(seeded('is the client, whatever it sends itself, as long as each proxy appends its peer'), () => {
     fc.assert(
       fc.property(way, ({ from, lies, proxies, ways }) => {
-        const heard = [from, ...proxies.map((host) => `10.0.0.${host}`)];
-        const peer = heard.at(-1)!;
-        const appended = heard.slice(0, -1).map((text, hop) => written(text, ways[hop] ?? 0));
+        const peers = [from, ...proxies.map((host) => `10.0.0.${host}`)];
+        const peer = peers.at(-1)!;
+        const appended = peers.slice(0, -1).map((text, hop) => written(text, ways[hop] ?? 0));
         const header = [...lies, ...appended].join(',');
         const expected = address(from).counted;
         expect(origin(String(proxies.length), peer, header)).toEqual([expected, true]);

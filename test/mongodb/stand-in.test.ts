@@ -58,7 +58,7 @@ describe('the stand-in for MongoDB', () => {
       await expect(rows.insertOne({ _id: 2 })).rejects.toMatchObject({ name: 'MongoNetworkError' });
       await rows.insertOne({ _id: 3 });
       expect(await all(rows)).toHaveLength(when === 'before' ? 2 : 3);
-      expect(server.faults.struck).toBe(1);
+      expect(server.faults.affected).toBe(1);
     });
 
     it('after some of the writes of a command', async () => {

@@ -52,7 +52,7 @@ const idsIn = async (log: TestLog, after?: Position) => {
   return ids;
 };
 
-const tellMany = async (log: TestLog, count: number): Promise<Position> => {
+const appendMany = async (log: TestLog, count: number): Promise<Position> => {
   let last = '';
   for (let recorded = 0; recorded < count; recorded += 1_000) {
     const names = Array.from({ length: Math.min(1_000, count - recorded) }, (_, i) => `${recorded + i}`);
@@ -64,7 +64,7 @@ const tellMany = async (log: TestLog, count: number): Promise<Position> => {
 const filledLog = async (count: number) => {
   const log = await openLog();
   await log.record(STREAM, created());
-  return { plain: log, last: await tellMany(log, count - 1), ...counted(log) };
+  return { plain: log, last: await appendMany(log, count - 1), ...counted(log) };
 };
 
 describe('followers of the log', () => {

@@ -107,7 +107,7 @@ const sometimes = (random: Random, chance: number): void => {
 };
 
 /** A generation that is slow, sometimes very slow, and whose user is sometimes killed before or after a call. */
-const shaky = (generation: Generation, random: Random): Generation => {
+const unreliable = (generation: Generation, random: Random): Generation => {
   const pass = async <T>(call: () => Promise<T>): Promise<T> => {
     const turns = random() < 0.05 ? 60 : Math.floor(random() * 4);
     for (let i = 0; i < turns; i++) await turn();
@@ -137,7 +137,7 @@ const cutAtRandom = (log: TestLog, random: Random) =>
       }
   };
 
-interface Life {
+interface ProjectorRun {
   readonly log: TestLog;
   readonly folder: string;
   readonly random: Random;
@@ -147,7 +147,14 @@ interface Life {
 }
 
 /** One projector process: restarted when it is killed; ends when everything is recorded and projected. */
-const live = async ({ log, folder, random, program, recorded, kills }: Life): Promise<void> => {
+const runProjector = async ({
+  log,
+  folder,
+  random,
+  program,
+  recorded,
+  kills,
+}: ProjectorRun): Promise<void> => {
   const projector = linesProjector(
     (event) => program === 'old' && event.type === 'TenantUpdated' && event.data.name === 'strange',
   );
@@ -156,7 +163,7 @@ const live = async ({ log, folder, random, program, recorded, kills }: Life): Pr
     const readModels: ReadModels = await storeUnderTest(folder, { onWrite });
     try {
       const generation = await readModels.open(ID, projector.collections, 'log');
-      const run = runOf(projector, shaky(generation, random), log, program);
+      const run = runOf(projector, unreliable(generation, random), log, program);
       await retryDue(run);
       for (let done = false; !done; await turn()) {
         done = recorded();
@@ -217,7 +224,7 @@ describe('projecting', () => {
             let recorded = false;
             const recording = recordAll(log, acts, history).then(() => (recorded = true));
             const lives = Array.from({ length: projectors }, () =>
-              live({ log, folder, random, program, recorded: () => recorded, kills }),
+              runProjector({ log, folder, random, program, recorded: () => recorded, kills }),
             );
             await Promise.all([recording, ...lives]);
             const seen = history.map((event) => asSeenBy(program, event));
@@ -289,7 +296,7 @@ describe('projecting', () => {
     const asleep = new Promise<void>((resolve) => (wake = resolve));
     let isAsleep = false;
     const refused: boolean[] = [];
-    const sleepy: Generation = {
+    const suspended: Generation = {
       ...generation,
       commit: async (n, to, writes) => {
         isAsleep = true;
@@ -299,7 +306,7 @@ describe('projecting', () => {
         return won;
       },
     };
-    const stale = project({ ...run, generation: sleepy }, all);
+    const stale = project({ ...run, generation: suspended }, all);
     await until(() => isAsleep);
     await project(run, all);
     await record(updated('b'), updated('c'));

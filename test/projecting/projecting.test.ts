@@ -6,7 +6,7 @@ import { projectingLease } from '../../src/projecting/lease';
 import { progress } from '../../src/projecting/progress';
 import { generationName, type Generation, type ReadModels } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
-import { signal } from '../support/waiting';
+import { deferred } from '../support/waiting';
 import { until } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines, type Happened } from './lines';
 import {
@@ -182,7 +182,7 @@ describe('catching up', () => {
     const { position } = await log.record(STREAM, created('first'));
     const folder = join(log.folder, 'read-models');
     const readModels = await openReadModels(folder);
-    const [begun, goOn] = [signal(), signal()];
+    const [started, proceed] = [deferred(), deferred()];
     let longest = 0;
     const slow: ReadModels = {
       ...readModels,
@@ -193,8 +193,8 @@ describe('catching up', () => {
       open: async (...parts) => {
         const generation = await readModels.open(...parts);
         const commit: Generation['commit'] = async (...writes) => {
-          begun.give();
-          await goOn.given;
+          started.resolve();
+          await proceed.promise;
           return generation.commit(...writes);
         };
         return { ...generation, commit };
@@ -203,9 +203,9 @@ describe('catching up', () => {
     const lines = linesProjector();
     const server = await openProcess(log, slow, [lines]);
     const catchingUp = server.catchUp(position, 0);
-    await begun.given;
+    await started.promise;
     const other = await openReadModels(folder);
-    await takenByNobody(other, projectingLease(lines.name, lines.version), longest).finally(goOn.give);
+    await takenByNobody(other, projectingLease(lines.name, lines.version), longest).finally(proceed.resolve);
     expect(await catchingUp).toBe(true);
     expect(await server.holder()).toBeUndefined();
   });

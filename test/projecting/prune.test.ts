@@ -3,7 +3,7 @@ import { prune, unusedGenerations } from '../../src/projecting/prune';
 import { rollback } from '../../src/projecting/rebuild';
 import { generationName, type GenerationId, type ReadModels } from '../../src/read-models/read-models';
 import { lineCollections, plainLines } from './lines';
-import { signal } from '../support/waiting';
+import { deferred } from '../support/waiting';
 import { lines, numbersIn, replayHarness, someTenants, type ReplayHarness } from './replay';
 import { documentsOf } from './harness';
 
@@ -143,13 +143,13 @@ describe('prune', () => {
     const harness = await withTwo();
     await open(harness, 'lines', 1, 3);
     const unused = (await unusedIn(harness)).filter(({ generation }) => generation === 3);
-    const taken = signal();
+    const taken = deferred();
     const rebuilding = harness.rebuild(lines, {
       onStep: ({ step }) => {
-        if (step === 'indexing') taken.give();
+        if (step === 'indexing') taken.resolve();
       },
     });
-    await taken.given;
+    await taken.promise;
     expect(await pruneFound(harness.readModels, unused)).toEqual([]);
     expect((await rebuilding).generation).toBe('lines_v1_3');
     expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 3, previous: 2 });
@@ -186,15 +186,15 @@ describe('prune', () => {
 
   it('waits until nobody reads a generation that was live a moment ago', async () => {
     const harness = await withTwo();
-    const dropped = signal<readonly number[]>();
+    const dropped = deferred<readonly number[]>();
     const readModels: ReadModels = {
       ...harness.readModels,
       drop: async (id) => {
-        dropped.give(await harness.readModels.liveLately('lines', 1, 2_000));
+        dropped.resolve(await harness.readModels.liveLately('lines', 1, 2_000));
         await harness.readModels.drop(id);
       },
     };
     expect(await prune(readModels, [lines], await unusedIn(harness))).toEqual(['lines_v1_1']);
-    expect(await dropped.given).toEqual([]);
+    expect(await dropped.promise).toEqual([]);
   });
 });

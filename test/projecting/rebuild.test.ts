@@ -9,7 +9,7 @@ import {
   type Generation,
   type ReadModels,
 } from '../../src/read-models/read-models';
-import { signal } from '../support/waiting';
+import { deferred } from '../support/waiting';
 import { lineCollections, linesProjector, plainLines } from './lines';
 import {
   edit,
@@ -92,13 +92,13 @@ describe('a rebuild', () => {
     const [tenantId = ''] = await someTenants(harness);
     const { generation } = await harness.catchUp();
     await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
-    const was = await all(generation);
+    const before = await all(generation);
     await expect(harness.rebuild(lines, { ifEqual: true })).rejects.toMatchObject({
       code: 'rebuild_differs',
     });
     expect(await numbersIn(harness.readModels)).toEqual([1]);
     expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 1 });
-    expect(await all(generation)).toEqual(was);
+    expect(await all(generation)).toEqual(before);
     expect(await harness.readModels.leaseHolder('rebuild lines')).toBeUndefined();
     await edit(generation, headOf(tenantId), plainLines(harness.history)[`${tenantId} heads all`]);
     expect((await harness.rebuild(lines, { ifEqual: true })).comparison?.differences).toBe(0);
@@ -123,17 +123,17 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     await someTenants(harness);
     await harness.catchUp();
-    const [reached, goOn] = [signal(), signal()];
+    const [reached, proceed] = [deferred(), deferred()];
     const slow = around(harness.readModels, (generation) => ({
       ...generation,
       finish: async () => {
-        reached.give();
-        await goOn.given;
+        reached.resolve();
+        await proceed.promise;
         return generation.finish();
       },
     }));
     const first = rebuild({ ...harness, readModels: slow }, lines, quiet);
-    await reached.given;
+    await reached.promise;
     const holder = (await harness.readModels.leaseHolder('rebuild lines')) ?? 'nobody';
     expect(holder).toContain(String(process.pid));
     const elsewhere = await openReadModels(harness.folder);
@@ -142,7 +142,7 @@ describe('a rebuild', () => {
       message: expect.stringContaining(holder),
     });
     expect(await numbersIn(harness.readModels)).toEqual([1, 2]);
-    goOn.give();
+    proceed.resolve();
     expect((await first).generation).toBe('lines_v1_2');
     await expectPlain(harness);
   });
@@ -152,15 +152,15 @@ describe('a rebuild', () => {
     const [tenantId = ''] = await someTenants(harness);
     const { generation } = await harness.catchUp();
     await edit(generation, headOf(tenantId), { count: 99, sum: 0 });
-    const [reached, goOn] = [signal(), signal()];
+    const [reached, proceed] = [deferred(), deferred()];
     let isAsleep = false;
     const slow: ReadModels = {
       ...around(harness.readModels, (build) => ({
         ...build,
         finish: async () => {
           isAsleep = true;
-          reached.give();
-          await goOn.given;
+          reached.resolve();
+          await proceed.promise;
           return build.finish();
         },
       })),
@@ -169,13 +169,13 @@ describe('a rebuild', () => {
     };
     const asleep = rebuild({ ...harness, readModels: slow }, lines, { ...quiet, ifEqual: true });
     asleep.catch(() => undefined);
-    await reached.given;
+    await reached.promise;
     await harness.readModels.release(
       'rebuild lines',
       (await harness.readModels.leaseHolder('rebuild lines')) ?? '',
     );
     expect((await harness.rebuild()).generation).toBe('lines_v1_2');
-    goOn.give();
+    proceed.resolve();
     await expect(asleep).rejects.toMatchObject({ code: 'rebuild_running' });
     expect(await harness.readModels.pointer('lines', 1)).toEqual({ live: 2, previous: 1 });
     await expectPlain(harness);
@@ -223,7 +223,7 @@ describe('a rebuild', () => {
     const harness = await replayHarness();
     await someTenants(harness, 1);
     await harness.catchUp();
-    const [begun, goOn] = [signal(), signal()];
+    const [started, proceed] = [deferred(), deferred()];
     const SHORT_MS = 2_500;
     const slow = around(
       {
@@ -233,16 +233,16 @@ describe('a rebuild', () => {
       (generation) => ({
         ...generation,
         finish: async () => {
-          begun.give();
-          await goOn.given;
+          started.resolve();
+          await proceed.promise;
           return generation.finish();
         },
       }),
     );
     const rebuilding = rebuild({ ...harness, readModels: slow }, lines, quiet);
-    await begun.given;
+    await started.promise;
     const other = await openReadModels(harness.folder);
-    await takenByNobody(other, 'rebuild lines', SHORT_MS).finally(goOn.give);
+    await takenByNobody(other, 'rebuild lines', SHORT_MS).finally(proceed.resolve);
     expect((await rebuilding).generation).toBe('lines_v1_2');
     expect(await harness.readModels.leaseHolder('rebuild lines')).toBeUndefined();
   });
@@ -259,7 +259,7 @@ describe('a rebuild', () => {
     const harness = await replayHarness({ onWrite: step, onAnswer });
     const tenants = await someTenants(harness, 4);
     const { generation } = await harness.catchUp();
-    const was = await all(generation);
+    const untouched = await all(generation);
     let kills = 0;
     let resumed = 0;
     for (let done = false; !done;) {
@@ -271,7 +271,7 @@ describe('a rebuild', () => {
       if (done) break;
       expect(String(outcome)).toMatch(/killed/);
       kills += 1;
-      expect(await all(generation)).toEqual(was);
+      expect(await all(generation)).toEqual(untouched);
       const pointer = await harness.readModels.pointer('lines', 1);
       if (pointer?.live !== 1) break;
       const { generation: resumedInto } = await harness.rebuild();

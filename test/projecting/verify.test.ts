@@ -7,7 +7,7 @@ import { verify, type Verified } from '../../src/projecting/verify';
 import type { Compared, DocumentKey, Generation } from '../../src/read-models/read-models';
 import { freshFolder } from '../support/folders';
 import { seed, seeded } from '../support/property';
-import { signal } from '../support/waiting';
+import { deferred } from '../support/waiting';
 import { lineCollections, plainLines } from './lines';
 import { edit, headOf, lines, projectInto, replayHarness, someTenants, type ReplayHarness } from './replay';
 import {
@@ -268,24 +268,24 @@ describe('verify', () => {
       if (when === 'before') await aside();
       expect(await verified(harness)).toMatchObject({ differences: 0, parked: [tenantId] });
       if (when === 'before') return;
-      const [reached, goOn] = [signal(), signal()];
+      const [reached, proceed] = [deferred(), deferred()];
       const slow: ReplayHarness = {
         ...harness,
         live: async () => ({
           ...live,
           generation: beforeEachLook(live.generation, async () => {
-            reached.give();
-            await goOn.given;
+            reached.resolve();
+            await proceed.promise;
           }),
         }),
       };
       const verifying = verified(slow);
-      await reached.given;
+      await reached.promise;
       await aside();
       const server = await openProcess(harness.log, await openReadModels(harness.folder), [lines]);
       expect(await server.retryParked()).toBe('done');
       await projectInto(harness, live);
-      goOn.give();
+      proceed.resolve();
       expect(await verifying).toMatchObject({ differences: 0, parked: [] });
     },
   );

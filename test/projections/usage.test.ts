@@ -120,14 +120,14 @@ const inOffset = (ms: number, offset: string): string => {
 
 const idOf = (index: number): string => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
-const toldBy = (one: Act, index: number, now: number): HistoryEvent => {
-  const { entity, operation, entityId, occurred, at, activity } = one;
+const eventFor = (fact: Act, index: number, now: number): HistoryEvent => {
+  const { entity, operation, entityId, occurred, at, activity } = fact;
   const occurredAt =
     occurred === undefined
       ? {}
       : { occurredAt: inOffset(START + occurred.minutes * 60_000, occurred.offset) };
   return {
-    tenantId: one.other ? OTHER_TENANT : TENANT,
+    tenantId: fact.other ? OTHER_TENANT : TENANT,
     type: activity ? 'ActivityReported' : `${entity}${operation}`,
     data: activity
       ? { entityType: 'token', operation: 'created', entityId, ...occurredAt }
@@ -144,7 +144,7 @@ const happened = (acts: readonly Act[]): readonly LoggedEvent[] => {
   const recorded: HistoryEvent[] = [];
   for (const [index, one] of acts.entries()) {
     now += one.step;
-    const fresh = toldBy(one, index, now);
+    const fresh = eventFor(one, index, now);
     const earlier =
       one.copyOf === undefined ? undefined : recorded[one.copyOf % Math.max(1, recorded.length)];
     recorded.push(

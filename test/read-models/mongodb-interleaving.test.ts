@@ -150,20 +150,20 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const stopped = { isStopped: false };
 
 /** A failing server is retried. The loser of a compare-and-set is told so, and gets no duplicate key error. */
-const goOnAfter = async (error: unknown): Promise<void> => {
+const waitUnlessFatal = async (error: unknown): Promise<void> => {
   const { code, message } = error as { code?: string; message: string };
   const isExpected = message === KILLED || code === 'read_models_unavailable';
   if (!isExpected || message.includes('E11000')) throw error;
   await pause(1);
 };
 
-const insist = async <T>(work: () => Promise<T>): Promise<T> => {
+const retrying = async <T>(work: () => Promise<T>): Promise<T> => {
   for (;;)
     try {
       return await work();
     } catch (error) {
       if (stopped.isStopped) throw error;
-      await goOnAfter(error);
+      await waitUnlessFatal(error);
     }
 };
 
@@ -174,7 +174,7 @@ const project = (
   events: readonly Happened[],
   random: Random,
 ): Promise<void> =>
-  insist(async () => {
+  retrying(async () => {
     const generation = await readModels.open(id, collections, LOG);
     while (!stopped.isStopped && !(await projectOnce(generation, events, random)));
   });
@@ -182,9 +182,9 @@ const project = (
 /** After some commits, and while others are being made. */
 const remove = async (readModels: ReadModels, id: GenerationId): Promise<void> => {
   const commits = async (): Promise<number> => (await (await readModels.peek(id))?.control())?.n ?? 0;
-  while ((await insist(commits)) < 3 && !stopped.isStopped) await pause(1);
-  await insist(() => readModels.markRemoved(id, { held: 'nobody', live: true }));
-  await insist(() => readModels.drop(id));
+  while ((await retrying(commits)) < 3 && !stopped.isStopped) await pause(1);
+  await retrying(() => readModels.markRemoved(id, { held: 'nobody', live: true }));
+  await retrying(() => readModels.drop(id));
 };
 
 const unlessRemoved = (work: Promise<void>): Promise<void> =>
@@ -284,7 +284,7 @@ describe('three projectors of one generation in MongoDB', () => {
     const numbers: number[] = [];
     const newId = async (): Promise<GenerationId> => {
       const { readModels } = projectors[numbers.length % projectors.length]!;
-      const generation = await insist(() => readModels.nextNumber('model', version));
+      const generation = await retrying(() => readModels.nextNumber('model', version));
       numbers.push(generation);
       return { projection: 'model', version, generation };
     };

@@ -10,7 +10,7 @@ import { crowdAt, type Crowd } from '../support/crowd';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { startInstances, type Customer, type Instances } from '../support/instances';
 import { itIf } from '../support/it-if';
-import { lane, nothingSeen } from '../support/read-your-writes';
+import { writeAndRead, nothingSeen } from '../support/read-your-writes';
 import type { Service } from '../support/service';
 import { until } from '../support/waiting';
 
@@ -135,7 +135,7 @@ const underLoad = async <T>(
   const seen = nothingSeen();
   let isDone = false;
   const customers = await Promise.all(Array.from({ length: lanes }, instances.newTenant));
-  const running = customers.map(({ key }) => lane(crowds, key, seen, () => isDone, BETWEEN_MS));
+  const running = customers.map(({ key }) => writeAndRead(crowds, key, seen, () => isDone, BETWEEN_MS));
   try {
     return await work(() => seen.reads);
   } finally {

@@ -115,7 +115,7 @@ describe('isolation', () => {
   let victimName: string;
   let victimKeyId: string;
   /** Everything that was sent to anybody but the victim. */
-  const heard: string[] = [];
+  const received: string[] = [];
   /** A 404 echoes the requested path as `instance`, which reveals nothing. */
   const call = async (path: string, more: AskOptions, ...sent: readonly string[]): Promise<ApiResponse> => {
     const response = await crowd.ask(path, more);
@@ -124,7 +124,7 @@ describe('isolation', () => {
       (text, one) => text.replaceAll(encodeURIComponent(one), '').replaceAll(one, ''),
       whole,
     );
-    heard.push(news);
+    received.push(news);
     return response;
   };
 
@@ -383,9 +383,9 @@ describe('isolation', () => {
       // A position is a number, and so is a page number, which reveals nothing.
       fc.pre(kind !== 'position' || !ways[way]!('1')[0].includes('page=1'));
       const { callers } = isDeleted ? deleted : own;
-      const mighty = callers.filter(({ type, held }) => type === 'management' && held.length > 1);
-      const caller = (who % 2 === 0 ? mighty : callers)[
-        who % (who % 2 === 0 ? mighty.length : callers.length)
+      const managers = callers.filter(({ type, held }) => type === 'management' && held.length > 1);
+      const caller = (who % 2 === 0 ? managers : callers)[
+        who % (who % 2 === 0 ? managers.length : callers.length)
       ]!;
       const key = keyOf(caller, state, who);
       const thing = artefacts[kind][which % artefacts[kind].length]!;
@@ -433,16 +433,16 @@ describe('isolation', () => {
     expect((await again(gone[0]!.keys.valid.key)).status).toBe(204);
     expect((await again(gone[1]!.keys.valid.key)).status).toBe(401);
     expect((await again(gone[0]!.keys.revoked.key)).status).toBe(401);
-    const mine = await call('/tenants/self', {
+    const refusedDeletion = await call('/tenants/self', {
       key: caller.keys.valid.key,
       method: 'DELETE',
       headers: { ...headers, 'If-Match': '"999999"' },
     });
-    expect(mine.status).toBe(412);
+    expect(refusedDeletion.status).toBe(412);
   });
 
   it('revealed nothing of the victim, and left the victim everything', async () => {
-    expect(leaks(heard.join('\n'))).toEqual([]);
+    expect(leaks(received.join('\n'))).toEqual([]);
     const { json } = await victim.get('?size=100');
     expect(json.pagination.total_items).toBe((await victim.raw()).length);
     expect(leaks(JSON.stringify(json)).length).toBeGreaterThan(20);

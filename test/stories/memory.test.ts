@@ -40,25 +40,25 @@ describe('memory', () => {
       const service = await startService({ NODE_OPTIONS: `--require ${reporter}` });
       const by = await beside(service);
       const { tenantId } = await by.newTenant();
-      const mighty = await by.newApplication(
+      const manager = await by.newApplication(
         tenantId,
         'management',
         'tenant:read',
         'tenant:update',
         'log:read',
       );
-      const weak = await by.newApplication(tenantId, 'public', 'token:create');
+      const limited = await by.newApplication(tenantId, 'public', 'token:create');
       const crowd = crowdAt(service.url);
       const kinds: readonly ((n: number) => readonly [string, AskOptions])[] = [
-        () => ['/tenants/self', { key: mighty.key }],
-        (n) => [`/logs?size=5&entity_id=e${n}`, { key: mighty.key }],
-        () => ['/permissions', { key: mighty.key, headers: { 'SVC-TRACE-ID': randomUUID() } }],
-        () => ['/tenants/self', { key: weak.key }],
+        () => ['/tenants/self', { key: manager.key }],
+        (n) => [`/logs?size=5&entity_id=e${n}`, { key: manager.key }],
+        () => ['/permissions', { key: manager.key, headers: { 'SVC-TRACE-ID': randomUUID() } }],
+        () => ['/tenants/self', { key: limited.key }],
         () => ['/tenants/self', { key: newKey(randomUUID()).key }],
         () => ['/tenants/self', { key: newKey(randomUUID()).key, method: 'PUT', body: { name: 'B' } }],
-        () => [`/${randomUUID()}`, { key: mighty.key }],
-        () => [`/tenants/self?${randomUUID()}[]=1`, { key: mighty.key }],
-        (n) => ['/tenants/self', { key: mighty.key, method: 'PUT', body: { name: n } }],
+        () => [`/${randomUUID()}`, { key: manager.key }],
+        () => [`/tenants/self?${randomUUID()}[]=1`, { key: manager.key }],
+        (n) => ['/tenants/self', { key: manager.key, method: 'PUT', body: { name: n } }],
         () => ['/problems/not_found', { key: 'key_nonsense' }],
       ];
       const send = (count: number) =>

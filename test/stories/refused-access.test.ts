@@ -55,9 +55,9 @@ describe('refused access', () => {
 
     await many(lacking.keys.valid.key, '/tenants/self');
     await many(lacking.keys.valid.key, '/tenants/self', 'PUT');
-    const greedy = holds('application:create');
+    const creator = holds('application:create');
     const wanted = { name: 'B', type: 'management', permissions: ['tenant:delete'] };
-    await many(greedy.keys.valid.key, '/applications', 'POST', wanted);
+    await many(creator.keys.valid.key, '/applications', 'POST', wanted);
     await many(revoked.key, '/permissions');
     await many(expired.key, '/tenants/self', 'PUT');
     await many(gone.keys.valid.key, '/tenants/self', 'DELETE');
@@ -78,7 +78,7 @@ describe('refused access', () => {
       permissions: ['tenant:read', 'tenant:update'],
     });
     const { applicationId } = other;
-    expect(of(greedy.keys.valid.id)).toMatchObject({
+    expect(of(creator.keys.valid.id)).toMatchObject({
       ...common,
       count,
       faults: ['permission_missing'],

@@ -8,13 +8,13 @@ import { STILL_PROJECTED_MS } from '../../src/projecting/active-generations';
 import { beside } from '../support/beside';
 import { crowdAt, type Crowd } from '../support/crowd';
 import { openAppIn } from '../support/log-under-test';
-import { lane, nothingSeen } from '../support/read-your-writes';
+import { writeAndRead, nothingSeen } from '../support/read-your-writes';
 import { startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** A campaign sets more. */
 const SWITCHES = Number(process.env['SWITCHES'] ?? '18');
-const LANES = 2;
+const CLIENTS = 2;
 const READS_BETWEEN = 6;
 /** In the short form, clients leave the processor to the rebuilds. */
 const REST_MS = SWITCHES > 100 ? 0 : 20;
@@ -51,7 +51,7 @@ describe('two servers on one data folder, while read models are switched', () =>
     async () => {
       const by = await beside(services[0] as Service);
       const keys: string[] = [];
-      for (let i = 0; i < LANES; i += 1) {
+      for (let i = 0; i < CLIENTS; i += 1) {
         const { tenantId } = await by.newTenant();
         const { key } = await by.newApplication(
           tenantId,
@@ -65,7 +65,7 @@ describe('two servers on one data folder, while read models are switched', () =>
       for (const projector of switched) await rebuilt(projector);
       const seen = nothingSeen();
       let done = false;
-      const lanes = keys.map((key) => lane(crowds, key, seen, () => done, REST_MS));
+      const clients = keys.map((key) => writeAndRead(crowds, key, seen, () => done, REST_MS));
       const { readModels } = app.replay;
       const switching = async (): Promise<void> => {
         for (let i = 0; i < SWITCHES; i += 1) {
@@ -81,7 +81,7 @@ describe('two servers on one data folder, while read models are switched', () =>
         }
       };
       await switching().finally(() => (done = true));
-      await Promise.all(lanes);
+      await Promise.all(clients);
       expect(seen.reads).toBeGreaterThan(SWITCHES * READS_BETWEEN);
       expect({ stale: seen.stale, failed: seen.failed }).toEqual({ stale: [], failed: [] });
     },

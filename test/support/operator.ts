@@ -48,10 +48,10 @@ export const fewAtOnce = async <T, R>(
 ): Promise<readonly R[]> => {
   const results: R[] = [];
   const queue = [...items.entries()];
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift())
       results[next[0]] = await work(next[1]);
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: lanes }, worker));
   return results;
 };

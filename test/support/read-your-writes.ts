@@ -12,7 +12,7 @@ export interface Seen {
 export const nothingSeen = (): Seen => ({ reads: 0, pending: 0, stale: [], failed: [] });
 
 /** One client with its own tenant, which writes on one server and immediately reads on the next, and then may pause. */
-export const lane = async (
+export const writeAndRead = async (
   servers: readonly Pick<Crowd, 'ask'>[],
   key: string,
   seen: Seen,

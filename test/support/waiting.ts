@@ -29,8 +29,8 @@ export const refusedWith = (work: Promise<unknown>): Promise<string | undefined>
   );
 
 /** A promise that is resolved from outside. */
-export const signal = <T = void>() => {
-  let give!: (value: T) => void;
-  const given = new Promise<T>((resolve) => (give = resolve));
-  return { given, give };
+export const deferred = <T = void>() => {
+  let resolve!: (value: T) => void;
+  const promise = new Promise<T>((settle) => (resolve = settle));
+  return { promise, resolve };
 };

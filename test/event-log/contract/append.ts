@@ -179,11 +179,11 @@ export const appendContract = (given: GivenLog): void => {
 
     it('lets exactly one of many writers create a stream', async () => {
       const stream = given.aStream();
-      const wishes = Array.from({ length: 20 }, () => someEvents(2));
+      const attempts = Array.from({ length: 20 }, () => someEvents(2));
       const answers = await Promise.allSettled(
-        wishes.map((input) => given.log.append(stream, input, 'no_stream')),
+        attempts.map((input) => given.log.append(stream, input, 'no_stream')),
       );
-      const winners = wishes.filter((_, i) => answers[i]?.status === 'fulfilled');
+      const winners = attempts.filter((_, i) => answers[i]?.status === 'fulfilled');
       expect(winners).toHaveLength(1);
       expect(idsOf(await eventsOf(given.log.readStream(stream)))).toEqual(idsOf(winners[0]!));
     });

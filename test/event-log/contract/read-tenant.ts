@@ -31,10 +31,10 @@ export const readTenantContract = (given: GivenLog): void => {
     it('starts just after any position, including one of another tenant', async () => {
       const tenantId = randomUUID();
       await twoStreams(tenantId, 5);
-      const mine = await eventsOf(given.log.readTenant(tenantId));
+      const own = await eventsOf(given.log.readTenant(tenantId));
       for (const { position } of await eventsOf(given.log.readAll())) {
         const rest = await eventsOf(given.log.readTenant(tenantId, { after: position }));
-        expect(idsOf(rest)).toEqual(idsOf(mine.filter((event) => event.position > position)));
+        expect(idsOf(rest)).toEqual(idsOf(own.filter((event) => event.position > position)));
       }
     });
 

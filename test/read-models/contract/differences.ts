@@ -125,12 +125,12 @@ export const differencesContract = (harness: Harness): void => {
     });
 
     it('are found among thousands of documents, a few at a time', async () => {
-      const lots = Array.from({ length: 2_300 }, (__, i) =>
+      const manyNotes = Array.from({ length: 2_300 }, (__, i) =>
         put(i % 3 === 0 ? TWO : ONE, 'notes', `k${i}`, { i }),
       );
-      const live = await filled(...inBoth(lots));
-      const rebuilt = await another(inBoth(lots));
-      const wrong = [0, 499, 500, 501, 1_000, 2_299].map((i) => lots[i] as Write);
+      const live = await filled(...inBoth(manyNotes));
+      const rebuilt = await another(inBoth(manyNotes));
+      const wrong = [0, 499, 500, 501, 1_000, 2_299].map((i) => manyNotes[i] as Write);
       await rebuilt.commit(1, at(2), inBoth(wrong.map((write) => ({ ...write, document: { i: -1 } }))));
       for (const collection of ['notes', 'counts']) {
         let documents = 0;
@@ -140,7 +140,7 @@ export const differencesContract = (harness: Harness): void => {
           expect(step.suspects.length).toBeLessThanOrEqual(1_000);
           for (const { tenantId, key } of step.suspects) names.add(`${tenantId} ${key}`);
         }
-        expect(documents).toBe(lots.length);
+        expect(documents).toBe(manyNotes.length);
         for (const { tenantId, key } of wrong) expect(names).toContain(`${tenantId} ${key}`);
       }
     });

@@ -36,7 +36,7 @@ export interface Faults {
   add(rule: FaultRule): () => void;
   clear(): void;
   /** How many commands have been affected. */
-  readonly struck: number;
+  readonly affected: number;
   /** For the server: what happens to this command. */
   next(name: string, collection: string | undefined, command: Document): FaultAction | undefined;
 }
@@ -54,7 +54,7 @@ const fits = (rule: FaultRule, name: string, collection: string | undefined, com
 
 export const faultRules = (): Faults => {
   const rules: { readonly rule: FaultRule; skip: number; left: number }[] = [];
-  let struck = 0;
+  let affected = 0;
   return {
     add: (rule) => {
       const entry = { rule, skip: rule.skip ?? 0, left: rule.times ?? 1 };
@@ -65,8 +65,8 @@ export const faultRules = (): Faults => {
       };
     },
     clear: () => void rules.splice(0),
-    get struck() {
-      return struck;
+    get affected() {
+      return affected;
     },
     next: (name, collection, command) => {
       for (const entry of rules) {
@@ -76,7 +76,7 @@ export const faultRules = (): Faults => {
           continue;
         }
         entry.left -= 1;
-        struck += 1;
+        affected += 1;
         return entry.rule.action;
       }
       return undefined;

@@ -12,7 +12,7 @@ export type Order =
   | { readonly do: 'roundTrips' }
   | { readonly do: 'resetRoundTrips' };
 
-const obey = async (server: MongoServer, order: Order): Promise<unknown> => {
+const execute = async (server: MongoServer, order: Order): Promise<unknown> => {
   switch (order.do) {
     case 'comeBack':
       return server.comeBack(order);
@@ -38,7 +38,7 @@ const obey = async (server: MongoServer, order: Order): Promise<unknown> => {
 const run = async (): Promise<void> => {
   const server = await startMongoServer();
   process.on('message', ({ id, order }: { id: number; order: Order }) => {
-    void obey(server, order).then((result) => process.send?.({ id, result }));
+    void execute(server, order).then((result) => process.send?.({ id, result }));
   });
   process.on('disconnect', () => process.exit());
   process.send?.({ url: server.url });

@@ -175,7 +175,7 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
   };
 
   /** What a fault does before the command is executed; undefined if it is to be executed. */
-  const struckBefore = async (fault: FaultAction | undefined): Promise<Outcome | undefined> => {
+  const faultBefore = async (fault: FaultAction | undefined): Promise<Outcome | undefined> => {
     if (fault?.type === 'slow') await later(fault.ms);
     if (fault?.type === 'drop' && fault.when === 'before') return DROPPED;
     if (fault?.type === 'hang' && fault.when === 'before') return SILENT;
@@ -183,7 +183,7 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
     return undefined;
   };
 
-  const struckAfter = (fault: FaultAction | undefined, outcome: Outcome, isRetryable: boolean): Outcome => {
+  const faultAfter = (fault: FaultAction | undefined, outcome: Outcome, isRetryable: boolean): Outcome => {
     if (typeof outcome === 'symbol' || fault === undefined) return outcome;
     if (fault.type === 'drop') return DROPPED;
     if (fault.type === 'hang') return SILENT;
@@ -206,9 +206,9 @@ export const startMongoServer = async (options: MongoServerOptions = {}): Promis
     const fault = faults.next(name, collection, body);
     const end = MONITORING.has(name) ? undefined : roundTrips.begin(name, collection);
     try {
-      const struck = await struckBefore(fault);
-      if (struck !== undefined) return struck;
-      return struckAfter(fault, await execute(name, body, fault), body['txnNumber'] !== undefined);
+      const faulted = await faultBefore(fault);
+      if (faulted !== undefined) return faulted;
+      return faultAfter(fault, await execute(name, body, fault), body['txnNumber'] !== undefined);
     } finally {
       end?.();
     }
