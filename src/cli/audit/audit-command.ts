@@ -122,7 +122,7 @@ const run = async (
     onRead(chunk.last);
     done += chunk.read;
     position = chunk.position === '' ? position : chunk.position;
-    if (!follow) line.showStep('events', done, total);
+    if (!follow) line.showStep('reading', done, total);
   }
   return { position, unreadable, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
 };
@@ -157,7 +157,7 @@ const audit = (options: Options): Promise<void> =>
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);
     try {
       const onRead = watched?.onRead ?? (() => undefined);
-      const { position, unreadable, trailer } = await withProgress('Reading:', (line) =>
+      const { position, unreadable, trailer } = await withProgress('Exporting:', (line) =>
         run(ledgerLog, options, request, output, { line, signal, onRead }),
       );
       noticeUnreadable(unreadable);
