@@ -13,7 +13,10 @@ export const FIRST_FORMAT = 1;
 
 export const formats: readonly Format[] = [
   { format: FIRST_FORMAT, allows: 'everything that the first programs can read' },
-  { format: 2, allows: 'keys with a name, and keys that keep working for a grace period after they are replaced' },
+  {
+    format: 2,
+    allows: 'keys with a name, and keys that keep working for a grace period after they are replaced',
+  },
 ];
 
 /** The newest format that this program can read and, where the log allows it, write. */
