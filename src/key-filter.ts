@@ -14,7 +14,7 @@ export interface KeyFilter {
 /** 16 MB: one false positive in half a million at two million keys. False positives cost time, nothing else. */
 const WORDS = 1 << 22;
 
-/** All bits of a key lie in one block of one CPU cache line, so a lookup misses the cache at most once. */
+/** All bits of a key lie in one block, which is one CPU cache line, so a lookup misses the cache at most once. */
 const BLOCK_WORDS = 16;
 const BLOCK_BITS = 9;
 /** Per hash, of BLOCK_BITS bits each. */

@@ -24,8 +24,8 @@ const mustBeAssignable = (wanted: readonly string[], type: ApplicationType): voi
 };
 
 /**
- * Ids are never reused: under the id of a deleted Application its old keys would work again. Keys stay on record forever,
- * so they show which ids were used.
+ * Ids are never reused: under the id of a deleted Application its old keys would work again. Keys stay on record
+ * forever, so they show which ids were used.
  */
 const isIdUsed = (tenant: ActiveTenant, id: string): boolean =>
   tenant.applications.has(id) ||
@@ -109,7 +109,7 @@ const mustBeGrantable = (
   mustKeepManager(tenant, context, { force, isLost });
 };
 
-/** One event for each property that changes; if none does, a rename to the same name, since every update is on record. */
+/** One event for each property that changes; if none does, a rename to the same name, since every update is recorded. */
 export const updateApplication =
   (applicationId: string, update: ApplicationUpdate): Decide =>
   (now, context) => {

@@ -14,7 +14,9 @@ const MANAGE = 'application:update';
 const actsForOwner = (application: KeyHolder): boolean =>
   permissionsOf(application.type).every(({ type }) => holds(application, type)) && holds(application, MANAGE);
 
-/** Prevents privilege escalation, be it by granting a permission or by creating a key of an Application that holds it. */
+/**
+ * Prevents privilege escalation, be it by granting a permission or by creating a key of an Application that holds it.
+ */
 export const mustHoldAll = ({ asker }: DecisionContext, wanted: readonly string[], what: string): void => {
   if (asker.kind === 'operator' || actsForOwner(asker.application)) return;
   const missing = wanted.filter((permission) => !holds(asker.application, permission));
@@ -49,7 +51,7 @@ export const hasManager = (tenant: ActiveTenant, at: string, isLost: IsLost = ()
 
 const FORCE = 'If this is intended, repeat the request with ?force=true.';
 
-/** The operator can always create another key, so needs no such protection. */
+/** Operators can always create another key, so they need no such protection. */
 export const mustKeepManager = (
   tenant: ActiveTenant,
   { asker, at }: DecisionContext,

@@ -41,8 +41,8 @@ export interface EventLog {
   ): Promise<Appended>;
 
   /**
-   * The events of a stream after a revision, in order, in batches. A stream that never existed is empty; one whose events
-   * were removed from the store fails with `history_missing`, if the store can tell.
+   * The events of a stream after a revision, in order, in batches. A stream that never existed is empty; one whose
+   * events were removed from the store fails with `history_missing`, if the store can tell.
    */
   readStream(stream: string, after?: number): AsyncIterable<Batch>;
 
@@ -53,8 +53,8 @@ export interface EventLog {
   readTenant(tenantId: string, from?: ReadFrom): AsyncIterable<Batch>;
 
   /**
-   * The whole log after a position, in order, in bounded batches. With `follow` it waits for new events and reconnects on
-   * its own, without gaps or repeats; it ends only when `signal` is aborted or the log is closed.
+   * The whole log after a position, in order, in bounded batches. With `follow` it waits for new events and reconnects
+   * on its own, without gaps or repeats; it ends only when `signal` is aborted or the log is closed.
    */
   readAll(from?: ReadFrom): AsyncIterable<Batch>;
 
@@ -95,8 +95,8 @@ export interface Head {
 
 /**
  * - `whole`: the known event is where it was.
- * - `missing`: nothing is at its position, but the log continues after it. The event was removed, or the log was set back
- *   and has grown past that position since.
+ * - `missing`: nothing is at its position, but the log continues after it. The event was removed, or the log was set
+ *   back and has grown past that position since.
  * - `set_back`: the log ends before it, or has another event in its place.
  * - `replaced`: the log that was opened is gone, and another one or none is in its place.
  */
@@ -168,7 +168,7 @@ type LogFaultCode =
 export const logFault = (code: LogFaultCode, message: string, more: Record<string, unknown> = {}): Fault =>
   fault(code, message, more);
 
-/** Is it a time as logs write them? */
+/** Whether it is a time as logs write it. */
 export const isRecordedTime = (text: unknown): boolean => {
   const time = typeof text === 'string' ? Date.parse(text) : NaN;
   return !Number.isNaN(time) && new Date(time).toISOString() === text;

@@ -17,7 +17,7 @@ export interface PresentedKey {
   readonly request?: Pick<Idempotency, 'scope' | 'key'> | undefined;
 }
 
-/** Who a request comes from, and what they may do there. */
+/** Who a request comes from, and what they may do. */
 export interface Identity {
   readonly tenantId: string;
   readonly keyId: string;

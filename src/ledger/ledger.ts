@@ -49,7 +49,9 @@ const causedBy = ({ type, data, actor, at, revision }: Recorded<TenantEvent>): C
   ({ type, data, actor, at, revision }) as Caused;
 
 export interface Executed {
-  /** The state right after the command's own events. For a retry: the current tenant with the updates of back then. */
+  /**
+   * The state right after the command's own events. For a repeated request: the current state with its updates applied.
+   */
   readonly tenant: Tenant;
   /** The events that the command caused, now or when it was first sent. */
   readonly events: readonly Caused[];

@@ -72,7 +72,7 @@ const putMark = db.prepare(
 );
 const dropReplies = db.prepare('DELETE FROM replies WHERE mark = ?');
 const dropOldReplies = db.prepare('DELETE FROM replies WHERE mark = ? AND number <= ?');
-/** Keeps the reply to the first attempt of a request, unless it is too old to be remembered. */
+/** Keeps the first reply under a key, unless it is too old to be remembered. */
 const putReply = db.prepare(
   `INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)
    ON CONFLICT (mark, key) DO UPDATE SET hash = excluded.hash, key_id = excluded.key_id,

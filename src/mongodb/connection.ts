@@ -102,7 +102,7 @@ const unavailable = (error: unknown, place: string): Error => {
   return finalFault(error, place) ?? fault('read_models_unavailable', text);
 };
 
-/** Sends a ping, because without a user the driver connects without contacting the server. */
+/** Sends a ping, because without a user the driver's `connect` sends no command of its own. */
 const reach = async (client: MongoClient, database: string): Promise<void> => {
   const late = (): Error => new Error('It does not answer.');
   const connecting = client.connect().then(() => client.db(database).command({ ping: 1 }));

@@ -64,7 +64,10 @@ export interface Registry extends Leases {
   markRemoved(id: GenerationId, unless: RemovalRefused): Promise<boolean>;
   /** Marked as removed, dropped or not. Never true of a live one. */
   isRemoved(id: GenerationId): Promise<boolean>;
-  /** Permanently deletes the documents of a generation, which no pointer may name. Current readers may fail later. */
+  /**
+   * Permanently deletes the documents of a generation, which no pointer may name. Current readers may continue for a
+   * while.
+   */
   drop(id: GenerationId): Promise<void>;
 
   /** Asks the process that projects to retry one parked tenant, or all. */

@@ -9,8 +9,8 @@ import { internalsOf } from './client-internals';
 import { positionOf } from './record';
 
 /**
- * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends of
- * all its streams in one table: when one stream breaks, it rejects the appends of the others as well, and their late
+ * Sends all appends of one client over one long-lived call. The package can do that too, but keeps the pending appends
+ * of all its streams in one table: when one stream breaks, it rejects the appends of the others as well, and their late
  * answers throw where no one can catch. Here every stream has its own table.
  */
 export interface AppendStream {
@@ -65,7 +65,7 @@ export const appendStream = (client: EventStoreDBClient): AppendStream => {
       const id = answer.getCorrelationId()?.getString().toLowerCase() ?? '';
       const append = pending.get(id);
       pending.delete(id);
-      // A caller that timed out is no longer in the table.
+      // Missing if `fail` has already rejected it.
       if (append !== undefined) settle(append, answer);
     });
     call.on('end', () => fail(new Error('The event store closed the append stream.')));

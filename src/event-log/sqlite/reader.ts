@@ -117,8 +117,8 @@ const read = (next: () => Page): Page => {
 /**
  * Reads pages with `next` until one is not full; with `follow` it then waits for news. The news counter is read before
  * the page, so that events arriving in between wake it again. It yields to the event loop between pages, so that a long
- * read does not block HTTP. Closing the log ends a follower, but makes a bounded read fail, since its result is
- * incomplete.
+ * read does not block HTTP. Closing the log ends a follower, but fails a bounded read, whose result would
+ * be incomplete.
  */
 const pages = async function* (
   news: Tail,

@@ -152,8 +152,8 @@ const logQueries = (db: Database, path: string) => {
 };
 
 /**
- * The event log in one SQLite file, `events.db`, in a folder that several processes may share. A process that only reads
- * starts no appending thread.
+ * The event log in one SQLite file, `events.db`, in a folder that several processes may share. A process
+ * opened with `reads` has no appending thread until it appends.
  */
 export const sqliteEventLog = async (
   folder: string,
