@@ -152,8 +152,8 @@ const logQueries = (db: Database, path: string) => {
 };
 
 /**
- * The event log in one SQLite file, `events.db`, in a folder that several processes may share. A process
- * opened with `reads` has no appending thread until it appends.
+ * The event log in one SQLite file, `events.db`, in a folder that several processes may share. Opened with
+ * `reads`, it has no appending thread until it appends.
  */
 export const sqliteEventLog = async (
   folder: string,
