@@ -43,10 +43,10 @@ export const sharedRuns = <T>(work: (at: number) => Promise<T>): SharedRuns<T> =
     isRunning: () => run !== undefined,
     since,
     fresh: async () => {
-      const asked = threadMs();
+      const calledAt = threadMs();
       // Callers of the same turn share one run.
       await Promise.resolve();
-      return since(asked);
+      return since(calledAt);
     },
   };
 };

@@ -82,7 +82,7 @@ export const regenerateKey =
     const endsAt =
       graceSeconds === 0 ? undefined : new Date(Date.parse(context.at) + graceSeconds * 1_000).toISOString();
     return [
-      ...live.flatMap((one): readonly TenantEvent[] => ending(applicationId, one, endsAt)),
+      ...live.flatMap((oldKey): readonly TenantEvent[] => ending(applicationId, oldKey, endsAt)),
       keyAdded(tenant, applicationId, key),
     ];
   };

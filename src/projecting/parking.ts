@@ -234,10 +234,10 @@ const reportOn = async ({ projector, generation }: LiveGeneration): Promise<Park
 };
 
 /**
- * Reports the tenants parked in the live read models: at first, after a switch, and when this or another process may have
- * changed them.
+ * Reports the tenants parked in the live read models: at first, after a switch, and when this or another process may
+ * have changed them.
  */
-export const parkedReports = (report: (one: ParkedReport) => void) => {
+export const parkedReports = (report: (parked: ParkedReport) => void) => {
   const changed = new Set<string>();
   const reported = new Map<string, string>();
   return {
@@ -245,12 +245,12 @@ export const parkedReports = (report: (one: ParkedReport) => void) => {
     /** Forces new reports: another process may have projected until now. */
     begin: (): void => reported.clear(),
     look: async (live: readonly LiveGeneration[]): Promise<void> => {
-      for (const one of live) {
-        const name = generationName(one.generation.id);
-        if (!changed.delete(name) && reported.get(one.projector.name) === name) continue;
-        reported.delete(one.projector.name);
-        report(await reportOn(one));
-        reported.set(one.projector.name, name);
+      for (const current of live) {
+        const name = generationName(current.generation.id);
+        if (!changed.delete(name) && reported.get(current.projector.name) === name) continue;
+        reported.delete(current.projector.name);
+        report(await reportOn(current));
+        reported.set(current.projector.name, name);
       }
     },
   };

@@ -129,7 +129,7 @@ const projectWhileHeld = async (engine: Engine): Promise<void> => {
   const events = consumer(log, streams, {
     onError: (error) => onError('Following the event log failed; retrying.', error),
   });
-  const runs = projectionRuns({ runOf: (one) => runOf(engine, one), consumer: events, onError });
+  const runs = projectionRuns({ runOf: (live) => runOf(engine, live), consumer: events, onError });
   reports.begin();
   try {
     let known = await readModels.retryRequests();
@@ -180,8 +180,8 @@ const projectUpTo = async (
     const events = shared.upTo(position);
     const shown = active.shown();
     const due = active.projected().filter(({ generation }) => shown.includes(generation));
-    const projecting = among(due, held).map(async (one) => {
-      const run = await runOf(engine, one);
+    const projecting = among(due, held).map(async (live) => {
+      const run = await runOf(engine, live);
       const moved: ProjectionRun['moved'] = (done, hasParked) => {
         run.moved(done, hasParked);
         onMoved(done);
@@ -218,8 +218,8 @@ const retryParked = async (engine: Engine, tenantId?: string): Promise<'done' | 
   const { leases, active, readModels, projectors } = engine;
   const held = await leases.hold();
   try {
-    for (const one of among(active.projected(), held))
-      await retryDue(await runOf(engine, one), retryFilter(tenantId));
+    for (const live of among(active.projected(), held))
+      await retryDue(await runOf(engine, live), retryFilter(tenantId));
   } finally {
     await leases.release();
   }
@@ -267,8 +267,8 @@ export const openProjecting = async (parts: ProjectingParts): Promise<Projecting
     isParked: async (tenantId, reached) => {
       const candidates = active
         .shown()
-        .filter((one) => reached === undefined || engine.progress.mayPark(one, reached));
-      const found = await Promise.all(candidates.map((one) => findParked(one.reader, tenantId)));
+        .filter((generation) => reached === undefined || engine.progress.mayPark(generation, reached));
+      const found = await Promise.all(candidates.map(({ reader }) => findParked(reader, tenantId)));
       return found.some((document) => document !== undefined);
     },
     holder: () => engine.leases.holder(),

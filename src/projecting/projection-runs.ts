@@ -40,12 +40,12 @@ export const projectionRuns = (parts: {
     retry: RetryFilter | undefined,
     signal: AbortSignal,
   ): Promise<void> => {
-    let asked = retry;
+    let retryFilter = retry;
     while (!signal.aborted)
       try {
         const run = await runOf(live);
-        await retryDue(run, asked);
-        asked = undefined;
+        await retryDue(run, retryFilter);
+        retryFilter = undefined;
         await project(run, consumer.follow, signal);
       } catch (error) {
         // A removed generation is no longer needed, and the pointers will soon say so.

@@ -48,7 +48,9 @@ export interface Rebuilt {
   readonly parked: number;
 }
 
-/** Building indexes blocks the writer thread for long, so concurrent rebuilds wait for each other before and after it. */
+/**
+ * Building indexes blocks the writer thread for long, so concurrent rebuilds wait for each other before and after it.
+ */
 interface Barriers {
   readonly allBuilt: () => Promise<void>;
   readonly allIndexed: () => Promise<void>;
@@ -294,8 +296,8 @@ export const planRebuild = async (
   const { name, version } = projector;
   const left = await unfinishedBuild(readModels, projector);
   const pointer = await readModels.pointer(name, version);
-  const begun = left === undefined ? undefined : await readModels.peek(idOf(projector, left));
-  const after = (await begun?.control())?.to?.position;
+  const unfinished = left === undefined ? undefined : await readModels.peek(idOf(projector, left));
+  const after = (await unfinished?.control())?.to?.position;
   const head = await log.head();
   return {
     projection: name,

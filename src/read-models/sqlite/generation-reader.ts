@@ -87,8 +87,8 @@ const getMany = (
 /** The documents to load from one collection: their indexes in the result, and their keys. */
 interface Wanted {
   readonly collection: string;
-  readonly places: number[];
-  readonly asked: string[];
+  readonly indexes: number[];
+  readonly ids: string[];
 }
 
 const load = (connection: Connection, keys: readonly DocumentKey[]): readonly (Document | undefined)[] => {
@@ -97,19 +97,19 @@ const load = (connection: Connection, keys: readonly DocumentKey[]): readonly (D
   const wantedIn = (collection: string): Wanted => {
     const known = wanted.get(collection);
     if (known !== undefined) return known;
-    const made = { collection: connection.collectionOf(collection).name, places: [], asked: [] };
-    wanted.set(collection, made);
-    return made;
+    const created = { collection: connection.collectionOf(collection).name, indexes: [], ids: [] };
+    wanted.set(collection, created);
+    return created;
   };
   keys.forEach(({ tenantId, collection, key }, at) => {
-    const { places, asked } = wantedIn(collection);
+    const { indexes, ids } = wantedIn(collection);
     const tenant = connection.numberOf(tenantId);
     if (tenant === undefined) return;
-    places.push(at);
-    asked.push(`${tenant} ${storedText(key)}`);
+    indexes.push(at);
+    ids.push(`${tenant} ${storedText(key)}`);
   });
-  for (const { collection, places, asked } of wanted.values())
-    for (const [i, document] of getMany(connection, collection, asked)) found[places[i] as number] = document;
+  for (const { collection, indexes, ids } of wanted.values())
+    for (const [i, document] of getMany(connection, collection, ids)) found[indexes[i] as number] = document;
   return found;
 };
 

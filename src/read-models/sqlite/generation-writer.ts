@@ -34,10 +34,10 @@ const LARGE_FILE = 'PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 3276
 
 /** Checks before taking the write lock, so that opening an existing file does not wait for its writer. */
 const create = (db: Database, collections: readonly Collection[], log: string): void => {
-  const made = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
-  if (made.get() !== undefined) return;
+  const findControl = db.prepare(`SELECT 1 FROM sqlite_master WHERE name = 'control'`);
+  if (findControl.get() !== undefined) return;
   inTransaction(db, () => {
-    if (made.get() !== undefined) return;
+    if (findControl.get() !== undefined) return;
     db.exec(`CREATE TABLE control (
       only INTEGER PRIMARY KEY CHECK (only = 1), n INTEGER NOT NULL, position TEXT, event_id TEXT, log TEXT NOT NULL
     ) STRICT;`);

@@ -83,8 +83,8 @@ async function* compareDocuments(pair: Pair, range: Range): AsyncGenerator<Compa
     const page = rowsOf(pair, OTHER, { after, upTo: range.upTo });
     const elsewhere = page.filter((row) => !left.has(nameOf(row)));
     for (const row of page) {
-      const mine = left.get(nameOf(row));
-      if (mine !== undefined && isDeepStrictEqual(documentOf(mine), documentOf(row)))
+      const liveRow = left.get(nameOf(row));
+      if (liveRow !== undefined && isDeepStrictEqual(documentOf(liveRow), documentOf(row)))
         left.delete(nameOf(row));
     }
     yield { documents: 0, suspects: suspectsOf(pair, elsewhere, 'rebuilt') };

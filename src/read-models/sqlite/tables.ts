@@ -180,7 +180,7 @@ export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
   const order = byKey ? 'd.tenant, d.key' : 'd.rowid';
   const number = byKey ? 'd.tenant' : 'd.rowid';
   const samePlace = byKey ? 'b.tenant = d.tenant AND b.key = d.key' : 'b.rowid = d.rowid';
-  const isSame = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
+  const isEqual = 'u.tenant = t.tenant AND b.key = d.key AND b.document = d.document';
   return {
     values: [...(after ?? []), ...(upTo ?? [])],
     /** The row at an offset into the range. */
@@ -190,7 +190,7 @@ export const rangeIn = (collection: Collection, { after, upTo }: Range) => {
       `SELECT ${number} AS number, t.tenant, d.key, d.document
        FROM ${file}.${table} d CROSS JOIN ${file}.tenants t ON t.number = d.tenant${where} ORDER BY ${order} LIMIT ?`,
     /** The number of rows, and how many of them are equal at the same place in the other file. */
-    compared: `SELECT count(*) AS n, total(${isSame}) AS same
+    compared: `SELECT count(*) AS n, total(${isEqual}) AS same
       FROM ${table} d CROSS JOIN tenants t ON t.number = d.tenant
       LEFT JOIN ${OTHER}.${table} b ON ${samePlace} LEFT JOIN ${OTHER}.tenants u ON u.number = b.tenant${where}`,
     /** How many rows the other file has. */
