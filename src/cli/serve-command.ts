@@ -1,8 +1,6 @@
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { makeServer } from '../app/server';
 import { readConfiguration, settingNames, settings } from '../configuration';
-import { makeLogger } from '../app/logger';
 import { welcome } from './welcome';
 
 /** A second signal exits immediately. */
@@ -29,10 +27,11 @@ const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
   process.on('SIGINT', onSignal);
 };
 
+/** What a server needs is loaded by those who serve: the help of all commands would take twice as long. */
 const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
-  const logger = await makeLogger(configuration.LOG_LEVEL);
-  const server = makeServer(configuration, logger);
+  const logger = await (await import('../app/logger.js')).makeLogger(configuration.LOG_LEVEL);
+  const server = (await import('../app/server.js')).makeServer(configuration, logger);
   stopOnSignals(logger, server.stop);
   const started = await server.start();
   if (started === undefined) return;
