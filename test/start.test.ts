@@ -10,7 +10,7 @@ import { filesWith } from './support/found-text';
 import { ask, type ApiResponse } from './support/http';
 import { logOf } from './support/log-under-test';
 import { operatorAt } from './support/operator';
-import { command, startService, type Finished, type Service } from './support/service';
+import { command, serviceProcess, startService, type Finished, type Service } from './support/service';
 
 const ROOT = join(__dirname, '..', '..');
 const PROGRAM = join(ROOT, 'src', 'tenant-ledger.cjs');
@@ -40,7 +40,7 @@ const folderIn = (line: string): string =>
 describe('a first start', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService();
+    service = await serviceProcess();
   });
   afterAll(() => service.stop());
 
@@ -99,7 +99,7 @@ describe('a first start', () => {
 
     it('is followed by a start that rebuilds the read models if only the log is there', async () => {
       const first = service;
-      service = await startService({ DATA_DIR: copy });
+      service = await serviceProcess({ DATA_DIR: copy });
       const after = await ask(`${service.url}/tenants/self`, { key });
       expect(after.json).toEqual(before.json);
       expect(after.json.name).toBe('Kept');
@@ -122,7 +122,7 @@ describe('a first start', () => {
       const deleted = await ask(`${service.url}/tenants/self`, { method: 'DELETE', key });
       expect(deleted.status).toBe(204);
       expect(await service.stop()).toBe(0);
-      service = await startService({ DATA_DIR: copy });
+      service = await serviceProcess({ DATA_DIR: copy });
       expect(indented(service.stdout())[0]).toBe(
         `DATA_DIR=${copy} npx tenant-ledger tenant create --name "My tenant"`,
       );
@@ -148,7 +148,7 @@ describe('a first start with DEMO=false', () => {
     const image = freshFolder();
     for (const name of ['dist', 'node_modules', 'package.json'])
       symlinkSync(join(ROOT, name), join(image, name));
-    const service = await startService(
+    const service = await serviceProcess(
       { DEMO: 'false', NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
       join(image, 'dist', 'src', 'cli', 'main.js'),
     );
@@ -337,7 +337,7 @@ describe('a start that fails', () => {
 describe('two servers started at once on one data folder', () => {
   it('both serve, agree, and have created one first tenant', async () => {
     const folder = freshFolder();
-    const servers = await Promise.all([1, 2].map(() => startService({ DATA_DIR: folder })));
+    const servers = await Promise.all([1, 2].map(() => serviceProcess({ DATA_DIR: folder })));
     const keys = servers.map(({ key }) => key).filter((key) => key !== '');
     expect(keys).toHaveLength(1);
     const [key = ''] = keys;

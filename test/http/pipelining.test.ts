@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { aFact, fileOf } from '../support/facts';
 import { ask } from '../support/http';
-import { command, startService, type Service } from '../support/service';
+import { command, serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** Clients that send many requests over one connection without reading a response. */
@@ -35,7 +35,7 @@ describe('pipelined requests whose responses nobody reads', () => {
     (await ask(`${service.url}/logs?size=100`, { key: service.key })).status === 200;
 
   beforeAll(async () => {
-    service = await startService({
+    service = await serviceProcess({
       RATE_LIMITS: '',
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MB}`,
     });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { beside } from '../support/beside';
 import { ask } from '../support/http';
 import { answersIn, converse } from '../support/raw';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, type Service } from '../support/service';
 import { slowReadModel } from '../support/stuck';
 import { until } from '../support/waiting';
 
@@ -33,7 +33,7 @@ describe('shutdown', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'on %s finishes requests in progress, accepts no new ones, exits with 0, and does not wait for an idle connection',
     async (signal) => {
-      const service = await startService();
+      const service = await serviceProcess();
       const by = await beside(service);
       const before = await by.count();
       const ended = once(service.process, 'exit');
@@ -60,7 +60,7 @@ describe('shutdown', () => {
   );
 
   it('waits for a read-model commit that takes longer than requests may take, and exits with 0', async () => {
-    const service = await startService({ SHUTDOWN_SECONDS: '1' });
+    const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
     slowReadModel(service.folder, 'logs', 10_000_000).close();
     const ended = once(service.process, 'exit');
     const renamed = await ask(`${service.url}/tenants/self`, {
@@ -75,7 +75,7 @@ describe('shutdown', () => {
   });
 
   it('is immediate on a second signal', async () => {
-    const service = await startService();
+    const service = await serviceProcess();
     const ended = once(service.process, 'exit');
     await slowPut(service);
     service.process.kill('SIGTERM');
@@ -85,7 +85,7 @@ describe('shutdown', () => {
   });
 
   it('waits for a limited time, and an aborted request changes nothing', async () => {
-    const service = await startService({ SHUTDOWN_SECONDS: '1' });
+    const service = await serviceProcess({ SHUTDOWN_SECONDS: '1' });
     const by = await beside(service);
     const before = await by.count();
     const conversation = await slowPut(service);

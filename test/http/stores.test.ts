@@ -4,7 +4,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { beside, type Beside } from '../support/beside';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { expectProblem } from '../support/problem';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** The files of the stores, locked or damaged from outside while the server runs. */
@@ -36,7 +36,7 @@ describe('a server whose stores fail', () => {
   };
 
   const start = async (): Promise<void> => {
-    service = await startService();
+    service = await serviceProcess();
     by = await beside(service);
   };
   const stop = async (): Promise<void> => {

@@ -8,7 +8,7 @@ import {
 } from '../../src/http/request/trace-parent';
 import { ask } from '../support/http';
 import { freshFolder } from '../support/folders';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -68,7 +68,7 @@ describe('a service that takes part in a trace', () => {
 
   it('exports spans of requests and appends if a collector is configured', async () => {
     const file = join(freshFolder(), 'spans');
-    const service = await startService({
+    const service = await serviceProcess({
       SPANS: file,
       NODE_OPTIONS: `--require ${join(__dirname, '..', 'support', 'collected-spans.js')}`,
     });

@@ -3,7 +3,7 @@ import { beside, type Beside } from '../support/beside';
 import { filesWith } from '../support/found-text';
 import { ask, type ApiResponse } from '../support/http';
 import { converse, sendRaw } from '../support/raw';
-import { command, startService, type Service } from '../support/service';
+import { command, serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /**
@@ -48,7 +48,7 @@ describe('an API key, shown only in the line that prints it', () => {
   ];
 
   beforeAll(async () => {
-    service = await startService({ LOG_LEVEL: 'trace' });
+    service = await serviceProcess({ LOG_LEVEL: 'trace' });
     by = await beside(service);
     ({ tenantId } = await by.newTenant());
     const all = ['tenant:read', 'tenant:update', 'tenant:delete', 'log:read', 'report:read'];

@@ -7,7 +7,7 @@ import { beside, type Beside } from '../support/beside';
 import { customerOf, type Customer } from '../support/customers';
 import { addKeys, fillStream } from '../support/ledgers';
 import { fact, reportFacts, type Fact } from '../support/reported-facts';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:event-loop` sets more. Writing that many to an event store takes too long. */
@@ -111,7 +111,7 @@ describe('the thread that serves HTTP', () => {
 
   beforeAll(async () => {
     const reporter = join(__dirname, '..', 'support', 'event-loop-reporter.js');
-    service = await startService({ DEMO: 'false', NODE_OPTIONS: `--require ${reporter}` });
+    service = await serviceProcess({ DEMO: 'false', NODE_OPTIONS: `--require ${reporter}` });
     by = await beside(service);
     hostile = await customerOf(() => service, by);
     others = await Promise.all(Array.from({ length: 3 }, () => customerOf(() => service, by)));

@@ -5,7 +5,7 @@ import { beside } from '../support/beside';
 import { crowdAt } from '../support/crowd';
 import type { AskOptions } from '../support/http';
 import { fewAtOnce } from '../support/operator';
-import { startService, type Service } from '../support/service';
+import { serviceProcess, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** `npm run campaign:requests` sets more. */
@@ -37,7 +37,7 @@ describe('memory', () => {
     `is the same after ${REQUESTS} more requests of every kind`,
     async () => {
       const reporter = join(__dirname, '..', 'support', 'heap-reporter.js');
-      const service = await startService({ NODE_OPTIONS: `--require ${reporter}` });
+      const service = await serviceProcess({ NODE_OPTIONS: `--require ${reporter}` });
       const by = await beside(service);
       const { tenantId } = await by.newTenant();
       const manager = await by.newApplication(

@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse, type AskOptions } from '../support/http';
 import { releaseWith } from '../support/release';
-import { allProjected, command, commandProcess, startService, type Service } from '../support/service';
+import {
+  allProjected,
+  command,
+  commandProcess,
+  serviceProcess,
+  startService,
+  type Service,
+} from '../support/service';
 import { until } from '../support/waiting';
 
 /**
@@ -88,7 +95,7 @@ describe('a rolling upgrade', () => {
   beforeAll(async () => {
     older = olderRelease();
     env = { DATA_DIR: freshFolder() };
-    old = await startService(env, older);
+    old = await serviceProcess(env, older);
     ({ key } = old);
     applicationId = (await to(old, '/applications/key')).json.id;
     await allProjected(old);
@@ -123,7 +130,7 @@ describe('a rolling upgrade', () => {
     expect(await young!.stop()).toBe(0);
     await writing;
     expect(await old!.stop()).toBe(0);
-    old = await startService(env, older);
+    old = await serviceProcess(env, older);
     await writesTo([old], 2);
     await expectAllAt(old);
     const verified = await operator('log verify', older);

@@ -6,7 +6,7 @@ import { freshFolder } from '../support/folders';
 import { ask, type ApiResponse } from '../support/http';
 import { openAppIn } from '../support/log-under-test';
 import { releaseWith } from '../support/release';
-import { commandProcess, startService, type Service } from '../support/service';
+import { commandProcess, serviceProcess, startService, type Service } from '../support/service';
 import { until } from '../support/waiting';
 
 /** A later release of the program, which projects tenants differently under another version. */
@@ -37,7 +37,7 @@ describe('an upgrade with a changed projection', () => {
   const startAsked = async (main?: string): Promise<{ answers: readonly ApiResponse[]; gapMs: number }> => {
     const answers: ApiResponse[] = [];
     let firstAt = 0;
-    const starting = startService(env, main);
+    const starting = serviceProcess(env, main);
     await until(async () => {
       const response = await read().catch(() => undefined);
       if (response === undefined) return false;

@@ -2,6 +2,7 @@ import { setPriority } from 'node:os';
 import { Readable } from 'node:stream';
 import { setTimeout as later } from 'node:timers/promises';
 import { main } from '../../src/cli/main';
+import { isIdleWithin, listenersSince, useEnvironment } from './hosting';
 
 /**
  * Runs commands for tests, one after another in one process, because starting Node costs far more than most commands.
@@ -28,28 +29,9 @@ const captured = (stream: NodeJS.WriteStream): (() => string) => {
   return () => Buffer.concat(chunks).toString();
 };
 
-const useEnvironment = (env: HostedCommand['env']): void => {
-  for (const name of Object.keys(process.env)) delete process.env[name];
-  Object.assign(process.env, env);
-};
-
-/** Removes the listeners that are added from now on. */
-const listenersSince = (emitter: NodeJS.EventEmitter): (() => void) => {
-  const before = new Map(emitter.eventNames().map((name) => [name, new Set(emitter.rawListeners(name))]));
-  return () => {
-    for (const name of emitter.eventNames())
-      for (const listener of emitter.rawListeners(name))
-        if (before.get(name)?.has(listener) !== true) emitter.off(name, listener as () => void);
-  };
-};
-
-const whenIdle = async (idle: number): Promise<void> => {
-  const end = performance.now() + IDLE_MS;
-  while (process.getActiveResourcesInfo().length > idle) {
-    if (performance.now() > end)
-      throw new Error(`The command would not have ended: ${process.getActiveResourcesInfo().join(', ')}`);
-    await later(1, undefined, { ref: false });
-  }
+const mustBeIdle = async (idle: number): Promise<void> => {
+  if (await isIdleWithin(idle, IDLE_MS)) return;
+  throw new Error(`The command would not have ended: ${process.getActiveResourcesInfo().join(', ')}`);
 };
 
 /** A long command lowers its priority. A process that may not raise it again stays as it is. */
@@ -76,7 +58,7 @@ const run = async ({ args, env, input }: HostedCommand): Promise<void> => {
   process.exitCode = undefined;
   await main([process.execPath, 'tenant-ledger', ...args]);
   const code = process.exitCode ?? 0;
-  await whenIdle(idle);
+  await mustBeIdle(idle);
   globalThis.gc?.(); // SQLite closes a connection when the last of its statements is garbage-collected
   await later(0);
   for (const each of forget) each();

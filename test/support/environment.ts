@@ -25,8 +25,12 @@ const useMemoryForFiles = (): void => {
 };
 if (process.env['TMPDIR'] === undefined) useMemoryForFiles();
 
-/** Processes that run commands for one test file after another, since starting one takes longer than most commands. */
+/**
+ * Processes that run commands or servers for one test file after another: starting one and loading the program takes
+ * longer than most commands, and is more than half of the start of a server.
+ */
 const commandHosts: ChildProcess[] = [];
+const serviceHosts: ChildProcess[] = [];
 
 /**
  * Jest runs each test file with its own AsyncLocalStorage and leaves it enabled. Up to Node 22, every promise is handed
@@ -35,7 +39,7 @@ const commandHosts: ChildProcess[] = [];
 export default class extends TestEnvironment {
   override async setup(): Promise<void> {
     await super.setup();
-    Object.assign(this.global, { commandHosts });
+    Object.assign(this.global, { commandHosts, serviceHosts });
   }
 
   override async teardown(): Promise<void> {

@@ -1,15 +1,20 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { orUndefined } from '../../src/clock';
 import type { HostedCommand } from './command-host';
 import { hasHeaderPrefix, isNotTheApi } from './described';
 import { freshFolder } from './folders';
-import { until } from './waiting';
+import { END, type HostedService } from './hosting';
 import { logOf, readModelsOf } from './log-under-test';
+
+import { until } from './waiting';
 
 /** The program as its users run it: real processes on real files. */
 const MAIN = join(__dirname, '..', '..', 'src', 'cli', 'main.js');
 const HOST = join(__dirname, 'command-host.js');
+const SERVICE_HOST = join(__dirname, 'service-host.js');
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -61,24 +66,28 @@ export const commandProcess = async (
 };
 
 /** The hosts of the test environment outlive this test file. */
-const { commandHosts: idleHosts = [] } = globalThis as { commandHosts?: ChildProcess[] };
+const { commandHosts = [], serviceHosts = [] } = globalThis as {
+  commandHosts?: ChildProcess[];
+  serviceHosts?: ChildProcess[];
+};
 
-const takeHost = (): ChildProcess => {
+const outputsOf = ({ stdout, stderr }: ChildProcess): Socket[] =>
+  [stdout, stderr].filter((stream) => stream !== null) as Socket[];
+
+const takeHost = (idle: ChildProcess[], file: string, output: 'inherit' | 'pipe'): ChildProcess => {
   const host =
-    idleHosts.pop() ??
-    fork(HOST, { execArgv: ['--expose-gc'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  host.ref();
-  host.channel?.ref();
+    idle.pop() ?? fork(file, { execArgv: ['--expose-gc'], stdio: ['ignore', output, output, 'ipc'] });
+  for (const each of [host, host.channel, ...outputsOf(host)]) each?.ref();
   return keepTrackOf(host);
 };
 
 /** An idle host neither keeps the tests from ending nor holds anything of this file. */
-const putBack = (host: ChildProcess): void => {
+const putBack = (host: ChildProcess, idle: ChildProcess[]): void => {
   running.delete(host);
   host.removeAllListeners();
-  host.unref();
-  host.channel?.unref();
-  idleHosts.push(host);
+  for (const output of outputsOf(host)) output.removeAllListeners('data');
+  for (const each of [host, host.channel, ...outputsOf(host)]) each?.unref();
+  idle.push(host);
 };
 
 /**
@@ -90,7 +99,7 @@ export const command = async (
   env: Environment,
   input?: string,
 ): Promise<Finished> => {
-  const host = takeHost();
+  const host = takeHost(commandHosts, HOST, 'inherit');
   const finished = new Promise<Finished>((resolve, reject) => {
     const onClose = (code: number | null): void =>
       reject(new Error(`The process that ran ${args.join(' ')} ended with ${code}.`));
@@ -106,7 +115,7 @@ export const command = async (
     ...(input === undefined ? {} : { input }),
   } satisfies HostedCommand);
   const result = await finished;
-  putBack(host);
+  putBack(host, commandHosts);
   return result;
 };
 
@@ -146,49 +155,120 @@ export const allProjected = ({ operationsUrl }: Pick<Service, 'operationsUrl'>):
 /** Tests send more requests than a client may: those about limits set their own (an empty setting: as specified). */
 const UNLIMITED = { RATE_LIMITS: 'off' };
 
-/** Starts a server on free ports and waits until it is ready. */
-export const startService = async (env: Environment = {}, main = MAIN): Promise<Service> => {
-  const folder = env['DATA_DIR'] ?? freshFolder();
-  const free = { PORT: '0', OPS_PORT: '0', DATA_DIR: folder };
-  const child = spawnProgram(['serve'], { ...free, ...UNLIMITED, ...env }, main);
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const ended = once(child, 'close').then(([code]) => code as number | null);
+/** What the program prints from now on. */
+const outputOf = (child: ChildProcess) => {
+  const texts = ['', ''];
+  const ended = outputsOf(child).map(
+    (stream, at) =>
+      new Promise<void>((resolve) => {
+        stream.on('data', (chunk: Buffer) => {
+          texts[at] += chunk.toString().replace(END, '');
+          if (chunk.at(-1) === END.charCodeAt(0)) resolve();
+        });
+      }),
+  );
+  return {
+    stdout: () => texts[0] ?? '',
+    stderr: () => texts[1] ?? '',
+    /** When a server has ended whose process goes on. */
+    ended: Promise.all(ended),
+  };
+};
+
+type Output = ReturnType<typeof outputOf>;
+
+/** The service in a process that was started or asked to serve, once it is ready. */
+const whenReady = async (
+  child: ChildProcess,
+  env: Environment,
+  { stdout, stderr }: Output,
+  ended: Promise<number | null>,
+): Promise<Service> => {
+  let isOver = false;
+  /** A signal that comes too late might reach the service of another test file. */
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    if (!isOver) child.kill(signal);
+    return ended;
+  };
   const ready = new Promise<void>((resolve) => {
     child.stdout?.on('data', () => {
-      if (/\n\n {2}\S.*\n\n$/s.test(stdout)) resolve();
+      if (/\n\n {2}\S.*\n\n$/s.test(stdout())) resolve();
     });
   });
   const early = ended.then((code) => {
-    throw new Error(`The server ended with ${code} before it was ready: ${stderr}`);
+    isOver = true;
+    throw new Error(`The server ended with ${code} before it was ready: ${stderr()}`);
   });
   early.catch(() => undefined);
   await Promise.race([ready, early]);
-  const line = stderr.split('\n').find((text) => text.includes('"msg":"ready"')) ?? '{}';
-  const { url, operations } = JSON.parse(line) as { url: string; operations: string };
+  const line = stderr()
+    .split('\n')
+    .find((text) => text.includes('"msg":"ready"'));
+  const { url, operations } = JSON.parse(line ?? '{}') as { url: string; operations: string };
   hasHeaderPrefix(url, env['HEADER_PREFIX'] ?? 'SVC');
   isNotTheApi(operations);
   return {
     url,
     operationsUrl: operations,
-    folder,
+    folder: env['DATA_DIR'] ?? '',
     process: child,
-    key: /key_[0-9A-Za-z]+/.exec(stdout)?.[0] ?? '',
-    stdout: () => stdout,
-    stderr: () => stderr,
-    stop: () => {
-      child.kill('SIGTERM');
-      return ended;
-    },
-    kill: async () => {
-      child.kill('SIGKILL');
-      await ended;
-    },
+    key: /key_[0-9A-Za-z]+/.exec(stdout())?.[0] ?? '',
+    stdout,
+    stderr,
+    stop: () => end('SIGTERM'),
+    kill: async () => void (await end('SIGKILL')),
   };
 };
 
-afterAll(() => {
-  for (const child of running) child.kill('SIGKILL');
+/** On free ports. */
+const servingIn = (env: Environment): Environment => ({
+  PORT: '0',
+  OPS_PORT: '0',
+  DATA_DIR: env['DATA_DIR'] ?? freshFolder(),
+  ...UNLIMITED,
+  ...env,
+});
+
+const closed = (child: ChildProcess): Promise<number | null> =>
+  once(child, 'close').then(([code]) => code as number | null);
+
+/** Starts a server in its own process and waits until it is ready. Another build of the program may be named. */
+export const serviceProcess = (env: Environment = {}, main = MAIN): Promise<Service> => {
+  const serving = servingIn(env);
+  const child = spawnProgram(['serve'], serving, main);
+  return whenReady(child, serving, outputOf(child), closed(child));
+};
+
+const stopping = new Map<ChildProcess, Promise<unknown>>();
+const stoppedHosts: ChildProcess[] = [];
+
+/**
+ * Starts a server and waits until it is ready. Its process may have run servers of other test files before, but none of
+ * this one: what is there after a restart was stored.
+ */
+export const startService = (env: Environment = {}): Promise<Service> => {
+  if ('NODE_OPTIONS' in env) throw new Error('Node reads its options only at the start of a process.');
+  const serving = servingIn(env);
+  const host = takeHost(serviceHosts, SERVICE_HOST, 'pipe');
+  const output = outputOf(host);
+  const stopped = output.ended.then(() => {
+    stopping.delete(host);
+    putBack(host, stoppedHosts);
+    return 0;
+  });
+  const ended = Promise.race([closed(host), stopped]);
+  stopping.set(host, ended);
+  host.send({ env: environmentOf(serving) } satisfies HostedService);
+  return whenReady(host, serving, output, ended);
+};
+
+/** A service that takes longer to stop is killed. */
+const STOP_MS = 2_000;
+const MAX_IDLE = 3;
+
+afterAll(async () => {
+  for (const child of running) child.kill(stopping.has(child) ? 'SIGTERM' : 'SIGKILL');
+  await orUndefined(Promise.all(stopping.values()), STOP_MS);
+  serviceHosts.push(...stoppedHosts);
+  for (const child of [...running, ...serviceHosts.splice(MAX_IDLE)]) child.kill('SIGKILL');
 });
