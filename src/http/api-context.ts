@@ -54,8 +54,8 @@ export interface ApiParts extends RouteParts {
 /** What the steps of one request know of it. */
 export interface ApiState {
   traceId: string;
-  /** Its place in a trace of W3C Trace Context, if it has one. */
-  place?: TraceParent;
+  /** From W3C Trace Context, if the request is part of a trace. */
+  traceContext?: TraceParent;
   /** When the request began to arrive, on the monotonic clock. */
   arrivedMs: number;
   /** When it was here, ISO 8601, and until when it is to be answered, on the monotonic clock. */

@@ -6,42 +6,44 @@ import { securityHeaders } from '../answer/security-headers';
 import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 import { childOf, readTraceParent, traceParentText } from './trace-parent';
 
-/** An answer is promised within 2 s of the request's arrival; the rest is for the way there and back. */
-const ANSWER_WITHIN_MS = 1_900;
+/** A response is promised within 2 s of the request's arrival; the remainder is for the network. */
+const RESPOND_WITHIN_MS = 1_900;
 
-/** The request is here now: the time that its event will bear, and until when it is to be answered. */
-export const arrived = (ctx: ApiContext): void => {
+/** Sets the time that the request's event will carry, and the deadline for the response. */
+export const stampArrival = (ctx: ApiContext): void => {
   ctx.state.at = isoNow();
-  ctx.state.deadline = monotonicMs() + ANSWER_WITHIN_MS;
+  ctx.state.deadline = monotonicMs() + RESPOND_WITHIN_MS;
 };
 
-/** The HTTP parser lets targets through that have no path, as `a://b`, or that are no URL at all. */
+/** Undefined: the target has no path, as in `a://b`, or is not a URL. The HTTP parser accepts both. */
 const pathOf = (ctx: ApiContext): string | undefined => {
   try {
     const { path } = ctx;
-    // `//` is no path with a slash too many at its end.
+    // `//` is not a path with a trailing slash.
     return path.length > 2 && path.endsWith('/') ? path.slice(0, -1) : path;
   } catch {
     return undefined;
   }
 };
 
-/** Unless its span has a place in the trace already. */
+/** Unless the request already has a span. */
 const continueTrace = (ctx: ApiContext): void => {
-  const parent = ctx.state.place === undefined ? readTraceParent(headerOf(ctx, 'traceparent')) : undefined;
+  const parent =
+    ctx.state.traceContext === undefined ? readTraceParent(headerOf(ctx, 'traceparent')) : undefined;
   if (parent === undefined) return;
-  ctx.state.place = childOf(parent);
-  ctx.set('traceparent', traceParentText(ctx.state.place));
+  ctx.state.traceContext = childOf(parent);
+  ctx.set('traceparent', traceParentText(ctx.state.traceContext));
 };
 
-/** First of all: when the request came, its trace id, and the headers that every answer has. */
+/** The first step: sets the arrival time, the trace id and the headers that every response has. */
 export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => {
   const { state } = ctx;
   const sent = headerOf(ctx, headers.traceId);
   continueTrace(ctx);
-  state.traceId = sent !== undefined && isTraceId(sent) ? sent : (state.place?.traceId ?? randomUUID());
+  state.traceId =
+    sent !== undefined && isTraceId(sent) ? sent : (state.traceContext?.traceId ?? randomUUID());
   state.arrivedMs = monotonicMs();
-  arrived(ctx);
+  stampArrival(ctx);
   const path = pathOf(ctx);
   if (path === undefined) {
     ctx.req.url = '/';
@@ -53,11 +55,11 @@ export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => 
   if (!isOpen()) ctx.set('Connection', 'close');
 };
 
-/** Node keeps the first of several. */
+/** From the raw headers: Node keeps only the first of several. */
 const hostCount = ({ req: { rawHeaders } }: ApiContext): number =>
   rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 
-/** Node's own answer to a missing Host header has no body, so the check is ours. Two of them are an attempt to confuse. */
+/** Node's own response to a missing Host header has no body, so it is checked here. Two hint at request smuggling. */
 export const requireTarget = (ctx: ApiContext): void => {
   if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   const hosts = hostCount(ctx);

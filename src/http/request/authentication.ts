@@ -10,20 +10,21 @@ import { sentIdempotencyKey } from './idempotency';
 const isRead = ({ method }: ApiContext): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
-const presentedBy = (ctx: ApiContext, { headers }: ApiParts): PresentedKey => {
+const presentedKeyOf = (ctx: ApiContext, { headers }: ApiParts): PresentedKey => {
   const { at, deadline, path } = ctx.state;
   const key = headerOf(ctx, headers.apiKey);
   if (key === undefined) throw keyRefused('missing');
   const tenantId = tenantOfKey(key);
   if (tenantId === undefined) throw keyRefused('malformed');
-  const repeated = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
-  const request = repeated === undefined ? undefined : { key: repeated, scope: `${ctx.method} ${path}` };
+  const idempotencyKey = isRead(ctx) ? undefined : sentIdempotencyKey(ctx, headers);
+  const request =
+    idempotencyKey === undefined ? undefined : { key: idempotencyKey, scope: `${ctx.method} ${path}` };
   return { tenantId, digest: digestOf(key), at, deadline, request };
 };
 
 /** 401 comes first: an unauthenticated caller must not learn which routes exist. */
 export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
-  const presented = presentedBy(ctx, parts);
+  const presented = presentedKeyOf(ctx, parts);
   ctx.state.presented = presented;
   if (!isRead(ctx)) {
     ctx.state.identity = await parts.ledger.identify(presented, 'write');
@@ -35,22 +36,22 @@ export const authenticate = async (ctx: ApiContext, parts: ApiParts): Promise<vo
   if (!(await parts.upToDate())) ctx.state.mayBeStale = true;
 };
 
-/** What `execute` refuses rests on the head of the stream already. */
+/** Whether a write was refused before `execute`, which decides at the head of the stream anyway. */
 const isRefusedEarly = (error: unknown): boolean => {
   const code = codeOf(error) ?? '';
   return !isRefused(error) && isHttpProblemCode(code) && httpProblems[code].status < 500;
 };
 
 /**
- * The error that a request is answered with. A write that is refused before any decision: if its key was
- * revoked by another process in the meantime, the answer is 401, not the original error.
+ * The error to respond with. If a write is refused before any decision, its key is checked again at the head of the
+ * stream: if another process has revoked it in the meantime, the response is 401 instead of the original error.
  */
 export const finalError = async (ctx: ApiContext, error: unknown, { ledger }: ApiParts): Promise<unknown> => {
   const { presented, identity } = ctx.state;
   if (presented === undefined || identity === undefined || isRead(ctx) || !isRefusedEarly(error))
     return error;
   try {
-    // Both were set anew when the body was there.
+    // Not from `presented`: both were reset once the body had arrived.
     const { at, deadline } = ctx.state;
     await ledger.identifyAtHead({ ...presented, at, deadline });
     return error;

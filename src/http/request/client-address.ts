@@ -5,13 +5,13 @@ import { headerOf, type ApiContext, type ApiParts } from '../api-context';
 /** `Forwarded` is not read: two headers that say the same thing could contradict each other. */
 const FORWARDED_FOR = 'x-forwarded-for';
 
-/** The peer is gone already: its answer reaches nobody. */
+/** Stands in for the address of a peer that has already disconnected. */
 const GONE = 'gone';
 
 const isForwarded = (ctx: ApiContext): boolean =>
   ctx.req.headers[FORWARDED_FOR] !== undefined || ctx.req.headers['forwarded'] !== undefined;
 
-/** Whose request it is, for the limits: the address of the connection, or what trusted proxies say of it. */
+/** Sets the client address for the rate limits: the peer's, or the one that trusted proxies report. */
 export const clientAddress = ({ trustedProxies, logger }: ApiParts): ((ctx: ApiContext) => void) => {
   let warned = false;
 

@@ -4,7 +4,7 @@ export const etagOf = (revision: number): string => `"${revision}"`;
 
 const TAG = /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
-/** The entity tags of a list header, or undefined when it is not one. Tags of ours hold no comma. */
+/** The entity tags in a list header; undefined: it is malformed. Our own tags contain no comma. */
 const tagsOf = (header: string): readonly string[] | undefined => {
   const tags = header
     .split(',')
@@ -23,7 +23,7 @@ export const ifMatch = (header: string | undefined): ((revision: number) => bool
   return (revision) => tags.includes(etagOf(revision));
 };
 
-/** `If-None-Match` compares weakly. What cannot be read is ignored: the answer is then simply sent whole. */
+/** `If-None-Match` compares weakly. A malformed header is ignored, so the full response is sent. */
 export const isUnchanged = (header: string | undefined, revision: number): boolean => {
   if (header === undefined) return false;
   if (header.trim() === '*') return true;

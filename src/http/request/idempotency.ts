@@ -8,11 +8,11 @@ import { invalid } from './validation';
 const STANDARD = 'Idempotency-Key';
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 
-/** As sent, unchecked. */
+/** As sent, not validated. */
 export const sentIdempotencyKey = (ctx: ApiContext, headers: HeaderNames): string | undefined =>
   headerOf(ctx, headers.idempotencyKey) ?? headerOf(ctx, STANDARD);
 
-/** Ours or the standard one; both, if they agree. */
+/** From our header or the standard one. If both are sent, they must be equal. */
 const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undefined => {
   const own = headerOf(ctx, headers.idempotencyKey);
   const standard = headerOf(ctx, STANDARD);
@@ -21,7 +21,7 @@ const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undef
   const key = sentIdempotencyKey(ctx, headers);
   if (key === undefined) return undefined;
   const name = own === undefined ? STANDARD : headers.idempotencyKey;
-  // It is kept with the event.
+  // It is stored with the event, which must not contain a secret.
   if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
   if (VISIBLE_ASCII.test(key)) return key;
   throw invalid({ [name]: ['must be 1 to 255 visible ASCII characters'] });

@@ -2,14 +2,14 @@ import { fault, type Fault } from '../../fault';
 import type { Refused } from '../../limits/rate-limits';
 import type { ApiContext, ApiParts } from '../api-context';
 
-const limited = ({ policy, retryAfter }: Refused): Fault =>
+const rateLimited = ({ policy, retryAfter }: Refused): Fault =>
   fault(
     'rate_limited',
     `The limit "${policy.name}" is ${policy.limit} requests in ${policy.windowSeconds} seconds. Try again after ${retryAfter} seconds.`,
     { violated_policies: [policy.name], retryAfter, reason: `limit ${policy.name}` },
   );
 
-/** One line when a block begins; what is refused during it has its access log lines only. */
+/** Logs the start of a block. Requests refused during it appear only in the access log. */
 const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): void =>
   logger.warn(
     {
@@ -21,7 +21,7 @@ const logBlock = (ctx: ApiContext, { policy }: Refused, { logger }: ApiParts): v
     'a client passed a rate limit and is blocked',
   );
 
-/** Counts every request that the parser accepted. Every answer says what was counted, whatever refuses it later. */
+/** Counts every request that the parser accepted, so that even refused ones get the rate limit headers. */
 export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<void> => {
   const { path, clientAddress } = ctx.state;
   const { policyField, stateField, refused } = await parts.limits.count(ctx.method, path, clientAddress);
@@ -30,5 +30,5 @@ export const countRequest = async (ctx: ApiContext, parts: ApiParts): Promise<vo
   if (refused?.blockStarted === true) logBlock(ctx, refused, parts);
   if (refused === undefined) return;
   ctx.state.refusedBy = refused.policy.name;
-  throw limited(refused);
+  throw rateLimited(refused);
 };

@@ -1,7 +1,7 @@
 import bodyParser from 'koa-bodyparser';
 import { fault } from '../../fault';
 import type { ApiContext, ApiParts, Step } from '../api-context';
-import { arrived } from './arrival';
+import { stampArrival } from './arrival';
 import { invalid } from './validation';
 
 /** What `koa-bodyparser` and the libraries below it throw. */
@@ -10,13 +10,13 @@ interface ParserError extends Error {
   readonly type?: string;
 }
 
-/** Shows where invalid UTF-8 was decoded. Nobody means it: it is what a decoder writes for bytes it cannot read. */
+/** What decoders substitute for invalid UTF-8. Clients have no reason to send the character itself. */
 const REPLACEMENT = '\ufffd';
 
 const unsupported = () =>
   fault('unsupported_media_type', 'The body must be JSON in UTF-8, with Content-Type: application/json.');
 
-/** A type as `application/merge-patch+json` is JSON, too, but promises what this service does not do. */
+/** Types like `application/merge-patch+json` are JSON too, but imply semantics that this service does not implement. */
 const mustBeJson = (ctx: ApiContext): void => {
   const type = ctx.request.is('application/json');
   if (type === null) throw invalid({ body: ['is required'] });
@@ -26,18 +26,18 @@ const mustBeJson = (ctx: ApiContext): void => {
 
 const tooLarge = (limit: number) => fault('body_too_large', `The body is larger than ${limit} bytes.`);
 
-/** Refused before a byte of it is read. The parser below would not: it takes lengths above 2^31 for small ones. */
+/** Refuses a large body before reading any of it. The parser would not: it overflows on lengths above 2^31. */
 const mustBeSmall = (ctx: ApiContext, limit: number): void => {
   if (Number(ctx.req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
 };
 
-/** The names of codings have no case; the parser below knows one of each. */
-const codingInLowerCase = ({ req: { headers } }: ApiContext): void => {
+/** Content codings are case-insensitive, but the parser only knows them in lower case. */
+const lowerCaseCoding = ({ req: { headers } }: ApiContext): void => {
   const coding = headers['content-encoding'];
   if (coding !== undefined) headers['content-encoding'] = coding.toLowerCase();
 };
 
-const translated = (error: ParserError, limit: number): Error => {
+const faultOf = (error: ParserError, limit: number): Error => {
   if (error.status === 413) return tooLarge(limit);
   if (error.status === 415) return unsupported();
   if (error.type === 'request.aborted') return fault('request_too_slow', 'The body did not arrive.');
@@ -46,11 +46,11 @@ const translated = (error: ParserError, limit: number): Error => {
   return invalid({ body: ['cannot be read'] });
 };
 
-/** Whatever its type is said to be: libraries name one for a body that they do not send. */
-const isWithoutBody = ({ req: { headers } }: ApiContext): boolean =>
+/** Regardless of Content-Type: some client libraries set it without sending a body. */
+const hasNoBody = ({ req: { headers } }: ApiContext): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
-/** The body as it was sent, for the hash of an idempotent request. */
+/** The body as sent, for the hash of an idempotent request. */
 export const rawBodyOf = (ctx: ApiContext): string => (ctx.request as { rawBody?: string }).rawBody ?? '';
 
 /** Reads and parses the JSON body; `__proto__` anywhere in it is refused by the parser. */
@@ -62,20 +62,20 @@ export const bodyReader = ({
     jsonLimit: `${bodyLimit}b`,
     strict: false,
     onerror: (error, ctx) => {
-      // What a given-up decompression left unread would block the connection.
+      // Drain what an aborted decompression left unread: it would block the connection.
       ctx.req.unpipe();
       ctx.req.resume();
-      arrived(ctx);
-      throw translated(error, bodyLimit);
+      stampArrival(ctx);
+      throw faultOf(error, bodyLimit);
     },
   }) as unknown as Step;
   return async (ctx, isOptional) => {
-    if (isOptional && isWithoutBody(ctx)) return;
+    if (isOptional && hasNoBody(ctx)) return;
     mustBeJson(ctx);
     mustBeSmall(ctx, bodyLimit);
-    codingInLowerCase(ctx);
+    lowerCaseCoding(ctx);
     await parse(ctx, async () => undefined);
-    arrived(ctx);
+    stampArrival(ctx);
     const rawBody = rawBodyOf(ctx);
     if (rawBody.trim() === '' && !isOptional) throw invalid({ body: ['is required'] });
     if (rawBody.includes(REPLACEMENT)) throw invalid({ body: ['must be valid UTF-8'] });

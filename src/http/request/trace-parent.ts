@@ -1,21 +1,23 @@
 import { randomBytes } from 'node:crypto';
 
-/** The place of a request in a trace, as W3C Trace Context writes it in the header `traceparent`. */
+/** The position of a request in a trace: the header `traceparent` of W3C Trace Context. */
 export interface TraceParent {
   readonly traceId: string;
   readonly spanId: string;
-  /** Two hex digits; the last bit says whether the caller keeps the trace. */
+  /** Two hex digits; the last bit says whether the caller samples the trace. */
   readonly flags: string;
 }
 
-const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-const NONE = /^0+$/;
+const TRACE_PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const ALL_ZEROS = /^0+$/;
 
-/** Undefined: there is none, or it is not valid and counts as none. Later versions may append to it. */
+/** Undefined: it is missing, or invalid and therefore ignored. Later versions may append fields. */
 export const readTraceParent = (text: string | undefined): TraceParent | undefined => {
-  const [, version = '', traceId = '', spanId = '', flags = '', more] = PARENT.exec(text ?? '') ?? [];
-  const isValid = version !== '' && version !== 'ff' && (version !== '00' || more === undefined);
-  return isValid && !NONE.test(traceId) && !NONE.test(spanId) ? { traceId, spanId, flags } : undefined;
+  const [, version = '', traceId = '', spanId = '', flags = '', extra] = TRACE_PARENT.exec(text ?? '') ?? [];
+  const isValid = version !== '' && version !== 'ff' && (version !== '00' || extra === undefined);
+  return isValid && !ALL_ZEROS.test(traceId) && !ALL_ZEROS.test(spanId)
+    ? { traceId, spanId, flags }
+    : undefined;
 };
 
 export const traceParentText = ({ traceId, spanId, flags }: TraceParent): string =>
@@ -23,7 +25,7 @@ export const traceParentText = ({ traceId, spanId, flags }: TraceParent): string
 
 const SPAN_BYTES = 8;
 
-/** A step of the same trace. */
+/** A new span of the same trace. */
 export const childOf = (parent: TraceParent): TraceParent => ({
   ...parent,
   spanId: randomBytes(SPAN_BYTES).toString('hex'),

@@ -5,7 +5,7 @@ import { fault, type Fault } from '../../fault';
 import { uuidFrom } from '../../uuid';
 import type { Schema } from '../routes/schema';
 
-/** Field name, as sent, to what is wrong with it. */
+/** What is invalidNames with each field, by its name as sent. */
 type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 export const invalid = (errors: FieldErrors): Fault => {
@@ -15,14 +15,14 @@ export const invalid = (errors: FieldErrors): Fault => {
   return fault('validation_failed', `${sentences.join('; ')}.`, { errors });
 };
 
-/** In a query an unencoded `+` arrives as a space: there it can only have been the sign of an offset. */
+/** In a query an unencoded `+` arrives as a space; in a date that can only have been the sign of a UTC offset. */
 const readDate = (text: string): string | undefined => parseBorder(text.replace(' ', '+'));
 
 const DATE_RULE = 'must be an ISO 8601 date or date-time, for example 2026-01-31T12:00:00Z';
 
 /**
- * The rules of names and dates are the domain's own. Tests check that the schemas are valid; code that is not optimized
- * compiles sooner and is as fast.
+ * Names and dates follow the domain's own rules. The tests check that the schemas are valid, so skip that here.
+ * Unoptimized code compiles faster and runs as fast.
  */
 const ajv = new Ajv({
   allErrors: true,
@@ -76,18 +76,17 @@ const textOf = (error: ErrorObject, root: unknown): string => {
   }
 };
 
-/** Gives a parsed body its type, or throws `validation_failed`. */
+/** Returns a parsed body with its type, or throws `validation_failed`. */
 export interface BodyCheck<Body> {
   (parsed: unknown): Body;
-  /** What it checks against. */
   readonly schema: Schema;
-  /** For the published description. */
+  /** For the OpenAPI document. */
   readonly example: unknown;
-  /** No body at all counts as an empty object. */
+  /** A missing body counts as an empty object. */
   readonly isOptional: boolean;
 }
 
-/** A check made from a JSON Schema, with errors that name the fields as they were sent. */
+/** Compiles a JSON Schema into a check whose errors name the fields as sent. */
 export const bodyCheck = <Body>(
   schema: Schema,
   example: Body,
@@ -107,27 +106,27 @@ export const bodyCheck = <Body>(
 /** A query parameter: how it is described, checked and read, in one place. */
 export interface Parameter<T> {
   readonly description: string;
-  /** As it is published. */
+  /** For the OpenAPI document. */
   readonly schema: Schema;
-  /** What its text must fit; left out: `schema`. */
+  /** What its text must match. Default: `schema`. */
   readonly textSchema?: Schema;
-  /** The error of a text that does not. */
+  /** The error message if it does not. */
   readonly rule: string;
-  /** For the published description. */
+  /** For the OpenAPI document. */
   readonly example: string | number | readonly string[];
-  /** An empty one counts as not given. */
+  /** Whether an empty value counts as absent. */
   readonly mayBeEmpty: boolean;
-  /** What it is when it is not given. */
+  /** The value if it is absent. */
   readonly fallback: T;
   readonly read: (text: string) => T;
-  /** It may be repeated: then each of its texts must fit, and `read` gets them all. */
+  /** If set, it may be repeated: every text must match, and this is called with all of them instead of `read`. */
   readonly readAll?: (texts: readonly string[]) => T;
 }
 
 export type Parameters = Readonly<Record<string, Parameter<unknown>>>;
 
-/** The values of parameters. */
-export type Given<P extends Parameters> = {
+/** The parsed values of parameters. */
+export type ValuesOf<P extends Parameters> = {
   readonly [Name in keyof P]: P[Name] extends Parameter<infer T> ? T : never;
 };
 
@@ -161,7 +160,7 @@ interface DateRange {
   readonly end_date: string | undefined;
 }
 
-/** One of some values. */
+/** One of these values. */
 export const choiceParameter = <T extends string>(description: string, values: readonly T[], example: T) => ({
   description,
   schema: { type: 'string', enum: values },
@@ -172,7 +171,7 @@ export const choiceParameter = <T extends string>(description: string, values: r
   read: (text: string) => text as T,
 });
 
-/** From 1 on; more than the most is the most. */
+/** At least 1. Values above `max` are lowered to it. */
 export const wholeNumberParameter = (
   description: string,
   fallback: number,
@@ -198,7 +197,7 @@ export const flagParameter = (description: string): Parameter<boolean> => ({
   read: (text) => text === 'true',
 });
 
-/** Any of some values: the parameter may be repeated. */
+/** A list of values: the parameter may be repeated. */
 export const listParameter = <T extends string>(
   item: Pick<Parameter<T>, 'description' | 'schema' | 'rule' | 'read'> & { readonly example: T },
 ): Parameter<readonly T[] | undefined> => ({
@@ -213,8 +212,8 @@ export const listParameter = <T extends string>(
 });
 
 /**
- * Repeated parameters are refused unless a list is declared, and so is `name[…]`, also unknown ones, because they mean
- * something in other APIs.
+ * Repeated parameters are refused unless declared as a list, and so is `name[…]`. This includes unknown parameters,
+ * because both forms mean something in other APIs.
  */
 const parametersIn = (
   querystring: string,
@@ -222,16 +221,16 @@ const parametersIn = (
 ): ReadonlyMap<string, readonly string[]> => {
   const query = new Map<string, string[]>();
   for (const [name, value] of new URLSearchParams(querystring)) {
-    const before = query.get(name);
+    const earlier = query.get(name);
     if (name.includes('[')) throw invalid({ [name]: ['must be a plain parameter without brackets'] });
     const isList = Object.hasOwn(parameters, name) && parameters[name]?.readAll !== undefined;
-    if (before !== undefined && !isList) throw invalid({ [name]: ['must be given at most once'] });
-    query.set(name, [...(before ?? []), value]);
+    if (earlier !== undefined && !isList) throw invalid({ [name]: ['must be given at most once'] });
+    query.set(name, [...(earlier ?? []), value]);
   }
   return query;
 };
 
-/** Reads a query string, or throws `validation_failed` that names every parameter that is wrong. */
+/** Parses a query string, or throws `validation_failed` naming every invalid parameter. */
 export interface QueryCheck<Query> {
   (querystring: string): Query;
   readonly parameters: Parameters;
@@ -242,11 +241,11 @@ const knownNames = (all: readonly (readonly [string, unknown])[]): string => {
   return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 };
 
-/** Parameters that are not declared are ignored, unless a filter that has no effect would mislead the caller. */
+/** Undeclared parameters are ignored by default. Refuse them where a filter without effect would mislead the caller. */
 export const queryCheck = <P extends Parameters>(
   parameters: P,
   undeclared: 'ignored' | 'refused' = 'ignored',
-): QueryCheck<Given<P>> => {
+): QueryCheck<ValuesOf<P>> => {
   const all = Object.entries(parameters);
   const mustBeDeclared = (query: ReadonlyMap<string, unknown>): void => {
     if (undeclared === 'ignored') return;
@@ -259,20 +258,22 @@ export const queryCheck = <P extends Parameters>(
     all.map(([name, { schema, textSchema = schema }]) => [name, { type: 'array', items: textSchema }]),
   );
   const validate = ajv.compile({ type: 'object', properties });
-  const nothing = Object.fromEntries(all.map(([name, { fallback }]) => [name, fallback])) as Given<P>;
-  const check = (querystring: string): Given<P> => {
-    if (querystring === '') return nothing;
+  const defaults = Object.fromEntries(all.map(([name, { fallback }]) => [name, fallback])) as ValuesOf<P>;
+  const check = (querystring: string): ValuesOf<P> => {
+    if (querystring === '') return defaults;
     const query = parametersIn(querystring, parameters);
     mustBeDeclared(query);
     const texts: Record<string, readonly string[]> = {};
     for (const [name, { mayBeEmpty }] of all) {
-      const given = (query.get(name) ?? []).filter((text) => text !== '' || !mayBeEmpty);
-      if (given.length > 0) texts[name] = given;
+      const present = (query.get(name) ?? []).filter((text) => text !== '' || !mayBeEmpty);
+      if (present.length > 0) texts[name] = present;
     }
     if (!validate(texts)) {
-      const wrong = new Set(validate.errors?.map((error) => fieldOf(error).split('.')[0] as string));
+      const invalidNames = new Set(validate.errors?.map((error) => fieldOf(error).split('.')[0] as string));
       throw invalid(
-        Object.fromEntries([...wrong].map((name) => [name, [parameters[name]?.rule ?? 'is not valid']])),
+        Object.fromEntries(
+          [...invalidNames].map((name) => [name, [parameters[name]?.rule ?? 'is not valid']]),
+        ),
       );
     }
     return Object.fromEntries(
@@ -280,7 +281,7 @@ export const queryCheck = <P extends Parameters>(
         name,
         texts[name] === undefined ? fallback : readAll(texts[name]),
       ]),
-    ) as Given<P>;
+    ) as ValuesOf<P>;
   };
   return Object.assign(check, { parameters });
 };
