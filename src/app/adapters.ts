@@ -23,26 +23,26 @@ import type { ReadModels } from '../read-models/read-models';
 import { isGone } from '../read-models/sqlite/lease-holder';
 import { sqliteReadModels } from '../read-models/sqlite/sqlite-read-models';
 import { writerInPlace } from '../read-models/sqlite/writer-in-place';
-import { isFolder, keptSecret, mustBeUsable, mustHaveRoom } from './data-folder';
+import { isFolder, storedSecret, mustBeUsable, mustHaveRoom } from './data-folder';
 import { folderOf, readModelStoreOf, storeOf, withoutSecrets } from './log-address';
 import { openAll } from './open-all';
 
 /** This file alone knows which adapters are plugged in. */
 
-/** Without an error it is a recovery, logged as information. */
+/** Without an error, it reports a recovery, which is logged at level info. */
 export type Report = (what: string, error?: unknown) => void;
 
-/** The event log and the read models of a configuration: what every thread works on that reads, projects or replays. */
+/** The event log and the read models of a configuration. Every thread that reads, projects or replays opens its own. */
 export interface Stores extends LedgerLog {
   readonly readModels: ReadModels;
-  /** What instances share, if there is one. */
+  /** The database that instances share, if configured. */
   readonly mongo: MongoConnection | undefined;
   close(): Promise<void>;
 }
 
 const readModelsIn = (folder: string): string => join(folder, 'read-models');
 
-/** They are made after the log: where there are any, the log has been there. */
+/** Read models are created after the log, so their files prove that there was one. */
 const holdsFiles = (folder: string): boolean =>
   isFolder(readModelsIn(folder)) && readdirSync(readModelsIn(folder)).some((file) => file.endsWith('.db'));
 
@@ -54,7 +54,7 @@ const openMongo = async (
     ? undefined
     : mongoConnection(MONGODB_URL, { waitMs: MONGODB_WAIT_SECONDS * 1_000, onError: report });
 
-/** Read models were made with a log: where there is none, they are of another one, and none is begun beside them. */
+/** Read models without a log belong to another one, so no log is created next to them. */
 const noLogHere = (configuration: Configuration): Fault => {
   const { DATA_DIR, MONGODB_URL, STREAM_PREFIX } = configuration;
   const [where, settings, otherwise] =
@@ -68,36 +68,36 @@ const noLogHere = (configuration: Configuration): Fault => {
   );
 };
 
-/** The client of the event store is heavy, and loaded only by those who use it. */
+/** The client library of the event store is large, so it is loaded only when used. */
 const eventStoreLog = (
   url: string,
   streams: Streams,
   waitSeconds: number,
   report: Report,
-  made: { readonly ifMissing?: Fault | undefined; readonly format?: number },
+  creation: { readonly ifMissing?: Fault | undefined; readonly format?: number },
 ): Promise<EventLog> => {
   const { eventStoreDbEventLog } =
     require('../event-log/eventstoredb/eventstoredb-event-log') as typeof import('../event-log/eventstoredb/eventstoredb-event-log');
-  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, ...made });
+  return eventStoreDbEventLog(url, streams, { waitMs: waitSeconds * 1_000, onError: report, ...creation });
 };
 
 /**
- * What the stores are opened for. A server writes in threads of their own, since its own thread answers requests, and
- * they are ready before it is. A worker and a command write the read models by themselves, and start a thread for the log
- * only if they append.
+ * What the stores are opened for. A server writes in worker threads, started up front, because its main thread answers
+ * requests. A worker or a command writes read models in its own thread, and starts a thread for the log only once it
+ * appends.
  */
 export type StoreUse = 'server' | 'worker' | 'command';
 
 interface StoreOptions {
   readonly use: StoreUse;
   readonly report: Report;
-  /** Thrown instead of making a log that is not there. */
+  /** Thrown if there is no log. Undefined: one is created. */
   readonly ifMissing?: Fault | undefined;
 }
 
-const openingOf = (use: StoreUse, mustBeThere: boolean): Opening => {
+const openingOf = (use: StoreUse, mustExist: boolean): Opening => {
   if (use === 'worker') return 'reads';
-  return mustBeThere ? (use === 'server' ? 'writes' : 'reads') : 'makes';
+  return mustExist ? (use === 'server' ? 'writes' : 'reads') : 'makes';
 };
 
 const openLogOf = (
@@ -114,28 +114,29 @@ const openLogOf = (
 };
 
 export const openStores = (configuration: Configuration, options: StoreOptions): Promise<Stores> =>
-  openAll(async (closing) => {
+  openAll(async (closeLater) => {
     const { DATA_DIR, STREAM_PREFIX } = configuration;
     const streams = streamNames(STREAM_PREFIX);
     const mongo = await openMongo(configuration, options.report);
-    if (mongo !== undefined) closing(mongo);
-    const holds = mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
-    const ifMissing = holds ? noLogHere(configuration) : options.ifMissing;
-    const log = closing(await openLogOf(configuration, streams, { ...options, ifMissing }));
-    const writing = options.use === 'server' ? {} : { startWriter: writerInPlace };
+    if (mongo !== undefined) closeLater(mongo);
+    const hasReadModels =
+      mongo === undefined ? holdsFiles(DATA_DIR) : await holdsReadModels(mongo.db, mongo.place);
+    const ifMissing = hasReadModels ? noLogHere(configuration) : options.ifMissing;
+    const log = closeLater(await openLogOf(configuration, streams, { ...options, ifMissing }));
+    const writerOptions = options.use === 'server' ? {} : { startWriter: writerInPlace };
     const readModels = await (mongo === undefined
-      ? sqliteReadModels(readModelsIn(DATA_DIR), writing)
+      ? sqliteReadModels(readModelsIn(DATA_DIR), writerOptions)
       : mongodbReadModels(mongo, { log: await log.identity() }));
-    closing(readModels);
+    closeLater(readModels);
     return { log, streams, readModels, mongo };
   });
 
-/** Read models in files are kept by the same SQLite as the log, if that is in a file. */
+/** Read models in files need no entry of their own: the embedded log uses the same SQLite. */
 export const softwareOf = async ({ log, mongo }: Stores): Promise<readonly string[]> =>
   Promise.all([log.software(), ...(mongo === undefined ? [] : [mongo.software()])]);
 
-/** What only the main thread keeps: snapshots, which are a cache of this machine, and last uses of keys. */
-export const openKeptStores = async (
+/** Stores that only the main thread opens: snapshots, which are a local cache, and last uses of keys. */
+export const openMainThreadStores = async (
   { DATA_DIR }: Configuration,
   { log, mongo }: Stores,
 ): Promise<{ readonly snapshots: Snapshots; readonly keyUses: KeyUses }> => ({
@@ -145,9 +146,9 @@ export const openKeptStores = async (
 
 /** What only a server needs. */
 export interface Serving {
-  /** Signs what clients bring back. */
+  /** Signs cursors, which clients send back. */
   readonly secret: string;
-  /** Counts the requests of all instances together; undefined if each counts for itself. */
+  /** Counts requests across all instances. Undefined: each counts its own. */
   readonly limiterOf: SharedCounters['limiterOf'] | undefined;
   close(): Promise<void>;
 }
@@ -158,7 +159,7 @@ export const openServing = async (
 ): Promise<Serving> => {
   if (mongo === undefined)
     return {
-      secret: SECRET === '' ? keptSecret(DATA_DIR) : SECRET,
+      secret: SECRET === '' ? storedSecret(DATA_DIR) : SECRET,
       limiterOf: undefined,
       close: async () => undefined,
     };
@@ -166,7 +167,7 @@ export const openServing = async (
   return { secret, ...(await mongo.run(mongoCounters(mongo.db))) };
 };
 
-/** Throws when the log cannot be written now. An event store says by itself whether it can be reached. */
+/** Throws if the embedded log cannot be written now. An event store detects that itself. */
 export const probeLog = async (
   { DATA_DIR, EVENTSTORE_URL }: Configuration,
   { log, streams }: Pick<Stores, 'log' | 'streams'>,
@@ -176,12 +177,12 @@ export const probeLog = async (
   await probeWriteLock(log, streams.operator());
 };
 
-/** Somebody is waiting at a terminal: a server that is not there is soon said to be not there. */
+/** Short, because somebody is waiting at a terminal. */
 const WAIT_SECONDS = 5;
 
 /**
- * An event log by its address, without the rest of the app. A source must be there already; a target may be made, in the
- * newest format unless another one is named.
+ * Opens an event log by its address, without the rest of the app. A source must exist; a target is created if missing, in
+ * the newest format unless another is given.
  */
 export const openLog = async (
   address: string,
@@ -191,12 +192,12 @@ export const openLog = async (
   format = NEWEST_FORMAT,
 ): Promise<EventLog> => {
   if (/^esdb(\+discover)?:/.test(address)) {
-    const notThere = fault(
+    const notFound = fault(
       'log_not_found',
       `There is no event log with the prefix "${streams.prefix}" in ${withoutSecrets(address)}.`,
       { isFinal: true },
     );
-    const ifMissing = role === 'source' ? notThere : undefined;
+    const ifMissing = role === 'source' ? notFound : undefined;
     return eventStoreLog(address, streams, WAIT_SECONDS, report, { ifMissing, format });
   }
   const folder = folderOf(address);
@@ -211,13 +212,13 @@ export const openLog = async (
   return sqliteEventLog(folder, streams, { opening: role === 'source' ? 'reads' : 'makes', format });
 };
 
-/** Read models that are thrown away after a replay. */
+/** Temporary read models for one replay. */
 export interface Scratch {
   readonly readModels: ReadModels;
   remove(): Promise<void>;
 }
 
-/** A replay that was killed could not clean up after itself. */
+/** Cleans up after replays that were killed. */
 const removeAbandoned = (folder: string): void => {
   for (const name of readdirSync(folder)) {
     const owner = /^scratch-([0-9]+)-/.exec(name)?.[1];

@@ -17,7 +17,7 @@ import { openProjecting, type Projecting, type ProjectingWorkers } from '../proj
 import type { ReplayParts } from '../projecting/rebuild';
 import { programVersion } from '../version';
 import {
-  openKeptStores,
+  openMainThreadStores,
   openServing,
   openStores,
   probeLog,
@@ -29,34 +29,34 @@ import { mustBeUsable, mustHaveRoom, mustHoldData, noLogFound } from './data-fol
 import { storeOf } from './log-address';
 import { openAll } from './open-all';
 
-/** What HTTP and the command line work with. */
+/** Everything that the HTTP API and the command line are built on. */
 export interface App {
   readonly log: EventLog;
-  /** Whether the log is within reach, whole and writable; it looks only when asked to. */
+  /** Whether the log is reachable, whole and writable. Checks only on request. */
   readonly watch: LogWatch;
-  /** Where the log is kept, in words that may be shown. */
+  /** Where the log is stored, without secrets. */
   readonly store: string;
-  /** What keeps the log and the read models, with versions. */
+  /** The names and versions of the databases in use. */
   software(): Promise<readonly string[]>;
   readonly ledger: Ledger;
   readonly projecting: Projecting;
   readonly streams: Streams;
-  /** What is refused to known keys. */
+  /** Records requests that were refused to known keys. */
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
-  /** What can be asked about replays without running one; they run in threads of their own. */
+  /** For queries about replays. The replays themselves run in worker threads. */
   readonly replay: Omit<ReplayParts, 'consumer'>;
-  /** What a server needs besides. */
+  /** Opens what only a server needs. */
   openServing(): Promise<Serving>;
-  /** Throws when the disk of the read models is full: nothing that waits for them will go on then. */
+  /** Throws if the disk of the read models is full: waiting for them would never end. */
   mustHaveRoom(): void;
   close(): Promise<void>;
 }
 
-/** Nobody waits for the record of what was refused. */
+/** Generous, since no caller waits for the access record. */
 const RECORD_MS = 10_000;
 
-/** Before anything is read or projected: tenants would be parked at what this program does not know. */
+/** Checked before anything is projected, since tenants would be parked at events that this program does not know. */
 const mustKnow = (format: number): void => {
   if (format > NEWEST_FORMAT)
     throw fault(
@@ -70,20 +70,20 @@ const openParts = (
   report: Report,
   { workers, createsData = true, observed = (log) => log }: AppOptions,
 ): Promise<App> =>
-  openAll(async (closing) => {
+  openAll(async (closeLater) => {
     const use = workers === undefined ? 'command' : 'server';
     const ifMissing =
       createsData || configuration.EVENTSTORE_URL === '' ? undefined : noLogFound(configuration);
-    const stores = closing(await openStores(configuration, { use, report, ifMissing }));
+    const stores = closeLater(await openStores(configuration, { use, report, ifMissing }));
     const { log, streams, readModels, mongo } = stores;
     mustKnow(await log.format());
     const parts = { log, streams, readModels, program: programVersion(), onError: report };
     const projecting = await openProjecting({ ...parts, projectors: projections, workers });
-    closing({ close: projecting.stop });
-    // Not before the read models are known to be of this log: nothing is written to a database of another one.
-    const { snapshots, keyUses } = await openKeptStores(configuration, stores);
-    closing(snapshots);
-    closing(keyUses);
+    closeLater({ close: projecting.stop });
+    // After the check that the read models belong to this log, so that nothing is written to another log's database.
+    const { snapshots, keyUses } = await openMainThreadStores(configuration, stores);
+    closeLater(snapshots);
+    closeLater(keyUses);
     const watch = logWatch({
       log,
       checkpoint: () => furthestCheckpoint(projecting.live),
@@ -91,12 +91,12 @@ const openParts = (
       onLost: () => void projecting.stop(),
       probe: () => probeLog(configuration, stores),
     });
-    closing({ close: async () => watch.stop() });
+    closeLater({ close: async () => watch.stop() });
     const appending = holdingBack(observed(watch.log));
     const append = (tenantId: string, events: readonly NewEvent[]) =>
       appendToEnd(appending, streams.activity(tenantId), events, 'no_stream', RECORD_MS);
-    const access = closing(accessRecord({ append, warn: report }));
-    const keys = closing(
+    const access = closeLater(accessRecord({ append, warn: report }));
+    const keys = closeLater(
       keyCheck({
         log: watch.log,
         streams,
@@ -117,7 +117,7 @@ const openParts = (
       projecting,
       streams,
       replay: parts,
-      openServing: async () => closing(await openServing(configuration, mongo)),
+      openServing: async () => closeLater(await openServing(configuration, mongo)),
       mustHaveRoom: () => {
         if (mongo === undefined) mustHaveRoom(configuration.DATA_DIR);
       },
@@ -125,11 +125,11 @@ const openParts = (
   });
 
 export interface AppOptions {
-  /** They project in threads of their own; without them this thread projects. */
+  /** Undefined: this thread projects. */
   readonly workers?: ProjectingWorkers;
-  /** The same log, with whatever it does noted. */
+  /** Wraps the log to record metrics and traces. */
   readonly observed?: (log: EventLog) => EventLog;
-  /** False: a log that is not there is not made. */
+  /** False: fails if there is no log. */
   readonly createsData?: boolean;
 }
 

@@ -11,7 +11,7 @@ import { storeOf } from './log-address';
 
 export { verifyBackup, type BackedUp, type OnProgress } from '../event-log/sqlite/backup';
 
-/** An event store has its own backups, which this program cannot make. */
+/** An event store is backed up with its own tools. */
 const embeddedFolder = (configuration: Configuration): string => {
   if (configuration.EVENTSTORE_URL === '') return configuration.DATA_DIR;
   throw fault(

@@ -34,7 +34,7 @@ const whyUnusable: Readonly<Record<string, string>> = {
 export const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Readable for the owner only. Another process may make it at the same moment. */
+/** Private to the owner. Another process may create it at the same time. */
 const makeFolder = (path: string): void => {
   try {
     mkdirSync(path, { mode: 0o700 });
@@ -43,7 +43,7 @@ const makeFolder = (path: string): void => {
   }
 };
 
-/** Step by step: in some places, such as /proc, Node would try for ever to create the whole path. */
+/** One level at a time: in some places, such as /proc, Node's recursive mkdir never returns. */
 const makeFolders = (path: string): void => {
   if (existsSync(path)) return accessSync(path, constants.W_OK);
   makeFolders(dirname(path));
@@ -62,7 +62,7 @@ export const mustBeUsable = (folder: string, named = asConfigured(folder)): void
 const holdsAny = (folder: string, names: readonly string[]): boolean =>
   names.some((name) => existsSync(join(folder, name)));
 
-/** Waiting does not help. */
+/** Final, since waiting does not help. */
 const notFound = (where: string): Fault =>
   fault(
     'data_not_found',
@@ -70,15 +70,14 @@ const notFound = (where: string): Fault =>
     { isFinal: true },
   );
 
-/** For commands that create no data, where the folder holds none: a wrong store must not look like an empty system. */
+/** For commands that create no data: a wrong store must not look like an empty system. */
 export const noLogFound = (configuration: Configuration): Fault =>
   notFound(
     `There is no event log with STREAM_PREFIX="${configuration.STREAM_PREFIX}" in ${storeOf(configuration)}. Name the store of your service with EVENTSTORE_URL and its prefix with STREAM_PREFIX`,
   );
 
 /**
- * The same for the folder: a wrong one must not look like an empty system. The log itself reports read models without a
- * log.
+ * The same for the data folder. Read models without a log pass this check: opening the log reports them.
  */
 export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configuration): void => {
   const folder = resolve(DATA_DIR);
@@ -89,10 +88,10 @@ export const mustHoldData = ({ DATA_DIR, EVENTSTORE_URL, MONGODB_URL }: Configur
   throw notFound(`${what} in the folder ${folder}. Name the folder of your service with DATA_DIR=PATH`);
 };
 
-/** With less free space no database can be made; SQLite's own words for that are often just "disk I/O error". */
+/** With less free space no database can be created, and SQLite often reports only "disk I/O error". */
 const MIN_FREE_BYTES = 1_048_576;
 
-/** Throws when the disk is full, also where that was the cause of another error. */
+/** Throws if the disk is full. With `error`, names it as the consequence. */
 export const mustHaveRoom = (folder: string, error?: unknown): void => {
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize >= MIN_FREE_BYTES) return;
@@ -100,43 +99,43 @@ export const mustHaveRoom = (folder: string, error?: unknown): void => {
   throw unusable(asConfigured(folder), `is on a full disk${what}`);
 };
 
-/** From now on this process creates files and folders that only their owner can use. */
+/** From now on, files and folders that this process creates are private to their owner. */
 export const makePrivateFiles = (): void => void process.umask(0o077);
 
 const isOpenToOthers = (path: string): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0;
 
-/** What an earlier release or somebody by hand has created stays as it is; undefined: it is private. */
+/** A warning if other users can read existing data: its permissions are not changed. Undefined: it is private. */
 export const openToOthers = (folder: string): string | undefined => {
   const path = resolve(folder);
-  const found = ['events.db', 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
+  const exposed = ['events.db', 'secret', 'key-uses.db', 'snapshots.db', 'read-models'].filter((name) =>
     isOpenToOthers(join(path, name)),
   );
-  if (process.platform === 'win32' || !isOpenToOthers(path) || found.length === 0) return undefined;
-  return `Other users of this machine may read data in ${path} (${found.join(', ')}). Make it private with: chmod -R go= ${path}`;
+  if (process.platform === 'win32' || !isOpenToOthers(path) || exposed.length === 0) return undefined;
+  return `Other users of this machine may read data in ${path} (${exposed.join(', ')}). Make it private with: chmod -R go= ${path}`;
 };
 
-/** The shortest that `SECRET` may be. */
+/** Also the minimum length of `SECRET`. */
 const MIN_SECRET_LENGTH = 32;
 
-/** What is signed with an empty or cut secret could be forged. */
+/** Signatures made with an empty or truncated secret could be forged. */
 const readSecret = (path: string): string => {
   const secret = readFileSync(path, 'utf8');
   if (secret.length >= MIN_SECRET_LENGTH) return secret;
   throw fault('data_dir_unusable', `The secret ${path} is damaged. Delete it: a new one is made then.`);
 };
 
-/** The secret that is kept with the data: made once, by whoever comes first, and readable for the owner only. */
-export const keptSecret = (folder: string): string => {
+/** The secret stored with the data. The first process to link its file creates it; readable by the owner only. */
+export const storedSecret = (folder: string): string => {
   const path = join(folder, 'secret');
   if (existsSync(path)) return readSecret(path);
-  const mine = `${path}.${randomUUID()}`;
-  writeFileSync(mine, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
+  const candidate = `${path}.${randomUUID()}`;
+  writeFileSync(candidate, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
   try {
-    linkSync(mine, path);
+    linkSync(candidate, path);
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   }
-  unlinkSync(mine);
+  unlinkSync(candidate);
   return readSecret(path);
 };

@@ -11,12 +11,12 @@ import { openToOthers } from './data-folder';
 import { readModelStoreOf } from './log-address';
 import { ledgerStatus, rebuildsUnderWay, type LedgerStatus } from './status';
 
-/** What one check came to. */
+/** The result of one check. */
 export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'problem';
   readonly finding: string;
-  /** What to do about a problem; left out where the finding says it. */
+  /** What to do about a problem, unless the finding already says so. */
   readonly fix?: string;
 }
 
@@ -28,10 +28,10 @@ const problem = (check: string, finding: string, fix?: string): Finding => ({
   ...(fix === undefined ? {} : { fix }),
 });
 
-/** A disk fills up faster towards its end than somebody notices. */
+/** Leaves time to notice before the disk is full. */
 const MIN_FREE = 0.1;
 const MAX_LAG_SECONDS = 30;
-/** Clocks of two machines that are kept in time differ by less. */
+/** Clocks that are synchronized differ by less. */
 const MAX_AHEAD_MS = 5_000;
 const EXPIRES_SOON_MS = 14 * 86_400_000;
 const TLS_MS = 2_000;
@@ -76,7 +76,7 @@ const streamsCheck = async ({ log }: App): Promise<Finding> => {
       );
 };
 
-/** A command starts the thread that writes only now: on a busy machine that may take longer than a write may. */
+/** The first write starts the writer thread, which on a busy machine may take longer than a write is allowed to. */
 const ATTEMPTS = 5;
 
 const writeCheck = async ({ watch }: App): Promise<Finding> => {
@@ -90,7 +90,7 @@ const writeCheck = async ({ watch }: App): Promise<Finding> => {
     }
 };
 
-/** Events bear the time of whoever wrote them. Asked only where the log can tell without being read as a whole. */
+/** Events bear the time of the machine that wrote them. Skipped if it would mean reading the whole log. */
 const clockCheck = async ({ log }: App): Promise<Finding> => {
   const soon = new Date(Date.now() + MAX_AHEAD_MS).toISOString();
   if (log.positionBefore === undefined)
@@ -108,12 +108,12 @@ const clockCheck = async ({ log }: App): Promise<Finding> => {
 
 const formatCheck = async ({ log }: App): Promise<Finding> => {
   const format = await log.format();
-  const held = formats.filter((one) => one.format > format).map(({ allows }) => allows);
-  return held.length === 0
+  const refused = formats.filter((newer) => newer.format > format).map(({ allows }) => allows);
+  return refused.length === 0
     ? ok('format', `The event log has format ${format}, the newest that this program knows.`)
     : problem(
         'format',
-        `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${held.join('; ')}.`,
+        `The event log has format ${format}: an upgrade is not finished. Refused with 409 until then: ${refused.join('; ')}.`,
         'When no older program runs any more: tenant-ledger log upgrade',
       );
 };
@@ -126,16 +126,19 @@ const versionCheck = async (app: App): Promise<Finding> =>
 
 const rebuildCheck = async ({ replay }: App): Promise<Finding> => {
   const running = await rebuildsUnderWay(replay.readModels);
-  const words = running.map(
+  const descriptions = running.map(
     ({ projection, holder, progress }) => `${projection} by ${holder} (${Math.floor(100 * progress)}%)`,
   );
-  return ok('rebuilds', words.length === 0 ? 'None is running.' : `Running: ${words.join(', ')}.`);
+  return ok(
+    'rebuilds',
+    descriptions.length === 0 ? 'None is running.' : `Running: ${descriptions.join(', ')}.`,
+  );
 };
 
 const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): readonly Finding[] => {
   const late = projections.filter(({ lag_seconds }) => lag_seconds > MAX_LAG_SECONDS);
-  const parked = projections.flatMap((one) =>
-    one.parked.map(({ event_id }) => `${event_id} in ${one.projection}`),
+  const parkedAt = projections.flatMap(({ projection, parked }) =>
+    parked.map(({ event_id }) => `${event_id} in ${projection}`),
   );
   return [
     projector === null
@@ -145,14 +148,16 @@ const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): 
       ? ok('read models', 'Up to date, or less than 30 s behind.')
       : problem(
           'read models',
-          late.map((one) => `${one.projection} is ${Math.round(one.lag_seconds)} s behind.`).join(' '),
+          late
+            .map(({ projection, lag_seconds }) => `${projection} is ${Math.round(lag_seconds)} s behind.`)
+            .join(' '),
           'See whether they catch up: tenant-ledger projections status. If not, the log of the service says why.',
         ),
-    parked.length === 0
+    parkedAt.length === 0
       ? ok('parked tenants', 'None.')
       : problem(
           'parked tenants',
-          `Parked at ${parked.slice(0, 3).join(', ')}${parked.length > 3 ? ` and ${parked.length - 3} more` : ''}.`,
+          `Parked at ${parkedAt.slice(0, 3).join(', ')}${parkedAt.length > 3 ? ` and ${parkedAt.length - 3} more` : ''}.`,
           'See why: tenant-ledger projections parked. Then start a program that can read it, or: tenant-ledger projections set-aside EVENT_ID --reason TEXT',
         ),
     decisions.parked.length === 0
@@ -166,17 +171,17 @@ const projectionChecks = ({ projector, projections, decisions }: LedgerStatus): 
 };
 
 const expiryCheck = (what: string, certificate: X509Certificate): Finding => {
-  const left = Date.parse(certificate.validTo) - Date.now();
-  return left > EXPIRES_SOON_MS
+  const remainingMs = Date.parse(certificate.validTo) - Date.now();
+  return remainingMs > EXPIRES_SOON_MS
     ? ok('certificate', `${what} is valid until ${certificate.validTo}.`)
     : problem(
         'certificate',
-        `${what} ${left > 0 ? 'expires' : 'expired'} on ${certificate.validTo}.`,
+        `${what} ${remainingMs > 0 ? 'expires' : 'expired'} on ${certificate.validTo}.`,
         'Renew it where TLS ends.',
       );
 };
 
-/** As clients of `PUBLIC_URL` see it, valid or not. */
+/** The certificate that clients of `PUBLIC_URL` get, valid or not. */
 const servedCertificate = (url: URL): Promise<X509Certificate> =>
   new Promise((resolve, reject) => {
     const port = url.port === '' ? 443 : Number(url.port);
@@ -238,7 +243,7 @@ const appChecks = async (app: App, configuration: Configuration): Promise<readon
   ...projectionChecks(await ledgerStatus(app)),
 ];
 
-/** Looks at everything that has gone wrong before, beside a running service or without one. It changes nothing. */
+/** Checks for every problem seen so far, next to a running service or without one. Changes nothing. */
 export const diagnose = async (env: NodeJS.ProcessEnv): Promise<readonly Finding[]> => {
   let configuration: Configuration;
   try {

@@ -14,7 +14,7 @@ import { operatorCaller } from './operator';
 const WRITE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 
-/** What a newcomer sees in the logs and in the usage report: each fact with its entity and how many hours ago it was. */
+/** Sample data for the logs and the usage report: the fact, its entity and how many hours ago it happened. */
 const demoFacts: readonly (readonly [EntityFactType, string, number])[] = [
   ['TokenCreated', 'tok_demo_1', 48],
   ['TokenCreated', 'tok_demo_2', 47],
@@ -39,7 +39,7 @@ const addDemoFacts = async ({ log, streams }: App, tenantId: string): Promise<vo
   await log.append(streams.activity(tenantId), events, 'no_stream');
 };
 
-/** The same for every process that starts on this log: of several first starts at once only one makes it. */
+/** Derived from the log, so that only one of several concurrent first starts can create the tenant. */
 const firstTenantId = (logIdentity: string): string =>
   createHash('sha256')
     .update(`first tenant of ${logIdentity}`)
@@ -72,8 +72,8 @@ const makeFirstTenant = async (app: App, operator: string): Promise<string> => {
 };
 
 /**
- * A first start makes a tenant with a management Application, unless `DEMO` is false. Gives the Application's key, or
- * undefined when nothing was made.
+ * On an empty log, creates a tenant with a management Application, unless `DEMO` is false. Returns the Application's key.
+ * Undefined: nothing was created.
  */
 export const firstKey = async (
   app: App,

@@ -1,23 +1,23 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { monotonicMs } from '../clock';
 
-/** Writes lines without ever blocking on whoever reads them. */
+/** Writes lines without ever blocking on a slow reader. */
 export interface LineWriter {
-  /** One or more whole lines. They are written now, or later in order, or counted as lost. */
+  /** Takes one or more whole lines. They are written now, or later in order, or counted as lost. */
   write(lines: string): void;
 }
 
-/** The most that is kept while nobody reads. */
+/** The limit of the backlog while nobody reads. */
 const MAX_BYTES = 1_048_576;
 const RETRY_MS = 20;
-/** How long the end of the process waits for a reader that takes nothing. */
-const LAST_WAIT_MS = 500;
-const LAST_STEP_MS = 5;
+/** How long the exiting process waits for a reader that does not read. */
+const EXIT_WAIT_MS = 500;
+const EXIT_RETRY_MS = 5;
 
 /**
- * A descriptor of our own for the same pipe, so that only ours is non-blocking, and nobody else can change that. A file
- * never blocks its writer; a socket cannot be opened again, but Node makes it non-blocking when `process.stderr` is first
- * used.
+ * Reopens a pipe, because O_NONBLOCK on a shared open file description would affect other processes, and they could clear
+ * it. A file never blocks its writer. A socket cannot be reopened, but Node makes it non-blocking when `process.stderr`
+ * is first used.
  */
 const nonBlocking = (fd: number): number => {
   if (!fstatSync(fd).isFIFO()) return fd;
@@ -36,18 +36,18 @@ const countLines = (lines: Buffer): number => {
 
 const sleep = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-/** Writes what it can, and gives the rest. A full pipe and a reader that has gone are the same: it may come back. */
+/** Writes what it can and returns the rest. A missing reader is treated like a full pipe: it may come back. */
 const tryToWrite = (fd: number, lines: Buffer): Buffer => {
   let rest = lines;
   try {
     while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest));
   } catch {
-    // Tried again later.
+    // Retried later.
   }
   return rest;
 };
 
-/** What could not be written yet, in order. */
+/** The lines that could not be written yet, in order. */
 const backlogFor = (fd: number) => {
   const waiting: Buffer[] = [];
   let bytes = 0;
@@ -58,7 +58,7 @@ const backlogFor = (fd: number) => {
       waiting.push(lines);
       bytes += lines.length;
     },
-    /** As much as the reader takes. */
+    /** Writes as much as the reader takes. */
     write: (): void => {
       for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
         const rest = tryToWrite(fd, first);
@@ -74,8 +74,7 @@ const backlogFor = (fd: number) => {
 };
 
 /**
- * `lostLine` makes the line that replaces those that were lost. What could not be written when the process
- * ends is tried for a moment more.
+ * `lostLine` returns the line that replaces lost ones. When the process exits, the backlog is retried for a moment longer.
  */
 export const lineWriter = (fd: number, lostLine: (count: number) => string): LineWriter => {
   const target = nonBlocking(fd);
@@ -85,7 +84,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
 
   const isBehind = (): boolean => backlog.bytes() > 0 || lost > 0;
 
-  /** Lost lines are reported only with room for more than that: a slow reader does not get a line for every single one. */
+  /** Reports lost lines only once half of the backlog is free, so that a slow reader does not get a report for each one. */
   const tryBacklog = (): void => {
     backlog.write();
     if (lost === 0 || backlog.bytes() > MAX_BYTES / 2) return;
@@ -103,12 +102,12 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
   };
 
   process.on('exit', () => {
-    let since = monotonicMs();
-    while (isBehind() && monotonicMs() - since < LAST_WAIT_MS) {
+    let progressAt = monotonicMs();
+    while (isBehind() && monotonicMs() - progressAt < EXIT_WAIT_MS) {
       const before = backlog.bytes();
       tryBacklog();
-      if (backlog.bytes() !== before) since = monotonicMs();
-      else sleep(LAST_STEP_MS);
+      if (backlog.bytes() !== before) progressAt = monotonicMs();
+      else sleep(EXIT_RETRY_MS);
     }
   });
 

@@ -2,9 +2,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Configuration } from '../configuration';
 
-/** Where an event log and read models are kept: how that is given, and how it may be shown. */
-
-/** An address may hold a user and a password, and options of MongoDB that are secret. */
+/** Masks credentials and secret MongoDB options. */
 export const withoutSecrets = (address: string): string =>
   address
     .replace(/\/\/[^/?#]*@/, '//…@')
@@ -12,19 +10,19 @@ export const withoutSecrets = (address: string): string =>
 
 type Place<Url extends 'EVENTSTORE_URL' | 'MONGODB_URL'> = Pick<Configuration, 'DATA_DIR' | Url>;
 
-/** Where the event log is kept. Of the address of an event store only the servers are shown. */
+/** Where the event log is stored, for display: of the URL of an event store only the servers. */
 export const storeOf = ({ DATA_DIR, EVENTSTORE_URL }: Place<'EVENTSTORE_URL'>): string => {
   const [, scheme, servers] = /^(esdb(?:\+discover)?:\/\/)(?:.*@)?([^@/?#]*)/s.exec(EVENTSTORE_URL) ?? [];
   return scheme === undefined ? resolve(DATA_DIR, 'events.db') : `${scheme}${servers}`;
 };
 
-/** Where the read models are kept. Of the address of a MongoDB only the servers and the database are shown. */
+/** Where the read models are stored, for display: of a MongoDB URL only the servers and the database. */
 export const readModelStoreOf = ({ DATA_DIR, MONGODB_URL }: Place<'MONGODB_URL'>): string => {
   const [, scheme, servers] = /^(mongodb(?:\+srv)?:\/\/)(?:.*@)?([^@?#]*)/s.exec(MONGODB_URL) ?? [];
   return scheme === undefined ? resolve(DATA_DIR, 'read-models') : `${scheme}${servers}`;
 };
 
-/** Names a data folder: `sqlite:PATH`, `file:PATH`, or the plain path. */
+/** The data folder of `sqlite:PATH`, `file:PATH` or a plain path. Undefined: another kind of address. */
 export const folderOf = (address: string): string | undefined => {
   if (address.startsWith('file://')) return fileURLToPath(address);
   const [, scheme, path = address] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(address) ?? [];

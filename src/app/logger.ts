@@ -4,30 +4,30 @@ import { masked } from '../domain/key-like';
 import { REQUEST, REQUEST_FAILED } from '../http/answer/access-log';
 import { lineWriter } from './line-writer';
 
-/** The last place before a line is written: nothing that might be a key gets past it. */
+/** The last step before a line is written: masks everything that might be a key. */
 const masking = (destination: DestinationStream): DestinationStream => ({
   write: (line) => destination.write(masked(line)),
 });
 
-/** The message is the last member of a line. */
+/** Pino writes the message as the last member. */
 const REQUEST_END = `"msg":"${REQUEST}"}\n`;
 
 const STDERR = 2;
 const WARN = 40;
 
-/** In the place of lines that could not be written because nobody read them. */
+/** Replaces lines that were lost because nobody read them in time. */
 const lostLine = (count: number): string =>
   `${JSON.stringify({ level: WARN, time: isoNow(), lost_lines: count, msg: 'lines of this log were lost here: nobody read them in time' })}\n`;
 
-/** Lines about requests of one turn of the event loop are written together; every other line at once, in its order. */
-const stderrByTurns = (): DestinationStream => {
+/** Batches request lines per turn of the event loop. Any other line is written at once, after those before it. */
+const batchedStderr = (): DestinationStream => {
   const stderr = masking(lineWriter(STDERR, lostLine));
   let lines = '';
   const flush = (): void => {
     if (lines !== '') stderr.write(lines);
     lines = '';
   };
-  // Before the writer's own last attempt.
+  // Runs before the exit handler of the line writer.
   process.prependListener('exit', flush);
   return {
     write: (line) => {
@@ -38,7 +38,7 @@ const stderrByTurns = (): DestinationStream => {
   };
 };
 
-/** What a person at a terminal wants to see of a request, instead of a list of its members; other lines as they are. */
+/** Shortens a request line to what matters on a terminal. Other lines are unchanged. */
 export const withoutDetails = (line: string): string => {
   const entry = JSON.parse(line) as Readonly<Record<string, unknown>>;
   const { level, time, msg, method, route, status, ms, client_address, application_id, reason, err } = entry;
@@ -48,10 +48,10 @@ export const withoutDetails = (line: string): string => {
   return `${JSON.stringify({ level, time, msg: [...parts, ...known].join(' '), err })}\n`;
 };
 
-/** Lines go to stderr: JSON for programs, readable text on a terminal. Stdout belongs to data. */
+/** Logs to stderr: readable text on a TTY, otherwise NDJSON. Stdout is for data. */
 export const makeLogger = async (level: string): Promise<Logger> => {
   const options = { level, base: null, timestamp: () => `,"time":"${isoNow()}"` };
-  if (!process.stderr.isTTY) return pino(options, stderrByTurns());
+  if (!process.stderr.isTTY) return pino(options, batchedStderr());
   const { default: pretty } = await import('pino-pretty');
   const terminal = pretty({ destination: 2, sync: true, translateTime: 'SYS:HH:MM:ss.l' });
   return pino(options, masking({ write: (line) => void terminal.write(withoutDetails(line)) }));

@@ -16,10 +16,10 @@ import {
   type RebuildUnderWay,
 } from './status';
 
-/** What the service counts about itself, in the text format of Prometheus. */
+/** The metrics of the service, in the Prometheus text format. */
 export interface Metrics {
   readonly requests: RequestMetrics;
-  /** The same log, with its appends counted. */
+  /** Wraps the log to measure its appends. */
   observed(log: EventLog): EventLog;
   readonly contentType: string;
   text(): Promise<string>;
@@ -36,8 +36,8 @@ export interface MetricsParts {
 
 const PREFIX = 'tenant_ledger_';
 
-/** In seconds: an answer is promised within two. */
-const ANSWERS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
+/** In seconds. The last is the promised maximum of a response. */
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2];
 
 const UNAVAILABLE = 503;
 const READS = new Set(['GET', 'HEAD']);
@@ -54,7 +54,7 @@ const requestMetrics = (registers: Registry[]): RequestMetrics => {
     name: `${PREFIX}http_request_duration_seconds`,
     help: 'Time from the arrival of a request to the end of its answer. Streams last as long as their reader wants.',
     labelNames: ['method', 'route', 'status'],
-    buckets: ANSWERS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const underWay = new Gauge({
@@ -115,7 +115,7 @@ const appendMetrics = (registers: Registry[]): Metrics['observed'] => {
     name: `${PREFIX}append_duration_seconds`,
     help: 'Time of an append to the event log, by outcome: ok, conflict, unavailable, unknown (it may have been written), failed.',
     labelNames: ['outcome'],
-    buckets: ANSWERS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   return (log) => ({
@@ -135,7 +135,7 @@ const appendMetrics = (registers: Registry[]): Metrics['observed'] => {
   });
 };
 
-/** What is known at a scrape. */
+/** The state at one scrape. */
 interface Snapshot {
   readonly isReady: boolean;
   readonly folder: string;
@@ -148,7 +148,7 @@ interface Snapshot {
 
 interface LedgerSnapshot {
   readonly status: LedgerStatus;
-  /** How many events the log has up to a position. */
+  /** The number of events in the log up to each position. */
   readonly events: ReadonlyMap<Position, number>;
   readonly rebuilds: readonly RebuildUnderWay[];
 }
@@ -162,18 +162,18 @@ interface Reading {
   readonly read: (snapshot: Snapshot) => Values;
 }
 
-const oneIf = (condition: boolean): Values => [[condition ? 1 : 0]];
+const flag = (condition: boolean): Values => [[condition ? 1 : 0]];
 
 const perProjection =
-  (read: (one: ProjectionStatus, ledger: LedgerSnapshot) => number) =>
+  (read: (status: ProjectionStatus, ledger: LedgerSnapshot) => number) =>
   ({ ledger }: Snapshot): Values =>
     ledger === undefined
       ? []
-      : ledger.status.projections.map((one) => [read(one, ledger), { projection: one.projection }]);
+      : ledger.status.projections.map((status) => [read(status, ledger), { projection: status.projection }]);
 
 const diskOf = (folder: string, read: (disk: StatsFs) => number): Values => [[read(statfsSync(folder))]];
 
-/** Read at every scrape. What is not known at the moment is left out, rather than shown as it was. */
+/** Read at every scrape. Values that are unknown at the moment are omitted, never reported stale. */
 const readings: readonly Reading[] = [
   {
     name: 'build_info',
@@ -184,12 +184,12 @@ const readings: readonly Reading[] = [
   {
     name: 'ready',
     help: '1 when requests are answered, 0 while the service starts or stops.',
-    read: ({ isReady }) => oneIf(isReady),
+    read: ({ isReady }) => flag(isReady),
   },
   {
     name: 'event_log_up',
     help: '1 when the event log answers, 0 when it is out of reach or was set back.',
-    read: ({ app, ledger }) => oneIf(ledger !== undefined && app?.watch.setBack() === undefined),
+    read: ({ app, ledger }) => flag(ledger !== undefined && app?.watch.setBack() === undefined),
   },
   {
     name: 'event_log_events',
@@ -200,7 +200,7 @@ const readings: readonly Reading[] = [
   {
     name: 'projector_up',
     help: '1 when some process projects, 0 when nobody holds the lease.',
-    read: ({ ledger }) => (ledger === undefined ? [] : oneIf(ledger.status.projector !== null)),
+    read: ({ ledger }) => (ledger === undefined ? [] : flag(ledger.status.projector !== null)),
   },
   {
     name: 'projection_position',
@@ -246,7 +246,7 @@ const readings: readonly Reading[] = [
   {
     name: 'rate_limits_shared',
     help: '1 when instances count together now, 0 when this one counts for itself.',
-    read: ({ limits }) => oneIf(limits?.shared === true && limits.trouble === undefined),
+    read: ({ limits }) => flag(limits?.shared === true && limits.trouble === undefined),
   },
   {
     name: 'disk_free_bytes',
@@ -269,7 +269,7 @@ const readingMetrics = (registers: Registry[]) => {
   return (snapshot: Snapshot): void => {
     for (const { gauge, hasLabels, read } of gauges) {
       gauge.reset();
-      // Without labels it would be 0 now.
+      // `reset` sets a gauge without labels to 0, which would be reported.
       if (!hasLabels) gauge.remove();
       for (const [value, labels] of read(snapshot)) gauge.set({ ...labels }, value);
     }
@@ -285,7 +285,7 @@ const ledgerSnapshot = async (app: App): Promise<LedgerSnapshot> => {
   return { status, events, rebuilds: await rebuildsUnderWay(app.replay.readModels) };
 };
 
-/** A scrape is answered also while a store is silent. */
+/** How long a scrape waits for a store that does not respond. */
 const LOOK_MS = 800;
 
 export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Metrics => {
@@ -300,15 +300,15 @@ export const makeMetrics = ({ app, limits, isReady, folder }: MetricsParts): Met
     registers,
   });
   const set = readingMetrics(registers);
-  // However many ask a store that does not answer, it is asked once.
-  const looks = sharedRuns(() => ledgerSnapshot(app() as App));
+  // Concurrent scrapes share one query, so that they do not pile up on a store that does not respond.
+  const snapshots = sharedRuns(() => ledgerSnapshot(app() as App));
   return {
     requests,
     observed,
     registry,
     contentType: registry.contentType,
     text: async () => {
-      const ledger = app() === undefined ? undefined : await orUndefined(looks.current().done, LOOK_MS);
+      const ledger = app() === undefined ? undefined : await orUndefined(snapshots.current().done, LOOK_MS);
       reconnects.reset();
       reconnects.inc(app()?.watch.reconnects() ?? 0);
       set({ isReady: isReady(), folder, limits: limits()?.status(), app: app(), ledger });

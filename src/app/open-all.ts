@@ -2,16 +2,16 @@ interface Closable {
   close(): Promise<void>;
 }
 
-/** What was opened is closed in reverse order, also when opening the rest fails. */
+/** Closes everything passed to `closeLater`, last first: on `close`, or as soon as `open` fails. */
 export const openAll = async <T>(
-  open: (closing: <P extends Closable>(part: P) => P) => Promise<T>,
+  open: (closeLater: <P extends Closable>(part: P) => P) => Promise<T>,
 ): Promise<T & Closable> => {
   const opened: Closable[] = [];
-  /** All of them, also when one fails; then it fails with the first failure. */
+  /** Closes all of them, even if some fail, and then throws the first error. */
   const close = async (): Promise<void> => {
-    const failures: unknown[] = [];
-    for (const part of opened) await part.close().catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw failures[0];
+    const errors: unknown[] = [];
+    for (const part of opened) await part.close().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw errors[0];
   };
   try {
     const all = await open((part) => {

@@ -3,21 +3,21 @@ import type { UnreadableTenant } from '../ledger/fold';
 import type { Blocked, ParkedReport } from '../projecting/parking';
 
 /**
- * Logs which tenants are parked or cannot be decided on: one warning for each event, however many projections it parks
- * its tenant in, and a line when they are free again.
+ * Logs which tenants are parked or unreadable: one warning per bad event, however many projections it parks its tenant
+ * in, and a line when a tenant is no longer blocked.
  */
 export interface ParkedNotices {
-  /** Who is parked in a projection now. */
+  /** Takes the tenants that are currently parked in a projection. */
   parked(report: ParkedReport): void;
-  /** Begins to look at the tenants whose own streams cannot be read. */
+  /** Starts polling for tenants whose own stream cannot be read. */
   watch(unreadable: () => readonly UnreadableTenant[]): void;
   close(): void;
 }
 
-/** A bad event parks its tenant in several projections, one after the other: that is one line. */
+/** A bad event parks its tenant in several projections at slightly different times: they become one line. */
 const SETTLE_MS = 1_000;
 
-/** More than this are summed up. */
+/** More lines than this are replaced by a summary. */
 const MAX_LINES = 10;
 
 const DECISIONS = 'decisions';
@@ -25,7 +25,7 @@ const SHOWN_BY = { parked: 'tenant-ledger projections parked', unreadable: 'tena
 
 type Log = Pick<Logger, 'info' | 'warn'>;
 
-/** Who is blocked at one place, a projection or the decisions, by tenant. */
+/** The tenants blocked in one place: a projection, or the decisions. */
 type BlockedTenants = ReadonlyMap<string, Blocked>;
 
 interface Notice {
@@ -33,7 +33,7 @@ interface Notice {
   readonly places: Set<string>;
 }
 
-/** What has changed since the last lines were logged. */
+/** The changes not logged yet. */
 interface News {
   readonly blocked: Map<string, Notice>;
   readonly freed: Map<string, Set<string>>;
@@ -50,7 +50,7 @@ const blockedBy = ({ tenant_id, event_id, reason }: UnreadableTenant): Blocked =
 const projectionsAmong = (places: ReadonlySet<string>): readonly string[] =>
   [...places].filter((place) => place !== DECISIONS);
 
-/** A worker that is behind comes to an event late: that it is parked there, too, is no second warning. */
+/** A worker that lags reaches the event later than the others, which is not worth a second warning. */
 const logBlocked = (logger: Log, { what, places }: Notice, isAnnounced: boolean): void => {
   const projections = projectionsAmong(places);
   if (projections.length > 0 && isAnnounced)
@@ -91,7 +91,7 @@ const noteBlocked = ({ blocked, freed }: News, place: string, what: Blocked): vo
   freed.get(what.tenant_id)?.delete(place);
 };
 
-/** What was not even logged yet need not be taken back. */
+/** Drops the notice if it was not logged yet. */
 const noteFreed = ({ blocked, freed }: News, place: string, what: Blocked): void => {
   const notice = blocked.get(keyOf(what));
   if (notice?.places.delete(place) !== true) {
@@ -101,11 +101,11 @@ const noteFreed = ({ blocked, freed }: News, place: string, what: Blocked): void
   if (notice.places.size === 0) blocked.delete(keyOf(what));
 };
 
-/** Where a list was cut, those after its last tenant are taken to be as they were. */
+/** If the list was cut, assumes that tenants after its last one are unchanged. */
 const blockedNow = (before: BlockedTenants, list: readonly Blocked[], isCut: boolean): BlockedTenants => {
-  const now = new Map(list.map((one) => [one.tenant_id, one]));
+  const now = new Map(list.map((blocked) => [blocked.tenant_id, blocked]));
   const last = list.at(-1)?.tenant_id ?? '';
-  if (isCut) for (const [tenantId, one] of before) if (tenantId > last) now.set(tenantId, one);
+  if (isCut) for (const [tenantId, blocked] of before) if (tenantId > last) now.set(tenantId, blocked);
   return now;
 };
 
@@ -115,11 +115,12 @@ export const parkedNotices = (logger: Log): ParkedNotices => {
   let logging: NodeJS.Timeout | undefined;
   let watching: NodeJS.Timeout | undefined;
 
-  /** There is a place where it was seen before the news. */
+  /** Whether it was already logged for another projection. */
   const isAnnounced = ({ what, places }: Notice): boolean =>
     [...known].some(([place, tenants]) => {
-      const one = tenants.get(what.tenant_id);
-      return place !== DECISIONS && !places.has(place) && one !== undefined && keyOf(one) === keyOf(what);
+      const blocked = tenants.get(what.tenant_id);
+      if (blocked === undefined || place === DECISIONS || places.has(place)) return false;
+      return keyOf(blocked) === keyOf(what);
     });
 
   const logNow = (): void => {
@@ -129,22 +130,22 @@ export const parkedNotices = (logger: Log): ParkedNotices => {
     news.freed.clear();
   };
 
-  const look = (place: string, list: readonly Blocked[], isCut = false): void => {
+  const update = (place: string, list: readonly Blocked[], isCut = false): void => {
     const before = known.get(place) ?? new Map<string, Blocked>();
     const now = blockedNow(before, list, isCut);
     known.set(place, now);
-    for (const [tenantId, one] of before) if (!now.has(tenantId)) noteFreed(news, place, one);
-    for (const [tenantId, one] of now) {
-      const was = before.get(tenantId);
-      if (was === undefined || keyOf(was) !== keyOf(one)) noteBlocked(news, place, one);
+    for (const [tenantId, blocked] of before) if (!now.has(tenantId)) noteFreed(news, place, blocked);
+    for (const [tenantId, blocked] of now) {
+      const earlier = before.get(tenantId);
+      if (earlier === undefined || keyOf(earlier) !== keyOf(blocked)) noteBlocked(news, place, blocked);
     }
     if (news.blocked.size + news.freed.size > 0) logging ??= setTimeout(logNow, SETTLE_MS).unref();
   };
 
   return {
-    parked: ({ projection, parked, isCut }) => look(projection, parked, isCut),
+    parked: ({ projection, parked, isCut }) => update(projection, parked, isCut),
     watch: (unreadable) => {
-      watching = setInterval(() => look(DECISIONS, unreadable().map(blockedBy)), SETTLE_MS).unref();
+      watching = setInterval(() => update(DECISIONS, unreadable().map(blockedBy)), SETTLE_MS).unref();
     },
     close: () => {
       clearInterval(watching);

@@ -9,22 +9,21 @@ import type { Assignment, Move, WorkerReport } from './projecting-workers';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
-const report = (one: WorkerReport): void => port.postMessage(one);
+const report = (message: WorkerReport): void => port.postMessage(message);
 
 const onError = (what: string, error: unknown): void =>
   report({ type: 'error', what, code: codeOf(error) ?? 'failed', message: messageOf(error) });
 
-/** What a batch has moved, in one turn of the event loop, is reported together. */
+/** The projections that a batch moved in one turn of the event loop, reported together. */
 let moves: Move[] = [];
 const reportMoves = (): void => {
   report({ type: 'moved', moves });
   moves = [];
 };
 
-/** Projects until it is closed. */
-const opening = openAll(async (closing) => {
+const opening = openAll(async (closeLater) => {
   const { configuration, projections: names, holder } = workerData as Assignment;
-  const stores = closing(await openStores(configuration, { use: 'worker', report: onError }));
+  const stores = closeLater(await openStores(configuration, { use: 'worker', report: onError }));
   const projecting = await openProjecting({
     ...stores,
     projectors: projections.filter(({ name }) => names.includes(name)),
@@ -36,7 +35,7 @@ const opening = openAll(async (closing) => {
     },
     onParked: (parked) => report({ type: 'parked', ...parked }),
   });
-  closing({ close: projecting.stop });
+  closeLater({ close: projecting.stop });
   await projecting.start();
 });
 
@@ -45,7 +44,7 @@ opening.catch((error: unknown) => {
   port.close();
 });
 
-/** Waiting for a store that is unavailable ends then. Nothing is lost: commits are whole or not there. */
+/** How long to wait for an unavailable store. Exiting then is safe, because commits are atomic. */
 const CLOSE_MS = 2_000;
 
 port.on('message', () => {

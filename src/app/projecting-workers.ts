@@ -10,18 +10,17 @@ import type { ParkedReport } from '../projecting/parking';
 import type { Progress } from '../projecting/progress';
 import type { ProjectingWorkers } from '../projecting/projecting';
 
-/** What a worker (`projecting-worker.ts`) works on. */
+/** The `workerData` of a worker (`projecting-worker.ts`). */
 export interface Assignment {
   readonly configuration: Configuration;
-  /** The names of the projections. */
   readonly projections: readonly string[];
-  /** One name for all workers of this process: a worker that is started again has its leases at once. */
+  /** The same for all workers of this process, so that a restarted worker gets its leases back at once. */
   readonly holder: string;
 }
 
 export type Move = Parameters<Progress['moved']>;
 
-/** What a worker reports. */
+/** The messages from a worker. */
 export type WorkerReport =
   | { readonly type: 'moved'; readonly moves: readonly Move[] }
   | ({ readonly type: 'parked' } & ParkedReport)
@@ -35,18 +34,21 @@ interface Group {
 const followsActivity = ({ streams }: Projector): boolean => streams.includes('activity');
 
 /**
- * Batches live for a while: in a larger young generation most of them die young. The limit on the old generation is far
- * above what is needed; it makes the collector begin in time.
+ * With a larger young generation, most batches are garbage before they would be promoted. The old generation never needs
+ * this much: its limit only makes the collector start earlier.
  */
 const HEAP = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 320 };
 
 /**
- * Each group has a worker of its own, which reads the log by itself. What is known about Applications and their keys
- * decides who may read: it must wait neither for other tenants' facts nor for a projection that is slow. Nearly all
- * events are facts: what follows them shares one worker, so that they are read and decoded once.
+ * Each group has its own worker, which reads the log independently. Applications and their keys decide who may read, so
+ * their projections must wait neither for other tenants' facts nor for a slow projection. Nearly all events are facts, so
+ * the projections that follow them share one worker, which reads and decodes each event once.
  */
 const groups: readonly Group[] = [
-  { projectors: projections.filter((one) => !followsActivity(one)), heap: { maxYoungGenerationSizeMb: 8 } },
+  {
+    projectors: projections.filter((projector) => !followsActivity(projector)),
+    heap: { maxYoungGenerationSizeMb: 8 },
+  },
   { projectors: projections.filter(followsActivity), heap: HEAP },
 ];
 
@@ -60,14 +62,14 @@ interface Work {
   readonly ending: AbortSignal;
 }
 
-/** Runs a worker until it ends, for whatever reason. */
+/** Runs a worker until it exits, for whatever reason. */
 const runOnce = ({ group, assignment, receive, onError, ending }: Work): Promise<void> =>
   new Promise((resolve) => {
     const worker = new Worker(join(__dirname, 'projecting-worker.js'), {
       workerData: assignment,
       resourceLimits: group.heap,
     });
-    // It ends by itself: terminated from here while it is inside SQLite, it would take the whole process down.
+    // Asks it to exit: `terminate()` while it is inside SQLite would crash the whole process.
     const close = (): void => worker.postMessage('close');
     ending.addEventListener('abort', close);
     worker.on('message', receive);
@@ -90,7 +92,7 @@ const keepRunning = async (work: Work): Promise<void> => {
   }
 };
 
-/** Projects in threads of their own, so that projecting never makes HTTP requests wait. */
+/** Projects in worker threads, so that projecting never delays HTTP requests. */
 export const projectingWorkers =
   (
     configuration: Configuration,

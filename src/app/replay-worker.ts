@@ -12,7 +12,7 @@ import type { ReplayReport, ReplayWork } from './replay-workers';
 
 const port = parentPort;
 if (port === null) throw new Error('This belongs in a worker thread.');
-const report = (one: ReplayReport): void => port.postMessage(one);
+const report = (message: ReplayReport): void => port.postMessage(message);
 
 const { configuration, work } = workerData as {
   readonly configuration: Configuration;
@@ -32,19 +32,19 @@ const verifyTogether = async (
   tenantId: string | undefined,
 ): Promise<PromiseSettledResult<Verified>[]> => {
   const live = await openLiveGenerations(projectors, parts.readModels, parts.log);
-  const place = await openScratch(configuration);
-  const verifying = live.map((one) =>
-    verify(parts, place.readModels, one, {
+  const scratch = await openScratch(configuration);
+  const verifying = live.map((generation) =>
+    verify(parts, scratch.readModels, generation, {
       tenantId,
       onProgress: (what) => report({ type: 'progress', what }),
       onDifference: (difference) =>
-        report({ type: 'difference', projection: one.projector.name, difference }),
+        report({ type: 'difference', projection: generation.projector.name, difference }),
     }),
   );
   try {
     return await Promise.allSettled(verifying);
   } finally {
-    await place.remove().catch((error: unknown) => onError('A scratch store could not be removed.', error));
+    await scratch.remove().catch((error: unknown) => onError('A scratch store could not be removed.', error));
   }
 };
 

@@ -8,16 +8,16 @@ import type { Difference } from '../projecting/compare';
 import type { Rebuilt, RebuildOptions, RebuildStep } from '../projecting/rebuild';
 import type { Verified } from '../projecting/verify';
 
-/** For long work beside a server, whose callers go first. Threads inherit the priority of the one that starts them. */
+/** For long work next to a server, whose requests come first. Threads inherit the priority of their parent. */
 export const lowerPriority = (): void => {
   try {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // Where it is not allowed, the work goes on as it is.
+    // Not allowed here: the work runs at normal priority.
   }
 };
 
-/** What a worker (`replay-worker.ts`) is to do. */
+/** The work of one worker (`replay-worker.ts`). */
 export type ReplayWork =
   | {
       readonly do: 'rebuild';
@@ -26,14 +26,14 @@ export type ReplayWork =
     }
   | { readonly do: 'verify'; readonly projections: readonly string[]; readonly tenantId: string | undefined };
 
-/** What went wrong: an expected failure has a code, a bug the place where it happened. */
+/** An expected failure has a code, a bug a stack. */
 interface Failure {
   readonly code?: string;
   readonly message: string;
   readonly stack?: string | undefined;
 }
 
-/** What a worker reports. */
+/** The messages from a worker. */
 export type ReplayReport =
   | { readonly type: 'step'; readonly projection: string; readonly step: RebuildStep }
   | { readonly type: 'progress'; readonly what: string }
@@ -42,7 +42,7 @@ export type ReplayReport =
   | { readonly type: 'done'; readonly projection: string; readonly outcome: unknown }
   | ({ readonly type: 'failed'; readonly projection: string } & Failure);
 
-/** What is called with the reports; a rebuild reports steps, a verification progress and differences. */
+/** Callbacks for the messages. A rebuild reports steps, a verification progress and differences. */
 interface Listeners {
   readonly onError: (what: string, error: unknown) => void;
   readonly onStep?: (projection: string, step: RebuildStep) => void;
@@ -54,14 +54,14 @@ const errorOf = ({ code, message, stack }: Failure): Error =>
   code === undefined ? Object.assign(new Error(message), { stack }) : reportedFault(code, message);
 
 /**
- * Batches live for a while: in a larger young generation most of them die young. Little lives longer, and with this limit
- * it is collected in time.
+ * With a larger young generation, most batches are garbage before they would be promoted. Little lives longer: the limit
+ * on the old generation makes the collector start earlier.
  */
 const HEAP = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 512 };
 
 /**
- * Most events are activity: each projection that follows it gets a worker of its own, as far as there are processors. The
- * others join the last one.
+ * Most events are activity, so each projection that follows it gets its own worker, up to the number of processors. The
+ * other projections join the last one.
  */
 export const spread = (
   projectors: readonly Projector[],
@@ -77,7 +77,7 @@ export const spread = (
 
 type Outcomes<T> = Map<string, PromiseSettledResult<T>>;
 
-/** What is done stays done, even if cleaning up after it failed. */
+/** A projection that is done stays done, even if the cleanup after it fails. */
 const receive = <T>(report: ReplayReport, outcomes: Outcomes<T>, listeners: Listeners): void => {
   switch (report.type) {
     case 'done':
@@ -96,7 +96,7 @@ const receive = <T>(report: ReplayReport, outcomes: Outcomes<T>, listeners: List
   }
 };
 
-/** The outcomes of one worker, by projection. What it could not finish has failed. */
+/** The outcomes of one worker, by projection. Projections that it did not finish count as failed. */
 const inWorker = <T>(
   configuration: Configuration,
   work: ReplayWork,
@@ -118,7 +118,7 @@ const inWorker = <T>(
     });
   });
 
-/** The outcomes in the order of the projectors. */
+/** Returns the outcomes in the order of the projectors. */
 const inWorkers = async <T>(
   configuration: Configuration,
   projectors: readonly Projector[],
@@ -126,11 +126,11 @@ const inWorkers = async <T>(
   listeners: Listeners,
 ): Promise<PromiseSettledResult<T>[]> => {
   const workers = spread(projectors).map((names) => inWorker<T>(configuration, workOf(names), listeners));
-  const outcomes = new Map((await Promise.all(workers)).flatMap((some) => [...some]));
+  const outcomes = new Map((await Promise.all(workers)).flatMap((perWorker) => [...perWorker]));
   return projectors.map(({ name }) => outcomes.get(name) as PromiseSettledResult<T>);
 };
 
-/** Rebuilds several at the same time, in threads that write for themselves. One that fails does not stop the others. */
+/** Rebuilds projections in parallel worker threads. One that fails does not stop the others. */
 export const rebuildInWorkers = (
   configuration: Configuration,
   projectors: readonly Projector[],
@@ -144,7 +144,7 @@ export const rebuildInWorkers = (
     listeners,
   );
 
-/** Verifies several at the same time, each against a replay of its own. It fails as the first that failed; the others are reported. */
+/** Verifies projections in parallel, each against its own replay. Throws the first failure and reports the others. */
 export const verifyInWorkers = async (
   configuration: Configuration,
   projectors: readonly Projector[],

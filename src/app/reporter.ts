@@ -3,20 +3,20 @@ import { monotonicMs } from '../clock';
 import { codeOf } from '../fault';
 import type { Report } from './adapters';
 
-/** How often the same warning is logged. While a store is away, the same operation fails many times a second. */
-const AGAIN_MS = 60_000;
+/** The minimum interval between identical warnings: while a store is down, the same operation fails many times a second. */
+const MIN_REPEAT_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
 interface Logged {
   readonly atMs: number;
-  /** How often it was reported since. */
+  /** The number of identical reports since then. */
   repeated: number;
 }
 
-/** What stops everything is more than a warning. */
+/** A log that was set back stops everything. */
 const levelOf = (error: unknown): 'error' | 'warn' => (codeOf(error) === 'log_set_back' ? 'error' : 'warn');
 
-/** Logs reports, the same one at most once a minute, with the number of those in between. Good news ends that. */
+/** Logs reports. Repeats are logged at most once a minute, with their number. A recovery resets that. */
 export const reporter = (logger: Pick<Logger, 'info' | 'warn' | 'error'>, nowMs = monotonicMs): Report => {
   const logged = new Map<string, Logged>();
   return (what, error) => {
@@ -26,7 +26,7 @@ export const reporter = (logger: Pick<Logger, 'info' | 'warn' | 'error'>, nowMs 
     }
     const key = `${what} ${codeOf(error)}`;
     const last = logged.get(key);
-    if (last !== undefined && nowMs() - last.atMs < AGAIN_MS) return void (last.repeated += 1);
+    if (last !== undefined && nowMs() - last.atMs < MIN_REPEAT_MS) return void (last.repeated += 1);
     if (logged.size >= MAX_REMEMBERED) logged.clear();
     logged.set(key, { atMs: nowMs(), repeated: 0 });
     const since = (last?.repeated ?? 0) > 0 ? { repeated: last?.repeated } : {};

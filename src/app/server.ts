@@ -25,27 +25,26 @@ import { makeMetrics, type Metrics } from './metrics';
 import { parkedNotices, type ParkedNotices } from './parked-notices';
 import { projectingWorkers } from './projecting-workers';
 import { reporter } from './reporter';
-import { ledgerStatus, lookBriefly } from './status';
+import { checkBriefly, ledgerStatus } from './status';
 import { openTraces, type Traces } from './tracing';
 
-/** How often a start says how far the read models are. */
+/** How often a starting server updates its progress. */
 const CATCH_UP_SLICE_MS = 250;
 const MAX_LOOK_MS = 1_000;
 
-/** A server from its first moment to its last. */
 interface Running {
   readonly configuration: Configuration;
   readonly logger: Logger;
   readonly notices: ParkedNotices;
   readonly listeners: Listener[];
-  /** Ends what would otherwise go on for as long as its reader wants. */
+  /** Ends event streams, which otherwise last until the client disconnects. */
   readonly stopping: AbortController;
   readonly metrics: Metrics;
   readonly traces: Traces | undefined;
   app?: App;
   limits?: RateLimits;
   phase: 'starting' | 'ready' | 'stopping';
-  /** Unlike `phase`, it still tells while the server stops whether reads may be answered. */
+  /** Unlike `phase`, still says during shutdown whether reads may be answered. */
   wasReady: boolean;
   progress: StartProgress;
 }
@@ -84,7 +83,7 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
     cursors: signedCursors(secret),
     events: eventSource(app, server.stopping.signal),
     reader: remembering(projecting.reader).reader,
-    // A store that does not answer must not hold up what can be answered without it.
+    // A store that does not respond must not delay responses that do not need it.
     upToDate: async () =>
       projecting.isUpToDate() || (await orUndefined(projecting.refresh(), MAX_LOOK_MS)) === true,
     reached: projecting.reached,
@@ -104,26 +103,26 @@ const openApi = async (server: Running, app: App): Promise<Listener> => {
   });
 };
 
-/** What a start may have to wait for. */
+/** The stores that a start may have to wait for. */
 const storesOf = (configuration: Configuration): string => {
   const log = `the event log ${storeOf(configuration)}`;
   if (configuration.MONGODB_URL === '') return log;
   return `${log} and the read models ${readModelStoreOf(configuration)}`;
 };
 
-/** It is open before there is an app: whoever watches the process can see that it is alive, and what it waits for. */
+/** Opened before the app, so that health checks can tell that the process is alive and what it waits for. */
 const openOperations = (server: Running): Promise<Listener> => {
   const { configuration } = server;
   const { OPS_HOST: host, OPS_PORT: port, PUBLIC_URL: publicUrl } = configuration;
   const traceHeader = headerNames(configuration.HEADER_PREFIX).traceId;
-  const look = lookBriefly();
+  const check = checkBriefly();
   const listener = operations({
     phase: () => server.phase,
     waitingFor: () => (server.app === undefined ? storesOf(configuration) : undefined),
     status: async () => {
       const app = server.app as App;
       await app.watch.mustBeWritable();
-      return ledgerStatus(app, look);
+      return ledgerStatus(app, check);
     },
     setBack: () => server.app?.watch.setBack(),
     limits: () => server.limits?.status(),
@@ -135,14 +134,14 @@ const openOperations = (server: Running): Promise<Listener> => {
 const openAppOf = async (server: Running): Promise<App> => {
   const { configuration, logger, notices } = server;
   const report = reporter(logger);
-  /** A failure in a projecting thread may be the log's: then this thread wants to know at once. */
-  const onProjecting = (what: string, error: unknown): void => {
+  /** A failure to project may be due to the log, so check that at once. */
+  const onProjectingError = (what: string, error: unknown): void => {
     report(what, error);
     void server.app?.watch.look();
   };
   const observed = (log: EventLog): EventLog => server.metrics.observed(server.traces?.observed(log) ?? log);
   const compiling = compileTenantSchemas();
-  const workers = projectingWorkers(configuration, onProjecting, notices.parked);
+  const workers = projectingWorkers(configuration, onProjectingError, notices.parked);
   const app = await openApp(configuration, report, { workers, observed });
   await compiling;
   server.app = app;
@@ -152,7 +151,7 @@ const openAppOf = async (server: Running): Promise<App> => {
   return app;
 };
 
-/** How far the read model is that is furthest behind. */
+/** The progress of the slowest read model. */
 const progressTo = async ({ log, projecting }: App, head: Position): Promise<StartProgress> => {
   const controls = await Promise.all(projecting.live.map(({ generation }) => generation.control()));
   const [slowest = ''] = controls.map(({ applied = '' }) => applied).toSorted();
@@ -161,7 +160,7 @@ const progressTo = async ({ log, projecting }: App, head: Position): Promise<Sta
   return { events_done: Math.min(done, total), events_total: total };
 };
 
-/** Waits until the read models show the head that was there at the start: no read is answered before. */
+/** Waits until the read models have applied the events that the log had at the start. No read is answered before. */
 const catchUp = async (server: Running, app: App): Promise<void> => {
   const head = await app.log.head();
   while (head !== undefined && server.phase !== 'stopping') {
@@ -171,11 +170,11 @@ const catchUp = async (server: Running, app: App): Promise<void> => {
   }
 };
 
-/** The read models are up to date and requests are answered. */
+/** The result of a successful start: the read models are up to date and requests are answered. */
 export interface Started {
   readonly app: App;
   readonly url: string;
-  /** The key of the tenant that a first start makes. */
+  /** A key of the tenant that a first start creates. */
   readonly key: string | undefined;
 }
 
@@ -210,7 +209,7 @@ const stop = async (server: Running): Promise<void> => {
 export interface Server {
   /** Undefined: it was stopped before it was ready. */
   start(): Promise<Started | undefined>;
-  /** Finishes what is under way. */
+  /** Shuts down gracefully: finishes requests in flight. */
   stop(): Promise<void>;
 }
 

@@ -16,30 +16,30 @@ export interface ProjectionStatus {
   readonly generation: string;
   readonly position: Position | null;
   readonly lag_events: number;
-  /** How long the oldest event that is not in has been in the log. */
+  /** The age of the oldest event in the log that was not applied yet. */
   readonly lag_seconds: number;
   readonly parked: readonly ParkedTenant[];
 }
 
 export interface LedgerStatus {
   readonly log: {
-    /** Where it is kept. */
+    /** Where it is stored. */
     readonly store: string;
     readonly identity: string;
     readonly head: Position | null;
-    /** What is wrong with it although it can be read. */
+    /** A problem with a log that can be read. */
     readonly trouble?: string;
   };
   readonly projector: string | null;
   readonly projections: readonly ProjectionStatus[];
-  /** Tenants whose own stream cannot be read: nothing can be decided about them. */
+  /** Tenants whose own stream cannot be read, so that their writes are refused. */
   readonly decisions: { readonly parked: readonly UnreadableTenant[] };
 }
 
 export interface RebuildUnderWay {
   readonly projection: string;
   readonly holder: string;
-  /** As the rebuild last reported it; undefined: it has only begun. */
+  /** The last step reported. Undefined: it has only just started. */
   readonly step: RebuildStep | undefined;
   /** From 0 to 1. */
   readonly progress: number;
@@ -52,20 +52,20 @@ const progressOf = (step: RebuildStep | undefined): number => {
 };
 
 export const rebuildsUnderWay = async (readModels: ReadModels): Promise<readonly RebuildUnderWay[]> => {
-  const found: RebuildUnderWay[] = [];
+  const rebuilds: RebuildUnderWay[] = [];
   for (const { name: projection } of projections) {
     const holder = await readModels.leaseHolder(rebuildLease(projection));
     if (holder === undefined) continue;
     const note = (await readModels.leaseNote(rebuildLease(projection))) ?? '';
     const step = note === '' ? undefined : (JSON.parse(note) as RebuildStep);
-    found.push({ projection, holder, step, progress: progressOf(step) });
+    rebuilds.push({ projection, holder, step, progress: progressOf(step) });
   }
-  return found;
+  return rebuilds;
 };
 
 const MAX_SHOWN = 100;
-const LOOK_MS = 1_000;
-const BRIEF_MS = 200;
+const MAX_CHECK_MS = 1_000;
+const MAX_BRIEF_CHECK_MS = 200;
 
 interface Lag {
   readonly lag_events: number;
@@ -89,7 +89,7 @@ export const lagBehind = async (
   return { lag_events, lag_seconds: Math.max(0, (Date.now() - Date.parse(oldest.recordedAt)) / 1_000) };
 };
 
-/** Most read models are equally far: each position is looked at once. */
+/** Caches by position, since most read models are at the same one. */
 const lags = (log: EventLog, head: Promise<Position | undefined>) => {
   const known = new Map<Position | undefined, Promise<Lag>>();
   return (position: Position | undefined): Promise<Lag> => {
@@ -117,41 +117,44 @@ const statusOf = async (
   };
 };
 
-/** Asks of one tenant after another whether its stream can be read: what cannot is then among `unreadable`. */
-export type LookAt = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
+/** Tries to read the stream of each tenant. Those that fail are then listed by `unreadable`. */
+export type CheckTenants = (ledger: App['ledger'], tenants: ReadonlySet<string>) => Promise<void>;
 
-const lookAtAll: LookAt = async (ledger, tenants) => {
+const checkAll: CheckTenants = async (ledger, tenants) => {
   const known = new Set(ledger.unreadable().map(({ tenant_id }) => tenant_id));
   for (const tenantId of tenants)
-    if (!known.has(tenantId)) await ledger.stateOf(tenantId, monotonicMs() + LOOK_MS).catch(() => undefined);
+    if (!known.has(tenantId))
+      await ledger.stateOf(tenantId, monotonicMs() + MAX_CHECK_MS).catch(() => undefined);
 };
 
-/** The same, but nobody waits for long: what takes longer goes on, and is shown the next time. */
-export const lookBriefly = (): LookAt => {
-  let looking: Promise<void> | undefined;
+/** The same, but stops waiting after a moment. The check continues, and the next status shows its result. */
+export const checkBriefly = (): CheckTenants => {
+  let checking: Promise<void> | undefined;
   return async (ledger, tenants) => {
-    looking ??= lookAtAll(ledger, tenants).finally(() => (looking = undefined));
-    await orUndefined(looking, BRIEF_MS);
+    checking ??= checkAll(ledger, tenants).finally(() => (checking = undefined));
+    await orUndefined(checking, MAX_BRIEF_CHECK_MS);
   };
 };
 
-type Asked = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & { watch: Pick<App['watch'], 'missing'> };
+type Subject = Pick<App, 'log' | 'ledger' | 'projecting' | 'store'> & {
+  watch: Pick<App['watch'], 'missing'>;
+};
 
 export const ledgerStatus = async (
-  { log, ledger, projecting, store, watch }: Asked,
-  look: LookAt = lookAtAll,
+  { log, ledger, projecting, store, watch }: Subject,
+  check: CheckTenants = checkAll,
 ): Promise<LedgerStatus> => {
-  // All at once: under load each answer takes its time.
-  const asked = log.head().then((last) => last?.position);
-  const lagAt = lags(log, asked);
+  // In parallel, because under load each of them takes a while.
+  const headPosition = log.head().then((last) => last?.position);
+  const lagAt = lags(log, headPosition);
   const [head, identity, holder, shown] = await Promise.all([
-    asked,
+    headPosition,
     log.identity(),
     projecting.holder(),
     Promise.all(projecting.live.map((live) => statusOf(live, lagAt))),
   ]);
   const suspects = new Set(shown.flatMap(({ parked }) => parked.map((tenant) => tenant.tenant_id)));
-  await look(ledger, suspects);
+  await check(ledger, suspects);
   const trouble = watch.missing()?.message;
   return {
     log: { store, identity, head: head ?? null, ...(trouble === undefined ? {} : { trouble }) },

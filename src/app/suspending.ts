@@ -1,31 +1,31 @@
 import { pause } from '../clock';
 import { holdWrites, resumeWrites } from '../sqlite/suspension';
 
-/** What is written takes milliseconds, but for the indexes of a large read model that nobody else uses yet. */
-const WRITES_MS = 10_000;
+/** Writes take milliseconds, except for building the indexes of a large read model, which nobody else uses yet. */
+const MAX_WRITE_MS = 10_000;
 
-/** A process that may not be stopped, like the first one of a container, goes on after this time. */
-const STOPPED_MS = 200;
+/** A process that ignores the signal, like PID 1 of a container, continues after this time. */
+const MAX_STOP_MS = 200;
 
-/** Stops this process as its shell expects it, where that is allowed. Resolves when it goes on. */
-const stopped = async (): Promise<void> => {
-  const going = new AbortController();
-  const goOn = (): void => going.abort();
-  process.once('SIGCONT', goOn);
+/** Stops this process with the default action of the signal, as its shell expects. Resolves once it continues. */
+const stopProcess = async (): Promise<void> => {
+  const continued = new AbortController();
+  const onContinue = (): void => continued.abort();
+  process.once('SIGCONT', onContinue);
   process.kill(process.pid, 'SIGTSTP');
-  await pause(STOPPED_MS, going.signal);
-  process.off('SIGCONT', goOn);
+  await pause(MAX_STOP_MS, continued.signal);
+  process.off('SIGCONT', onContinue);
 };
 
-/** Ctrl-Z: what is being written is finished first, so that no lock is held while the process is stopped. */
-export const suspendInOrder = (): void => {
+/** On Ctrl-Z, finishes pending writes first, so that a stopped process holds no lock. */
+export const suspendGracefully = (): void => {
   let isStopping = false;
   const onSignal = async (): Promise<void> => {
     if (isStopping) return;
     isStopping = true;
-    await holdWrites(WRITES_MS);
+    await holdWrites(MAX_WRITE_MS);
     process.off('SIGTSTP', listen);
-    await stopped();
+    await stopProcess();
     process.on('SIGTSTP', listen);
     resumeWrites();
     isStopping = false;

@@ -15,12 +15,12 @@ import type { Tracing } from '../http/request/tracing';
 import { programVersion } from '../version';
 
 /**
- * Spans by OpenTelemetry's API. They exist only if its SDK was registered before this program began, as its own packages do
- * with `node --require`; everything about the SDK is set there. Without it nothing is done for any request.
+ * Spans through the OpenTelemetry API. They exist only if an SDK was registered before this program started, usually with
+ * `node --require`; it is configured there. Without one, tracing costs nothing.
  */
 export interface Traces {
   readonly requests: Tracing;
-  /** The same log, with a span for every append. */
+  /** Wraps the log to create a span per append. */
   observed(log: EventLog): EventLog;
 }
 

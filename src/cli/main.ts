@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { makePrivateFiles } from '../app/data-folder';
-import { suspendInOrder } from '../app/suspending';
+import { suspendGracefully } from '../app/suspending';
 import { fault } from '../fault';
 import { programVersion } from '../version';
 import { failureReport, type FailureReport } from './failure';
@@ -76,7 +76,7 @@ export const main = async (argv: readonly string[]): Promise<void> => {
   const report = failureReport(argv.includes('--json') ? 'json' : 'text');
   makePrivateFiles();
   tolerateClosedStdout(report);
-  suspendInOrder();
+  suspendGracefully();
   try {
     const program = await programFor(argv.slice(2), report);
     await throwing(program).parseAsync(argv);

@@ -1,5 +1,5 @@
 import type { App } from '../../src/app/app';
-import { lookBriefly } from '../../src/app/status';
+import { checkBriefly } from '../../src/app/status';
 
 describe('a time-limited check for unreadable tenants', () => {
   const asked: string[] = [];
@@ -14,12 +14,12 @@ describe('a time-limited check for unreadable tenants', () => {
   } as unknown as App['ledger'];
 
   it('does not wait for one that takes long, and does not start it again', async () => {
-    const look = lookBriefly();
-    await look(ledger, new Set(['a', 'b']));
-    await look(ledger, new Set(['a', 'b']));
+    const check = checkBriefly();
+    await check(ledger, new Set(['a', 'b']));
+    await check(ledger, new Set(['a', 'b']));
     expect(asked).toEqual(['a']);
     go();
-    await look(ledger, new Set(['a', 'b']));
+    await check(ledger, new Set(['a', 'b']));
     expect(asked.slice(0, 2)).toEqual(['a', 'b']);
   });
 });
