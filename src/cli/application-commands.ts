@@ -39,7 +39,7 @@ const viewOf = ({ id, name, type, permissions, ...more }: ApplicationDocument) =
     .filter((permission) => !permissions.includes(permission)),
 });
 
-/** How many keys it has that can be used, and when any of its keys was last used. */
+/** The number of keys that can be used, and when any of its keys was last used. */
 const keySummary = (keys: readonly KeyView[]) => ({
   live_keys: keys.filter(({ status }) => status === 'active').length,
   last_used_at:
@@ -113,7 +113,7 @@ const show = (): Command =>
     .argument('<application-id>', 'the Application', uuid)
     .addOption(tenantOption());
 
-/** Changes an Application and shows it as decided: the read models may be behind. */
+/** Changes an Application and prints it as decided, since the read models may be behind. */
 const changing = <Options extends TenantOptions>(
   name: string,
   description: string,

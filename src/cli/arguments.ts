@@ -15,7 +15,7 @@ export const wholeNumber = (text: string): number => {
   return Number(text);
 };
 
-const timeBy =
+const timeParser =
   (parse: (text: string) => string | undefined) =>
   (text: string): string => {
     const parsed = parse(text);
@@ -26,8 +26,8 @@ const timeBy =
     return parsed;
   };
 
-export const moment = timeBy(parseMoment);
-export const border = timeBy(parseBorder);
+export const moment = timeParser(parseMoment);
+export const border = timeParser(parseBorder);
 
 interface Range {
   readonly since?: string;
@@ -44,7 +44,7 @@ export const collected = (text: string, before: readonly string[] = []): readonl
   text,
 ];
 
-/** What commands are given by the options below. */
+/** The values of the options below. */
 export interface JsonOption {
   readonly json?: boolean;
 }

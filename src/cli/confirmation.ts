@@ -3,17 +3,17 @@ import { fault } from '../fault';
 import type { YesOption } from './arguments';
 import { notice } from './output';
 
-/** Asks on a terminal. Ctrl-C and the end of the input are a no. */
+/** Asks on a TTY. Ctrl-C and the end of the input mean no. */
 const ask = async (question: string): Promise<boolean> => {
   if (!process.stdin.isTTY) return false;
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const closed = new Promise<string>((resolve) => asking.once('close', () => resolve('')));
-  const answer = await Promise.race([asking.question(`${question} [y/N] `), closed]);
-  asking.close();
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
+  const answer = await Promise.race([prompt.question(`${question} [y/N] `), closed]);
+  prompt.close();
   return /^y(es)?$/i.test(answer.trim());
 };
 
-/** False: the answer was no, which is said, and the exit code is 1. */
+/** False: the answer was no. Prints `otherwise` then, and sets the exit code to 1. */
 export const confirmed = async (question: string, otherwise: string): Promise<boolean> => {
   if (await ask(question)) return true;
   notice(otherwise);
@@ -21,8 +21,8 @@ export const confirmed = async (question: string, otherwise: string): Promise<bo
   return false;
 };
 
-/** For what cannot be undone: without a terminal only `--yes` will do. */
-export const confirmedForGood = async (
+/** For actions that cannot be undone. Without a TTY, `--yes` is required. */
+export const confirmedIrreversible = async (
   what: string,
   { yes }: YesOption,
   otherwise: string,
@@ -36,6 +36,5 @@ export const confirmedForGood = async (
   return confirmed(`Really ${what}? This cannot be undone.`, otherwise);
 };
 
-/** It may delete more than it names. */
 export const confirmedDeletion = (what: string, options: YesOption): Promise<boolean> =>
-  confirmedForGood(what, options, 'Nothing was deleted.');
+  confirmedIrreversible(what, options, 'Nothing was deleted.');

@@ -4,9 +4,9 @@ import { codeOf, messageOf } from '../fault';
 import { isProblemCode } from '../problems';
 import { notice, visible } from './output';
 
-/** How a command reports on stderr what went wrong. */
+/** Reports failures of a command on stderr. */
 export interface FailureReport {
-  /** What the parser of the command line writes, in pieces. */
+  /** Takes the output of the command-line parser, in pieces. */
   usage(text: string): void;
   failure(error: unknown): void;
 }
@@ -14,7 +14,7 @@ export interface FailureReport {
 const asText: FailureReport = {
   usage: (text) => void process.stderr.write(masked(text)),
   failure: (error) => {
-    // The parser has reported it already.
+    // Already reported by the parser.
     if (error instanceof CommanderError) return;
     const code = codeOf(error);
     const sentence = messageOf(error).split('\n').map(visible).join('\n');
@@ -29,14 +29,14 @@ const codeInJson = (error: unknown): string => {
   return code === undefined || !isProblemCode(code) ? 'internal_error' : code;
 };
 
-/** The parser's own message begins with `error: `; without a subcommand it has none but the help. */
+/** The parser's message starts with `error: `. If a subcommand is missing, its only message is the help text. */
 const messageInJson = (error: unknown): string => {
   if (!(error instanceof CommanderError)) return messageOf(error);
   if (error.code === 'commander.help') return 'A subcommand is missing. Add --help to see which there are.';
   return error.message.replace(/^error: /, '');
 };
 
-/** One object and nothing else that a program would have to skip. */
+/** A single JSON object, with nothing around it that a program would have to skip. */
 const asJson: FailureReport = {
   usage: () => undefined,
   failure: (error) =>

@@ -9,10 +9,10 @@ import { BEHIND, sessionCommand, type OperatorSession } from './operator-session
 import { notice, printJson, printOne } from './output';
 import { withProgress, type ProgressLine } from './progress';
 
-/** More refused lines than this are only counted. */
+/** Beyond this, refused lines are only counted. */
 const MAX_SHOWN = 1_000;
 
-/** How much of a file is read and appended at a time. */
+/** The amount of a file that is read and appended at a time. */
 const CHUNK_BYTES = 131_072;
 
 interface Options extends JsonOption {

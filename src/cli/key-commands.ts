@@ -45,7 +45,7 @@ const list = (): Command =>
       const { tenant, application } = options;
       if (application !== undefined) await knownApplication(session, tenant, application);
       const keys = (await keyViewsOf(session, tenant)).filter(
-        (one) => application === undefined || one.application_id === application,
+        (key) => application === undefined || key.application_id === application,
       );
       printMany(keys, options, 'There are no keys.');
     },
@@ -53,13 +53,13 @@ const list = (): Command =>
     .addOption(tenantOption())
     .option('--application <uuid>', 'only those of this Application', uuid);
 
-/** What the tenant's own stream says about a key. */
-interface Found {
+/** A key and its tenant, according to the tenant's own stream. */
+interface TenantKey {
   readonly tenant: Exclude<Tenant, { status: 'absent' }>;
   readonly key: Key;
 }
 
-const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey): Promise<Found> => {
+const mustFind = async (session: OperatorSession, { tenantId, digest }: GivenKey): Promise<TenantKey> => {
   const tenant = await session.stateOf(tenantId);
   const key = tenant.status === 'absent' ? undefined : keyBy(tenant.keys, digest);
   if (tenant.status === 'absent' || key === undefined)
@@ -99,7 +99,7 @@ const find = (): Command =>
     },
   );
 
-/** Named by its id and its tenant; or given on stdin, where it names both. */
+/** Takes the key's id and tenant from the arguments, or both from the key on stdin. */
 const keyToRevoke = async (
   session: OperatorSession,
   keyId: string | undefined,

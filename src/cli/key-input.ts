@@ -2,7 +2,7 @@ import { fault } from '../fault';
 import { digestOf, tenantOfKey } from '../ledger/api-key';
 import { notice } from './output';
 
-/** More than a key and what may surround it. */
+/** Plenty for a key and the whitespace around it. */
 const MAX_BYTES = 4_096;
 
 export interface GivenKey {
@@ -11,8 +11,8 @@ export interface GivenKey {
 }
 
 /**
- * Reads a key from stdin, never from the arguments: those stay in the history of the shell and are seen by everybody on
- * the machine. The key itself goes no further than this.
+ * Reads a key from stdin, never from the arguments, which end up in the shell history and are visible to every user of
+ * the machine. The key itself does not leave this function.
  */
 export const readKey = async (): Promise<GivenKey> => {
   if (process.stdin.isTTY) notice('Paste the key and press Enter, then Ctrl-D:');

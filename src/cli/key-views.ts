@@ -4,9 +4,7 @@ import { isExpired } from '../domain/authority';
 import { applicationsOf, keysOf, knownTenant } from './lookups';
 import type { OperatorSession } from './operator-session';
 
-/** How commands show keys. The key itself is never among it. */
-
-/** Whether what a key belongs to is deleted, which makes the key useless. */
+/** Whether the owners of a key are deleted, which makes it unusable. */
 interface Owners {
   readonly isTenantDeleted: boolean;
   readonly isApplicationDeleted: boolean;
@@ -35,11 +33,13 @@ const viewOf = (key: KeyDocument, owners: Owners, lastUse: string | undefined) =
 
 export type KeyView = ReturnType<typeof viewOf>;
 
-/** All keys of a tenant. */
+/** All keys of a tenant, without the keys themselves. */
 export const keyViewsOf = async (session: OperatorSession, tenantId: string): Promise<readonly KeyView[]> => {
   const isTenantDeleted = (await knownTenant(session, tenantId)).deleted_at !== undefined;
   const applications = await applicationsOf(session, tenantId);
-  const deleted = new Set(applications.filter((one) => one.deleted_at !== undefined).map(({ id }) => id));
+  const deleted = new Set(
+    applications.filter(({ deleted_at }) => deleted_at !== undefined).map(({ id }) => id),
+  );
   const lastUses = await session.app.keyUses.lastUses(tenantId);
   return (await keysOf(session, tenantId)).map((key) => {
     const isApplicationDeleted = deleted.has(key.application_id);

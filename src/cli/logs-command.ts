@@ -16,8 +16,8 @@ interface Options extends JsonOption {
   readonly follow?: boolean;
 }
 
-const PAGE = 500;
-const LOOK_AGAIN_MS = 200;
+const PAGE_SIZE = 500;
+const POLL_MS = 200;
 
 const filterOf = ({ entityType, entityId, since, until }: Options): SpecifiedLogFilter => ({
   entityType: entityType?.toLowerCase(),
@@ -45,9 +45,15 @@ const run = (options: Options): Promise<void> =>
     let last: LogRow | undefined;
     do {
       watch.mustBeWhole();
-      // Another generation may be live by now; this one is gone when it is pruned.
+      // Not cached: another generation may be live by now, and pruning removes the old one.
       const reader = projecting.reader('logs');
-      const page: readonly LogRow[] = await walkLogs(reader, options.tenant, filterOf(options), PAGE, last);
+      const page: readonly LogRow[] = await walkLogs(
+        reader,
+        options.tenant,
+        filterOf(options),
+        PAGE_SIZE,
+        last,
+      );
       for (const row of page) {
         const view = logView(options.tenant, row);
         await writeOut(`${options.json === true ? JSON.stringify(view) : readable(row)}\n`, signal);
@@ -55,7 +61,7 @@ const run = (options: Options): Promise<void> =>
       last = page.at(-1) ?? last;
       if (page.length > 0) continue;
       if (options.follow !== true) return;
-      await pause(LOOK_AGAIN_MS, signal);
+      await pause(POLL_MS, signal);
     } while (!signal.aborted);
   });
 

@@ -4,8 +4,6 @@ import type { App } from '../app/app';
 import { fault } from '../fault';
 import { documentsOf } from '../read-models/scanning';
 
-/** What commands look up in the read models. */
-
 interface WithApp {
   readonly app: Pick<App, 'projecting'>;
 }
@@ -19,7 +17,7 @@ const collected = async <T>(documents: AsyncIterable<T>): Promise<readonly T[]> 
 export const allTenants = ({ app }: WithApp): AsyncIterable<TenantDocument> =>
   documentsOf<TenantDocument>(app.projecting.reader('tenants'), 'tenants');
 
-/** The tenant as the read models know it, deleted or not. */
+/** The tenant in the read models, deleted or not. */
 export const knownTenant = async ({ app }: WithApp, tenantId: string): Promise<TenantDocument> => {
   const tenant = await findTenant(app.projecting.reader('tenants'), tenantId);
   if (tenant === undefined) throw fault('tenant_not_found', `There is no tenant ${tenantId}.`);
@@ -29,7 +27,7 @@ export const knownTenant = async ({ app }: WithApp, tenantId: string): Promise<T
 export const applicationsOf = ({ app }: WithApp, tenantId: string): Promise<readonly ApplicationDocument[]> =>
   collected(documentsOf(app.projecting.reader('applications'), 'applications', tenantId));
 
-/** The Application as the read models know it, deleted or not. */
+/** The Application in the read models, deleted or not. */
 export const knownApplication = async (
   session: WithApp,
   tenantId: string,

@@ -5,11 +5,11 @@ import { fault } from '../fault';
 import { programVersion } from '../version';
 import { failureReport, type FailureReport } from './failure';
 
-/** 0: done. 1: refused or failed. 2: the command line is not valid. */
+/** Exit codes: 0 is success, 1 refused or failed, 2 an invalid command line. */
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** Each command is loaded when it is asked for: most of the time that a command takes would be loading the others. */
+/** Loaded on demand: a command would spend most of its time loading the others. */
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve-command.js')).serveCommand()],
   ['tenant', async () => (await import('./tenant-commands.js')).tenantCommands()],
@@ -29,7 +29,7 @@ const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['config', async () => (await import('./reference-commands.js')).configCommand()],
 ]);
 
-/** The command that is named, none for the version, else all of them: for the help, and to suggest what was meant. */
+/** Loads the named command, none for `--version`, otherwise all: for the help and for suggestions after a typo. */
 const loadFor = async (args: readonly string[]): Promise<readonly Command[]> => {
   if (args[0] === '--version' || args[0] === '-V') return [];
   const name = args.find((arg) => !arg.startsWith('-') && arg !== 'help') ?? '';
@@ -42,7 +42,7 @@ const programFor = async (args: readonly string[], report: FailureReport): Promi
     .description('Tenants, Applications, keys and their audit log, on an append-only event log.')
     .version(programVersion())
     .configureOutput({ writeErr: report.usage })
-    // Options after the name of a subcommand are its own, also where the command before it has some of the same name.
+    // Options after a subcommand belong to it, even if its parent has options of the same name.
     .enablePositionalOptions()
     .showSuggestionAfterError()
     .showHelpAfterError('(add --help for help)');
@@ -50,7 +50,7 @@ const programFor = async (args: readonly string[], report: FailureReport): Promi
   return program;
 };
 
-/** Every command throws instead of ending the process, so that there is one place that ends it. */
+/** Makes every command throw instead of exiting, so that `main` alone sets the exit code. */
 const throwing = (command: Command): Command => {
   command.exitOverride();
   for (const sub of command.commands) throwing(sub.copyInheritedSettings(command));
@@ -62,7 +62,7 @@ const exitCodeOf = (error: unknown): number => {
   return FAILED;
 };
 
-/** Whoever reads our output may stop reading (`| head -1`); that is no failure, and what was begun is finished. */
+/** A reader may close the pipe early (`| head -1`). That is not a failure: the command still runs to its end. */
 const tolerateClosedStdout = (report: FailureReport): void => {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     process.stdout.on('error', () => undefined);

@@ -10,31 +10,31 @@ import { jsonOption } from './arguments';
 import { notice } from './output';
 import { withProgress } from './progress';
 
-/** The app for one command, on the same data as the server, whether that is running or not. */
+/** The app for one command, on the data of the server, which may be running. */
 export interface OperatorSession {
   readonly app: App;
   readonly configuration: Configuration;
   /** Decides and writes as the operator, then waits until the read models show it. */
   write(tenantId: string, decide: Decide, actor?: string): Promise<Tenant>;
-  /** The tenant as its own stream has it now. */
+  /** The current state of the tenant, read from its stream. */
   stateOf(tenantId: string): Promise<Tenant>;
-  /** Makes sure that what is read next is up to date. */
+  /** Waits until the read models have caught up with the log, or for a while. */
   upToDate(): Promise<void>;
 }
 
 const WRITE_MS = 5_000;
-const SHOWN_MS = 2_000;
+const CATCH_UP_MS = 2_000;
 
 export const BEHIND = 'The read models do not show it yet; the process that projects them is behind.';
 
-/** A warning of the app. Without an error it is a recovery, logged as information. */
+/** Prints a report of the app: a warning, or without an error a recovery. */
 export const warn = (what: string, error?: unknown): void =>
   notice(error === undefined || messageOf(error) === what ? what : `${what} ${messageOf(error)}`);
 
-/** Waits until the read models show this position, or for a while. */
-const show = async ({ projecting }: App, position: Position): Promise<void> => {
+/** Waits until the read models have applied this position, or for a while. */
+const catchUp = async ({ projecting }: App, position: Position): Promise<void> => {
   const reached = await withProgress('Projecting:', (line) =>
-    projecting.catchUp(position, SHOWN_MS, (done) => line.show(`${done} of ${position}`)),
+    projecting.catchUp(position, CATCH_UP_MS, (done) => line.show(`${done} of ${position}`)),
   );
   if (!reached) notice(BEHIND);
 };
@@ -50,8 +50,8 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
       at: isoNow(),
       deadline: monotonicMs() + WRITE_MS,
     });
-    // What is written is written: a new key must be printed, whatever becomes of the read models.
-    await show(app, position).catch((error: unknown) =>
+    // The write has succeeded, so a new key must be printed even if the read models fail.
+    await catchUp(app, position).catch((error: unknown) =>
       warn('The change is made, but the read models do not show it yet.', error),
     );
     return tenant;
@@ -59,13 +59,12 @@ const sessionOf = (app: App, configuration: Configuration): OperatorSession => (
   stateOf: (tenantId) => app.ledger.stateOf(tenantId, monotonicMs() + WRITE_MS),
   upToDate: async () => {
     const head = await app.log.head();
-    if (head !== undefined) await show(app, head.position);
+    if (head !== undefined) await catchUp(app, head.position);
   },
 });
 
 /**
- * Opens the app for one command and closes it again, whatever happens. Only a command that begins something new creates
- * the data that it does not find.
+ * Opens the app for one command and always closes it. Only commands that can start a new ledger create missing data.
  */
 export const inSession = async <T>(
   work: (session: OperatorSession) => Promise<T>,
@@ -80,7 +79,7 @@ export const inSession = async <T>(
   }
 };
 
-/** A command whose action works in a session, and which can print JSON. */
+/** A command that runs in a session and has the option `--json`. */
 export const sessionCommand = <Arguments extends readonly unknown[]>(
   name: string,
   description: string,

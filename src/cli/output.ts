@@ -2,24 +2,24 @@ import { once } from 'node:events';
 import { masked } from '../domain/key-like';
 import type { JsonOption } from './arguments';
 
-/** Data goes to stdout; everything said about it goes to stderr. */
+/** Data goes to stdout, messages go to stderr. */
 export const printJson = (value: unknown): void =>
   void process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 
-/** One or more lines for the person at the terminal. */
+/** Prints a message of one or more lines for the user. */
 export const notice = (text: string): void => void process.stderr.write(`${masked(text)}\n`);
 
 type Cell = string | number | boolean | null | undefined;
 type Row = Readonly<Record<string, Cell | readonly string[]>>;
 
-// oxlint-disable-next-line no-control-regex -- these are what it is about
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+// oxlint-disable-next-line no-control-regex -- it is meant to match control characters
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Names come from callers of the API: on a terminal their control characters are shown, not obeyed. */
+/** Escapes control characters: names come from API clients, and must not control the operator's terminal. */
 export const visible = (text: string): string =>
-  text.replace(UNSEEN, (unseen) => `\\u${unseen.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text.replace(CONTROL, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** Text as it is, anything else as JSON. */
+/** A string unchanged, anything else as JSON. */
 export const valueText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : JSON.stringify(value);
 
@@ -28,7 +28,7 @@ const textOf = (value: Row[string]): string => {
   return visible(Array.isArray(value) ? value.join(' ') : String(value));
 };
 
-/** Rows as columns; nothing at all without rows. */
+/** Prints rows as an aligned table, or nothing if there are none. */
 export const printTable = (rows: readonly Row[]): void => {
   const names = Object.keys(rows[0] ?? {});
   if (names.length === 0) return;
@@ -42,7 +42,7 @@ export const printTable = (rows: readonly Row[]): void => {
   }
 };
 
-/** One thing as `name: value` lines. */
+/** Prints a record as `name: value` lines. */
 export const printRecord = (record: Row): void => {
   const width = Math.max(...Object.keys(record).map((name) => name.length)) + 2;
   for (const [name, value] of Object.entries(record))
@@ -52,7 +52,7 @@ export const printRecord = (record: Row): void => {
 export const printOne = (record: Row, { json }: JsonOption): void =>
   json === true ? printJson(record) : printRecord(record);
 
-/** A list, or what to say when it is empty. */
+/** Prints a list, or a message if it is empty. */
 export const printMany = (rows: readonly Row[], { json }: JsonOption, whenEmpty = ''): void => {
   if (json === true) return printJson(rows);
   if (rows.length === 0 && whenEmpty !== '') notice(whenEmpty);
@@ -62,7 +62,7 @@ export const printMany = (rows: readonly Row[], { json }: JsonOption, whenEmpty 
 /** `1 Application`, `2 Applications`. */
 export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`;
 
-/** Writes to stdout, and waits for a reader that is slower than we are. */
+/** Writes to stdout with backpressure. */
 export const writeOut = async (text: string | Buffer, signal: AbortSignal): Promise<void> => {
   if (signal.aborted || process.stdout.write(text)) return;
   await once(process.stdout, 'drain', { signal }).catch(() => undefined);
@@ -70,7 +70,7 @@ export const writeOut = async (text: string | Buffer, signal: AbortSignal): Prom
 
 const OUTPUT_LOST = 'output lost';
 
-/** Aborted when the user interrupts the command, or nobody reads its output any more. */
+/** A signal that aborts when the user interrupts the command or its output is no longer read. */
 export const untilInterrupted = (): AbortSignal => {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort());
@@ -78,5 +78,5 @@ export const untilInterrupted = (): AbortSignal => {
   return stop.signal;
 };
 
-/** Nobody knows how much of the output was read before. */
+/** Whether the command ended because its output was no longer read. How much was read before is unknown. */
 export const isOutputLost = ({ reason }: AbortSignal): boolean => reason === OUTPUT_LOST;

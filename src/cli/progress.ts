@@ -1,20 +1,20 @@
-/** A line that overwrites itself on a terminal and is silent elsewhere. */
+/** A status line that overwrites itself. Silent if stderr is not a TTY. */
 export interface ProgressLine {
   show(text: string): void;
-  /** How far a step is, how fast it goes, and how long it will take. */
+  /** Shows the progress of a step, its rate and the time left. */
   showStep(step: string, done: number, total: number): void;
   /** Makes room for other output. */
   clear(): void;
 }
 
-const EVERY_MS = 100;
-const CLEARED = '\r\u001b[K';
+const MIN_INTERVAL_MS = 100;
+const CLEAR_LINE = '\r\u001b[K';
 
 /** `37%` */
 export const shareOf = (done: number, total: number): string =>
   `${Math.min(100, Math.floor((100 * done) / Math.max(1, total)))}%`;
 
-/** `37 of 100 events, 5/s, 13 s left`: after this many of them in this many milliseconds. */
+/** `37 of 100 events, 5/s, 13 s left`. The rate is `recent` events in `ms` milliseconds. */
 export const paceOf = (done: number, total: number, recent: number, ms: number): string => {
   const rate = (1_000 * recent) / Math.max(1, ms);
   const left = rate < 1 ? '' : `, ${Math.ceil(Math.max(0, total - done) / rate)} s left`;
@@ -23,13 +23,13 @@ export const paceOf = (done: number, total: number, recent: number, ms: number):
 
 const progressLine = (title: string): ProgressLine => {
   const isShown = process.stderr.isTTY;
-  let last = 0;
+  let shownAt = 0;
   let first = { step: '', done: 0, at: 0 };
 
   const show = (text: string): void => {
-    if (!isShown || Date.now() - last < EVERY_MS) return;
-    last = Date.now();
-    process.stderr.write(`${CLEARED}${title} ${text}`);
+    if (!isShown || Date.now() - shownAt < MIN_INTERVAL_MS) return;
+    shownAt = Date.now();
+    process.stderr.write(`${CLEAR_LINE}${title} ${text}`);
   };
   return {
     show,
@@ -39,12 +39,12 @@ const progressLine = (title: string): ProgressLine => {
       show(`${step} ${shareOf(done, total)} (${pace})`);
     },
     clear: () => {
-      if (isShown && last > 0) process.stderr.write(CLEARED);
+      if (isShown && shownAt > 0) process.stderr.write(CLEAR_LINE);
     },
   };
 };
 
-/** Shows how far some work is, for as long as it lasts. */
+/** Shows a progress line while the work runs. */
 export const withProgress = <T>(title: string, work: (line: ProgressLine) => Promise<T>): Promise<T> => {
   const line = progressLine(title);
   return work(line).finally(line.clear);

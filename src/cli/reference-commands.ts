@@ -15,7 +15,7 @@ import { isProblemCode, problems } from '../problems';
 import { jsonOption, typeOption, type JsonOption } from './arguments';
 import { notice, printJson, printMany, printOne, printRecord } from './output';
 
-/** Commands that need no data: permissions, limits, errors, settings. */
+/** Commands that need no data. */
 
 export const permissionsCommand = (): Command =>
   new Command('permissions')
@@ -60,7 +60,7 @@ export const explainCommand = (): Command =>
       printOne({ code, status: status ?? null, title, meaning }, options);
     });
 
-/** Of the address of a store only the servers are shown. */
+/** Secrets are masked; of the URL of a store only the servers are shown. */
 const shownValue = (name: SettingName, values: Configuration): string | number | boolean => {
   if (!isSecret(name) || values[name] === '') return values[name];
   if (name === 'EVENTSTORE_URL') return storeOf(values);

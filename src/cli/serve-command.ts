@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { readConfiguration, settingNames, settings } from '../configuration';
 import { welcome } from './welcome';
 
-/** A second signal exits immediately. */
+/** The exit code after a second signal, which skips the graceful shutdown. */
 const FORCED_EXIT = 130;
 
 const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
@@ -18,7 +18,7 @@ const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
         process.exit(0);
       },
       (error: unknown) => {
-        logger.error({ err: error }, 'could not stop in order');
+        logger.error({ err: error }, 'could not shut down gracefully');
         process.exit(1);
       },
     );
@@ -27,7 +27,7 @@ const stopOnSignals = (logger: Logger, stop: () => Promise<void>): void => {
   process.on('SIGINT', onSignal);
 };
 
-/** What a server needs is loaded by those who serve: the help of all commands would take twice as long. */
+/** Loads the server only here: otherwise the help of all commands would take twice as long. */
 const serve = async (): Promise<void> => {
   const configuration = readConfiguration(process.env);
   const logger = await (await import('../app/logger.js')).makeLogger(configuration.LOG_LEVEL);

@@ -30,7 +30,7 @@ const viewOf = (tenant: TenantDocument) => ({
   deleted_at: tenant.deleted_at ?? null,
 });
 
-/** What fits on a line: the rest is in --json and `tenant show`. */
+/** Keeps a row on one line. The full name is in `--json` and `tenant show`. */
 const MAX_NAME_LENGTH = 28;
 const shortened = (name: string): string =>
   name.length <= MAX_NAME_LENGTH ? name : `${name.slice(0, MAX_NAME_LENGTH - 1)}…`;

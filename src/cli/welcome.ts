@@ -8,13 +8,13 @@ import { headerNames } from '../header-names';
 import { allTenants, applicationsOf } from './lookups';
 import { visible } from './output';
 
-/** The image holds no sources: whoever reads this is outside of the container. */
+/** The image contains no sources. Its users run commands from outside the container. */
 const isInImage = (): boolean => !existsSync(join(__dirname, '..', '..', '..', 'src'));
 
 const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Settings without which a command would work on other data, or with another actor. */
+/** The settings that a command needs to work on the same data, with the same actor. */
 const settingsOf = (configuration: Configuration): string => {
   const needed = {
     DATA_DIR: configuration.DATA_DIR === settings.DATA_DIR.fallback ? '' : resolve(configuration.DATA_DIR),
@@ -29,7 +29,7 @@ const settingsOf = (configuration: Configuration): string => {
     .join('');
 };
 
-/** A command that works where the server was started. */
+/** A command line that works where the server was started. */
 const commandLine = (configuration: Configuration, rest: string): string =>
   isInImage()
     ? `  docker compose exec service tenant-ledger ${rest}`
@@ -39,9 +39,9 @@ const commandLine = (configuration: Configuration, rest: string): string =>
 const PERMISSIONS = ['tenant:read', 'tenant:update', 'log:read', 'report:read'];
 
 const createApplication = (tenantId: string): string =>
-  `application create --tenant ${tenantId} --name Management --type management ${PERMISSIONS.map((one) => `--permission ${one}`).join(' ')}`;
+  `application create --tenant ${tenantId} --name Management --type management ${PERMISSIONS.map((permission) => `--permission ${permission}`).join(' ')}`;
 
-/** The only tenant that is not deleted; `none`, or `many` of them. */
+/** The tenant that is not deleted, if there is exactly one. */
 const onlyTenant = async (app: App): Promise<TenantDocument | 'none' | 'many'> => {
   let only: TenantDocument | undefined;
   for await (const tenant of allTenants({ app })) {
@@ -52,8 +52,8 @@ const onlyTenant = async (app: App): Promise<TenantDocument | 'none' | 'many'> =
   return only ?? 'none';
 };
 
-/** A sentence and the commands to run, for whoever has no key. */
-const howToMakeAKey = async (app: App): Promise<readonly [string, ...string[]]> => {
+/** How to get a key: a sentence, and the commands to run. */
+const howToCreateKey = async (app: App): Promise<readonly [string, ...string[]]> => {
   const tenant = await onlyTenant(app);
   if (tenant === 'none')
     return [
@@ -69,15 +69,17 @@ const howToMakeAKey = async (app: App): Promise<readonly [string, ...string[]]> 
       'key create --tenant TENANT_ID --application APPLICATION_ID',
     ];
   const applications = await applicationsOf({ app }, tenant.id);
-  const found = applications.find((one) => one.type === 'management' && one.deleted_at === undefined);
-  return found === undefined
+  const management = applications.find(
+    ({ type, deleted_at }) => type === 'management' && deleted_at === undefined,
+  );
+  return management === undefined
     ? [
         `Create an Application with an API key, which is shown once, for the tenant "${tenant.name}":`,
         createApplication(tenant.id),
       ]
     : [
-        `Create another key for the Application "${found.name}" of the tenant "${tenant.name}":`,
-        `key create --tenant ${tenant.id} --application ${found.id}`,
+        `Create another key for the Application "${management.name}" of the tenant "${tenant.name}":`,
+        `key create --tenant ${tenant.id} --application ${management.id}`,
       ];
 };
 
@@ -95,7 +97,7 @@ const curlLines = (url: string, header: string, key: string): readonly string[] 
   ];
 };
 
-/** What a start prints on stdout: how to use the server. `key`: that of the tenant that this start has made. */
+/** How to use the server, printed on stdout at the start. `key` belongs to the tenant that this start created, if any. */
 export const welcome = async (
   app: App,
   configuration: Configuration,
@@ -104,7 +106,7 @@ export const welcome = async (
 ): Promise<string> => {
   const lines = [`\ntenant-ledger serves ${url}`, ''];
   if (key === undefined) {
-    const [sentence, ...commands] = await howToMakeAKey(app);
+    const [sentence, ...commands] = await howToCreateKey(app);
     lines.push(visible(sentence), '', ...commands.map((rest) => commandLine(configuration, rest)));
   } else {
     const { apiKey: header } = headerNames(configuration.HEADER_PREFIX);

@@ -8,10 +8,10 @@ import type { LedgerLog } from '../../event-log/ledger-log';
 import { fault } from '../../fault';
 import { withLog } from '../log/arguments';
 
-/** The log that the environment names, only for reading. */
+/** Opens the configured log read-only. */
 export const withConfiguredLog = async <T>(work: (ledgerLog: LedgerLog) => Promise<T>): Promise<T> => {
   const configuration = readConfiguration(process.env);
-  // An event store is enough: nothing is read from the folder.
+  // With an event store, nothing is read from the data folder.
   if (configuration.EVENTSTORE_URL === '') mustHoldData(configuration);
   return withLog({ role: 'source', address: 'configured' }, work);
 };
@@ -24,7 +24,7 @@ export const positionArgument = (text: string): Position => {
   return text;
 };
 
-/** A position of another kind of log would be compared as text, and mean something else. */
+/** Positions are compared as text, so one from another kind of log would mean something else. */
 const mustBeOfLog = async ({ log }: LedgerLog, given: Position): Promise<void> => {
   const head = await log.head();
   if (head === undefined || head.position.length === given.length) return;
@@ -34,7 +34,7 @@ const mustBeOfLog = async ({ log }: LedgerLog, given: Position): Promise<void> =
   );
 };
 
-/** What comes after it would be skipped until the log has grown past it. */
+/** With a position beyond the end of the log, new events would be skipped until the log has grown past it. */
 export const mustBeReached = async (ledgerLog: LedgerLog, given: Position): Promise<void> => {
   await mustBeOfLog(ledgerLog, given);
   const head = (await ledgerLog.log.head())?.position ?? '';

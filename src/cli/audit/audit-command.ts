@@ -53,11 +53,11 @@ const oneOrMore = (text: string): number => {
   return value;
 };
 
-/** Without a format, a person at a terminal gets the readable one. */
+/** The default on a TTY. */
 const isPretty = ({ format, output }: Options): boolean =>
   format === 'pretty' || (format === undefined && output === undefined && process.stdout.isTTY);
 
-const hasColours = (): boolean => process.stdout.isTTY && !process.env['NO_COLOR'];
+const supportsColor = (): boolean => process.stdout.isTTY && !process.env['NO_COLOR'];
 
 const stdoutOutput = (signal: AbortSignal): Output => ({
   write: (bytes) => writeOut(bytes, signal),
@@ -65,7 +65,7 @@ const stdoutOutput = (signal: AbortSignal): Output => ({
   abandon: async () => undefined,
 });
 
-/** Whoever wants to go on later needs to know from where. */
+/** Says where to resume later. */
 const noticeEnd = (upTo: Position | undefined): void =>
   notice(upTo === undefined ? 'Nothing was read.' : `To go on from here: --after ${upTo}`);
 
@@ -90,26 +90,26 @@ const noticeUnreadable = (count: number): void => {
     );
 };
 
-/** What sees how far an export is, and may end it. */
-interface Watched {
+/** Observes an export, and may end it. */
+interface Observer {
   readonly line: ProgressLine;
   readonly signal: AbortSignal;
   readonly onRead: (last: Head | undefined) => void;
 }
 
-/** Reads and writes until the end, the limit or an interruption; gives how far it came. */
+/** Exports until the end, the limit or an interruption. Returns the position reached. */
 const run = async (
   ledgerLog: LedgerLog,
   options: Options,
   request: ExportRequest,
   output: Output,
-  { line, signal, onRead }: Watched,
+  { line, signal, onRead }: Observer,
 ) => {
   const total = request.up_to === undefined ? 0 : await ledgerLog.log.distance(request.after, request.up_to);
   const trail = trailing();
   let [done, unreadable, position] = [0, 0, request.after];
   const lines = isPretty(options)
-    ? prettyLines(ledgerLog, hasColours())
+    ? prettyLines(ledgerLog, supportsColor())
     : eventLines(request.format, ledgerLog.streams);
   const { follow = false } = options;
   const exporting = { lines, follow, signal, onUnreadable: () => (unreadable += 1) };
@@ -127,8 +127,8 @@ const run = async (
   return { position, unreadable, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
 };
 
-/** Whoever follows a log that is set back, or replaced underneath, would wait for ever, and print events that never were. */
-const watching = ({ log }: LedgerLog) => {
+/** Without it, `--follow` on a log that was set back or replaced would wait for ever, having printed events that are gone. */
+const watchLog = ({ log }: LedgerLog) => {
   const lost = new AbortController();
   let last: Head | undefined;
   const watch = logWatch({
@@ -151,7 +151,7 @@ const audit = (options: Options): Promise<void> =>
     for (const type of options.type ?? [])
       if (!isEventType(type)) notice(`There is no event type ${type}: see docs/events.md.`);
     const interrupted = untilInterrupted();
-    const watched = options.follow === true ? watching(ledgerLog) : undefined;
+    const watched = options.follow === true ? watchLog(ledgerLog) : undefined;
     const signal = watched === undefined ? interrupted : AbortSignal.any([interrupted, watched.lost]);
     const request = await requestOf(ledgerLog, options);
     const output = options.output === undefined ? stdoutOutput(signal) : await fileOutput(options.output);

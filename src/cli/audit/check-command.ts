@@ -8,10 +8,10 @@ import { withProgress } from '../progress';
 const sentenceOf = ({ trailer }: CheckedExport, file: string): string => {
   const { events, after, up_to = 'none', limit, filter } = trailer;
   const range = `${after === undefined ? 'from the beginning' : `after position ${after}`} up to position ${up_to}`;
-  const most = limit === undefined ? '' : `, the first ${limit}`;
+  const atMost = limit === undefined ? '' : `, the first ${limit}`;
   const conditions =
     Object.keys(filter).length === 0 ? 'all events' : `events with ${JSON.stringify(filter)}`;
-  return `${file} is complete and unaltered: ${counted(events, 'event')}, ${conditions} ${range}${most}.`;
+  return `${file} is complete and unaltered: ${counted(events, 'event')}, ${conditions} ${range}${atMost}.`;
 };
 
 const check = (file: string, { json }: JsonOption): Promise<void> =>

@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { fault, messageOf } from '../../fault';
 
-/** Where the lines of an export go. */
+/** The destination of an export. */
 export interface Output {
-  /** Resolves when more can be taken; what could not be written is an error of the next call. */
+  /** Resolves once it can take more. A write error is thrown by the next call. */
   write(bytes: Buffer): Promise<void>;
-  /** Everything was written. */
+  /** Completes the output. */
   finish(trailer: string): Promise<void>;
-  /** It ends early: nothing that looks complete is left. */
+  /** Ends early and leaves nothing that looks complete. */
   abandon(): Promise<void>;
 }
 
@@ -16,20 +16,20 @@ const failed = (file: string) => (error: unknown) => {
   throw fault('output_failed', `The file ${file} cannot be written: ${messageOf(error)}`);
 };
 
-/** Written under a temporary name beside it, and renamed when it is complete and on the disk. */
+/** Writes to a temporary file next to it, which is synced and renamed once complete. */
 export const fileOutput = async (file: string): Promise<Output> => {
   if (existsSync(file))
     throw fault('output_failed', `The file ${file} exists already. Name another one, or remove it first.`);
   const temporary = `${file}.${process.pid}.partial`;
   const handle = await open(temporary, 'wx').catch(failed(file));
   let isOpen = true;
-  /** One write is under way while the next lines are made. */
+  /** The write in progress, while the next lines are prepared. */
   let writing = Promise.resolve();
 
   const write = async (bytes: Buffer): Promise<void> => {
     await writing;
     writing = handle.writeFile(bytes).catch(failed(file));
-    // Whoever writes next, or finishes, hears of it.
+    // The next `write` or `finish` throws it.
     writing.catch(() => undefined);
   };
   const close = async (): Promise<void> => {

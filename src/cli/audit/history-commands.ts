@@ -26,7 +26,7 @@ const stateAt = async (
   return tenantAt(ledgerLog, tenantId, moment, onEntry);
 };
 
-const mustBeThere = (tenant: Tenant, tenantId: string, moment: Moment | undefined): void => {
+const mustExist = (tenant: Tenant, tenantId: string, moment: Moment | undefined): void => {
   if (tenant.status !== 'absent') return;
   const when =
     moment === undefined ? '' : ` at ${'time' in moment ? moment.time : `position ${moment.position}`}`;
@@ -73,12 +73,12 @@ const history = ({ tenant: tenantId, at, diff, json }: Options): Promise<void> =
         await stateAt(ledgerLog, tenantId, diff[0]),
         await stateAt(ledgerLog, tenantId, diff[1]),
       ];
-      if (before.status === 'absent') mustBeThere(after, tenantId, diff[1]);
+      if (before.status === 'absent') mustExist(after, tenantId, diff[1]);
       return printDifferences(before, after, json);
     }
     const entries: HistoryEntry[] = [];
     const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => entries.push(entry));
-    mustBeThere(tenant, tenantId, at);
+    mustExist(tenant, tenantId, at);
     printHistory(tenant, entries, json);
   });
 
@@ -99,12 +99,12 @@ export const historyCommand = (): Command =>
       return history(options);
     });
 
-/** Keys expire by time: at a position it is the time of the last event up to it. */
+/** Keys expire by time, so a position counts as the time of the last event up to it. */
 const access = ({ tenant: tenantId, at, json }: Options): Promise<void> =>
   withConfiguredLog(async (ledgerLog) => {
     let last = '';
     const tenant = await stateAt(ledgerLog, tenantId, at, (entry) => (last = entry.at));
-    mustBeThere(tenant, tenantId, at);
+    mustExist(tenant, tenantId, at);
     const time = at === undefined ? isoNow() : 'time' in at ? at.time : last;
     const rows = accessTo(tenant, time);
     if (json === true) return printJson({ at: time, status: tenant.status, applications: rows });

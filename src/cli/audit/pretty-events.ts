@@ -13,7 +13,7 @@ import { valueText, visible } from '../output';
 type Style = 'dim' | 'bold' | 'red' | 'green';
 type Paint = (text: string, style: Style) => string;
 
-const inColour: Paint = (text, style) => styleText(style, text);
+const colored: Paint = (text, style) => styleText(style, text);
 const plain: Paint = (text) => text;
 
 const shown = (value: unknown): string => visible(valueText(value) ?? '');
@@ -21,16 +21,16 @@ const shown = (value: unknown): string => visible(valueText(value) ?? '');
 export const changeText = ({ field, from, to }: Change, paint = plain): string =>
   `${field}: ${paint(visible(JSON.stringify(from)), 'red')} → ${paint(visible(JSON.stringify(to)), 'green')}`;
 
-const byWhom = ({ actor, key_id, trace_id }: RawEvent): string => {
+const authorOf = ({ actor, key_id, trace_id }: RawEvent): string => {
   const who = isJsonObject(actor) ? `by ${shown(actor['type'])} ${shown(actor['id'])}` : '';
   const key = key_id === undefined ? '' : `key ${shown(key_id)}`;
   const trace = trace_id === undefined ? '' : `trace ${shown(trace_id)}`;
   return [who, key, trace].filter((text) => text !== '').join('  ');
 };
 
-/** One line an event for a person: when, its id, what happened to what, what an update changed, and by whom. */
-export const prettyLines = (ledgerLog: LedgerLog, hasColours: boolean): EventLines => {
-  const paint = hasColours ? inColour : plain;
+/** One human-readable line per event: time, id, type, entity, what an update changed, and who caused it. */
+export const prettyLines = (ledgerLog: LedgerLog, useColors: boolean): EventLines => {
+  const paint = useColors ? colored : plain;
   const changesOf = updateChanges(ledgerLog);
 
   const entityOf = (event: LoggedEvent, raw: RawEvent): string => {
@@ -53,7 +53,7 @@ export const prettyLines = (ledgerLog: LedgerLog, hasColours: boolean): EventLin
       raw.tenant_id === undefined ? 'operator' : `tenant ${raw.tenant_id}`,
       entityOf(event, raw),
       changes.map((change) => changeText(change, paint)).join(', '),
-      paint(byWhom(raw), 'dim'),
+      paint(authorOf(raw), 'dim'),
     ]
       .filter((text) => text !== '')
       .join('  ');

@@ -15,7 +15,7 @@ interface Options extends JsonOption {
   readonly tenant?: string;
 }
 
-/** Events are found by reading: the log has no index by id, and a read model would not know one that cannot be read. */
+/** Scans the log, which has no index by event id. Read models do not contain events that cannot be read. */
 const find = async (
   ledgerLog: LedgerLog,
   id: string,
@@ -47,7 +47,7 @@ const othersOfTrace = async (
   return others;
 };
 
-/** The entity before and after an event of the tenant's own stream; nothing is known of entities that others keep. */
+/** The entity before and after an event of the tenant's own stream. Entities of other services are unknown here. */
 const effect = async (ledgerLog: LedgerLog, event: LoggedEvent) => {
   const decoded = decode(event, ledgerLog.streams);
   if (decoded.status === 'bad') return { unreadable: decoded.reason };

@@ -6,8 +6,6 @@ import { streamNames } from '../../event-log/streams';
 import { codeOf, fault, moreOf } from '../../fault';
 import { warn } from '../operator-session';
 
-/** Event logs as arguments of a command: an address and the stream prefix there. */
-
 export const ADDRESSES = `An address: the path of a data folder, sqlite:PATH, esdb://HOST:PORT for EventStoreDB and KurrentDB, or the word
 configured for the log that the environment names (EVENTSTORE_URL, else DATA_DIR).`;
 
@@ -20,11 +18,11 @@ const prefix = (text: string): string => {
 export const prefixOption = (name: string): Option =>
   new Option(`${name} <prefix>`, 'the stream prefix there (default: STREAM_PREFIX)').argParser(prefix);
 
-/** The arguments of a command are seen by others on the machine: a password is better kept in the environment. */
+/** `configured` keeps a password in the environment: arguments are visible to every user of the machine. */
 const addressIn = ({ EVENTSTORE_URL, DATA_DIR }: Configuration, text: string): string =>
   text === 'configured' ? EVENTSTORE_URL || DATA_DIR : text;
 
-/** The fault of a log with another prefix, with the option that names the prefix here. */
+/** Rewords the fault of a log with another prefix to name the option of this command. */
 const namingOption =
   (option: string, given: string) =>
   (error: unknown): never => {
@@ -40,9 +38,9 @@ interface LogArgument {
   readonly role: 'source' | 'target';
   readonly address: string;
   readonly prefix?: string | undefined;
-  /** The option by which the prefix is given. */
+  /** The name of the option for the prefix. */
   readonly option?: string;
-  /** Of a target that is made. */
+  /** The format of a target that is created. */
   readonly format?: number;
 }
 
@@ -50,7 +48,7 @@ export interface ArgumentLog extends LedgerLog {
   readonly address: string;
 }
 
-/** Works on a log, which is closed again whatever happens. */
+/** Opens a log for some work and always closes it. */
 export const withLog = async <T>(
   { role, option, format, ...argument }: LogArgument,
   work: (log: ArgumentLog) => Promise<T>,

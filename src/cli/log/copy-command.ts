@@ -14,16 +14,16 @@ interface Options extends JsonOption {
   readonly followUntilQuiet?: number | true;
 }
 
-/** Long enough to notice a log that is being written, short enough to wait for. */
+/** Long enough to detect writes to the source, short enough to wait for. */
 const QUIET_MS = 1_000;
-const FOLLOWED_QUIET_SECONDS = 5;
+const DEFAULT_QUIET_SECONDS = 5;
 
 const quietFor = (seconds: Options['followUntilQuiet']): { quietMs: number; follow: boolean } => {
   if (seconds === undefined) return { quietMs: QUIET_MS, follow: false };
-  return { quietMs: 1_000 * (seconds === true ? FOLLOWED_QUIET_SECONDS : seconds), follow: true };
+  return { quietMs: 1_000 * (seconds === true ? DEFAULT_QUIET_SECONDS : seconds), follow: true };
 };
 
-const withBoth = (
+const withBothLogs = (
   options: Options,
   work: (from: ArgumentLog, to: ArgumentLog) => Promise<void>,
 ): Promise<void> => {
@@ -36,7 +36,7 @@ const withBoth = (
 };
 
 const copy = (options: Options): Promise<void> =>
-  withBoth(options, async (from, to) => {
+  withBothLogs(options, async (from, to) => {
     const began = Date.now();
     const { events, copied, foreign, digest } = await withProgress('Copying:', ({ showStep }) =>
       copyLog(from, to, {
@@ -72,7 +72,7 @@ export const copyCommand = (): Command =>
     .addOption(
       new Option(
         '--follow-until-quiet [seconds]',
-        `keep copying while the source grows, until it has been quiet for this long (default: ${FOLLOWED_QUIET_SECONDS})`,
+        `keep copying while the source grows, until it has been quiet for this long (default: ${DEFAULT_QUIET_SECONDS})`,
       ).argParser(wholeNumber),
     )
     .addOption(jsonOption())

@@ -4,13 +4,13 @@ import { formats, NEWEST_FORMAT } from '../../domain/formats';
 import { fault } from '../../fault';
 import { olderPrograms } from '../../projecting/older-programs';
 import { commandGroup, yesOption, type JsonOption, type YesOption } from '../arguments';
-import { confirmedForGood } from '../confirmation';
+import { confirmedIrreversible } from '../confirmation';
 import { copyCommand } from './copy-command';
 import { verifyCommand } from './verify-command';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { notice, printOne } from '../output';
 
-const mustBeAlone = async ({ app }: OperatorSession): Promise<void> => {
+const mustBeNoOlderProgram = async ({ app }: OperatorSession): Promise<void> => {
   const older = await olderPrograms(app.replay.readModels, projections);
   if (older.length > 0)
     throw fault(
@@ -24,11 +24,11 @@ const run = async (session: OperatorSession, options: JsonOption & YesOption): P
   const before = await log.format();
   const allowed = formats.filter(({ format }) => format > before).map(({ allows }) => allows);
   if (allowed.length > 0) {
-    await mustBeAlone(session);
+    await mustBeNoOlderProgram(session);
     notice(`The format of the event log is ${before}. Format ${NEWEST_FORMAT} allows ${allowed.join('; ')}.`);
     notice('Programs that know only an earlier format cannot read what is written then.');
     const question = `raise the format of ${store} to ${NEWEST_FORMAT}: no older program runs any more, or will be started again`;
-    if (!(await confirmedForGood(question, options, 'Nothing was changed.'))) return;
+    if (!(await confirmedIrreversible(question, options, 'Nothing was changed.'))) return;
     await log.raiseFormat(NEWEST_FORMAT);
   }
   printOne({ log: store, format_before: before, format: await log.format(), allowed }, options);

@@ -19,15 +19,15 @@ const isHistory = (value: unknown): value is EarlierHistory => {
   return Number.isSafeInteger(events) && typeof digest === 'string' && /^[0-9a-f]{64}$/.test(digest);
 };
 
-/** Read before anything else: a mistyped name must not cost the time of reading the log. */
+/** Read first, so that a mistyped name fails before the whole log is read. */
 const earlierIn = (file: string): EarlierHistory => {
-  let found: unknown;
+  let parsed: unknown;
   try {
-    found = JSON.parse(readFileSync(file, 'utf8'));
+    parsed = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     throw fault('file_unreadable', `The file ${file} cannot be read: ${messageOf(error)}`);
   }
-  if (isHistory(found)) return found;
+  if (isHistory(parsed)) return parsed;
   throw fault(
     'file_unreadable',
     `The file ${file} is not the output of tenant-ledger log verify --json: it has no events and digest.`,

@@ -2,7 +2,7 @@ import { projections } from '../../../projections/projections';
 import type { Projector } from '../../../projections/projector';
 import { fault } from '../../fault';
 
-/** The projections with these names; all of them when none is named. */
+/** The projections with these names, or all if none is given. */
 export const chosenProjectors = (names: readonly string[]): readonly Projector[] => {
   const unknown = names.find((name) => !projections.some((projector) => projector.name === name));
   if (unknown !== undefined)

@@ -19,17 +19,17 @@ interface Options extends JsonOption {
   readonly dryRun?: boolean;
 }
 
-/** One line for all of them: each one's step, and the pace of the slowest that is still being built. */
+/** One line for all projections: the step of each, and the pace of the slowest that is still building. */
 const progressIn = (line: ProgressLine) => {
   const began = Date.now();
   const steps = new Map<string, RebuildStep>();
   return (name: string, step: RebuildStep): void => {
     steps.set(name, step);
     const all = [...steps].map(
-      ([one, at]) => `${one} ${at.step === 'building' ? shareOf(at.done, at.total) : at.step}`,
+      ([projection, at]) => `${projection} ${at.step === 'building' ? shareOf(at.done, at.total) : at.step}`,
     );
     const [slowest] = [...steps.values()]
-      .filter((one) => one.step === 'building')
+      .filter((at) => at.step === 'building')
       .toSorted((a, b) => a.done - b.done);
     const { done = 0, total = 0 } = slowest ?? {};
     const pace = slowest === undefined ? '' : ` (${paceOf(done, total, done, Date.now() - began)})`;
@@ -47,12 +47,12 @@ const plan = (projectors: readonly Projector[], options: Options): Promise<void>
   inSession(async ({ app }) => {
     const plans = await together(projectors.map((projector) => planRebuild(app.replay, projector)));
     printMany(
-      plans.map((one) => ({ ...one })),
+      plans.map((planned) => ({ ...planned })),
       options,
     );
   });
 
-/** Read models that do not fit a log that was set back are what a rebuild is for. */
+/** Tolerates read models that do not match a log that was set back: a rebuild repairs them. */
 const checkedConfiguration = (): Promise<Configuration> =>
   inSession(async ({ configuration }) => configuration).catch((error: unknown) => {
     if (codeOf(error) !== 'log_set_back') throw error;
@@ -60,14 +60,16 @@ const checkedConfiguration = (): Promise<Configuration> =>
     return readConfiguration(process.env);
   });
 
-/** The first failure is thrown; the others are reported before it. */
+/** Throws the first failure, after reporting the others. */
 const throwFailures = (outcomes: readonly PromiseSettledResult<Rebuilt>[]): void => {
-  const failures = outcomes.filter((one) => one.status === 'rejected').map(({ reason }) => reason as Error);
+  const failures = outcomes
+    .filter((outcome) => outcome.status === 'rejected')
+    .map(({ reason }) => reason as Error);
   for (const failure of failures.slice(1)) notice(failure.message);
   if (failures[0] !== undefined) throw failures[0];
 };
 
-/** The workers open for themselves what they need: a session that stays open would only take memory. */
+/** The session is closed first: the workers open their own stores, and it would only use memory. */
 const rebuild = async (projectors: readonly Projector[], options: Options): Promise<void> => {
   const configuration = await checkedConfiguration();
   lowerPriority();
@@ -81,7 +83,7 @@ const rebuild = async (projectors: readonly Projector[], options: Options): Prom
     ),
   );
   printMany(
-    outcomes.filter((one) => one.status === 'fulfilled').map(({ value }) => rowOf(value)),
+    outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => rowOf(value)),
     options,
     'Nothing was rebuilt.',
   );

@@ -10,7 +10,7 @@ import type { JsonOption } from '../arguments';
 import { sessionCommand, type OperatorSession } from '../operator-session';
 import { printJson, printRecord, printTable } from '../output';
 
-/** The rate is what was projected in this time. */
+/** The rate is measured over this time. */
 const SAMPLE_MS = 500;
 
 const roleOf = (id: GenerationId, pointer: { live: number; previous?: number } | undefined): string => {
@@ -31,19 +31,19 @@ const parkedIn = async (generation: Peek) => {
 const positionOf = async (generation: Peek): Promise<string | undefined> =>
   (await generation.control()).applied;
 
-/** It may be pruned at this moment. */
-const unlessRemoved = <T>(looking: Promise<T>): Promise<T | undefined> =>
-  looking.catch((error: unknown) => {
+/** Undefined: the generation was pruned in the meantime. */
+const unlessRemoved = <T>(result: Promise<T>): Promise<T | undefined> =>
+  result.catch((error: unknown) => {
     if (codeOf(error) === 'generation_removed') return undefined;
     throw error;
   });
 
 const generationRows = async ({ app }: OperatorSession) => {
   const { log, readModels } = app.replay;
-  const isMine = (id: GenerationId): boolean =>
+  const isCurrentVersion = (id: GenerationId): boolean =>
     projections.some(({ name, version }) => name === id.projection && version === id.version);
   const positionsBefore = new Map<Peek, Position | undefined>();
-  for (const id of (await readModels.generations()).filter(isMine)) {
+  for (const id of (await readModels.generations()).filter(isCurrentVersion)) {
     const generation = await readModels.peek(id);
     if (generation !== undefined)
       positionsBefore.set(generation, await unlessRemoved(positionOf(generation)));

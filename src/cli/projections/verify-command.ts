@@ -12,14 +12,14 @@ interface Options extends JsonOption {
   readonly tenant?: string;
 }
 
-/** More differences than this are only counted in the JSON report. */
+/** Beyond this, differences are only counted in the JSON report. */
 const MAX_SHOWN = 10_000;
 
-/** A parked tenant is a read model that does not show everything. */
+/** With a parked tenant, the read model is incomplete. */
 const isSound = ({ differences, parked, gaps }: Verified): boolean =>
   differences === 0 && parked.length === 0 && gaps.length === 0;
 
-/** Gathers differences for the JSON report, or prints each one as it is found. */
+/** Collects differences for the JSON report, or prints each as it is found. */
 const differencesFor = ({ json }: Options) => {
   const all: unknown[] = [];
   const onDifference = (
