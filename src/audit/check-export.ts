@@ -6,13 +6,11 @@ import { fault, messageOf } from '../fault';
 import { parsedJson } from '../json';
 import { UUID_PATTERN } from '../uuid';
 import { eventFormats, eventLines } from './event-lines';
-import { exportEvents, trailing, type ExportedChunk, type Trailer } from './export';
-
-/** Compares an exported file with the log that it came from. */
+import { exportEvents, trailerBuilder, type ExportedChunk, type Trailer } from './export';
 
 export interface CheckedExport {
   readonly trailer: Trailer;
-  /** The first one; undefined: the file is complete and unaltered. */
+  /** The first difference. Undefined: the file is complete and unaltered. */
   readonly difference?: { readonly line: number; readonly what: string };
 }
 
@@ -91,7 +89,7 @@ const trailerOf = async (file: string): Promise<{ readonly trailer: Trailer; rea
   return { trailer: value.trailer, startsAt };
 };
 
-/** Not decoded: a text could hide a difference. */
+/** Lines as bytes, since decoding could hide a difference. */
 async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -123,7 +121,7 @@ const occursIn = async (line: Buffer, others: AsyncIterator<Buffer, undefined>):
 const EVENT_ID = new RegExp(UUID_PATTERN);
 const MAX_NAME_LENGTH = 100;
 
-/** Every format names the event's id before any other. */
+/** In every format, the first UUID of a line is the id of its event. */
 const eventIn = (line: Buffer): string => {
   const whole = line.toString();
   const id = EVENT_ID.exec(whole)?.[0];
@@ -151,9 +149,9 @@ const whatDiffers = async ({ inFile, inLog, restOfFile, restOfLog }: Unequal): P
   return `${expected} was replaced by ${found}.`;
 };
 
-const trailerDifference = (given: Trailer, made: Trailer): string | undefined => {
+const trailerDifference = (given: Trailer, expected: Trailer): string | undefined => {
   const names = ['events', 'first_position', 'last_position', 'sha256'] as const;
-  const different = names.filter((name) => given[name] !== made[name]);
+  const different = names.filter((name) => given[name] !== expected[name]);
   return different.length === 0 ? undefined : `the trailer was altered: ${different.join(', ')}.`;
 };
 
@@ -170,7 +168,7 @@ async function* withProgress(
 
 type Difference = NonNullable<CheckedExport['difference']>;
 
-/** The first line that differs, and the number of equal lines before it. */
+/** Finds the first line that differs, after `equalLines` lines that were already compared. */
 const firstDifference = async (
   restOfFile: AsyncGenerator<Buffer, undefined>,
   restOfLog: AsyncGenerator<Buffer, undefined>,
@@ -188,7 +186,7 @@ const firstDifference = async (
   }
 };
 
-/** As long as everything is equal, whole chunks are compared: line by line would take twice as long. */
+/** Compares whole chunks up to the first difference: line by line would take twice as long. */
 const compare = async (
   file: string,
   end: number,
@@ -220,7 +218,7 @@ const compare = async (
   }
 };
 
-/** Makes the lines of an export again from the log and compares them with those in the file. */
+/** Repeats an export from the log and compares its lines with those of the file. */
 export const checkExport = async (
   ledgerLog: LedgerLog,
   file: string,
@@ -233,7 +231,7 @@ export const checkExport = async (
       'file_unreadable',
       `The file ${file} was exported from the log ${trailer.log}, and this is the log ${identity}. Check it against the log that it came from.`,
     );
-  const trail = trailing();
+  const trail = trailerBuilder();
   const exporting = { lines: eventLines(trailer.format, ledgerLog.streams), onUnreadable: () => undefined };
   const chunks = withProgress(exportEvents(ledgerLog, trailer, exporting, trail), onProgress);
   const { lines, difference } = await compare(file, startsAt, chunks);

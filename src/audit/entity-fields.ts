@@ -1,10 +1,10 @@
 import { allKeys, findKey } from '../domain/keys';
 import type { Application, Key, Tenant } from '../domain/tenant';
 
-/** A tenant, an Application or a key as a flat list of fields. Digests of keys are never among them. */
+/** A tenant, an Application or a key as a flat list of fields, without the digests of keys. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A field that an event or the time between two moments changed. Null: it was not there, or is not any more. */
+/** A field that an event changed, or that differs between two moments. Null: the field did not exist then. */
 export interface Change {
   readonly field: string;
   readonly from: unknown;
@@ -29,27 +29,27 @@ const keyFields = ({ applicationId, name, expiresAt, revoked }: Key): Fields => 
   revoked,
 });
 
-/** Undefined: there is no such entity at this moment. */
-export const entityFields = (now: Tenant, type: string, id: string): Fields | undefined => {
-  if (now.status === 'absent') return undefined;
-  if (type === 'tenant') return tenantFields(now);
+/** Undefined: there is no such entity at that moment. */
+export const entityFields = (tenant: Tenant, type: string, id: string): Fields | undefined => {
+  if (tenant.status === 'absent') return undefined;
+  if (type === 'tenant') return tenantFields(tenant);
   if (type === 'application') {
-    const application = now.applications.get(id);
+    const application = tenant.applications.get(id);
     return application === undefined ? undefined : applicationFields(application);
   }
   if (type !== 'key') return undefined;
-  const key = findKey(now.keys, (one) => one.id === id);
+  const key = findKey(tenant.keys, (candidate) => candidate.id === id);
   return key === undefined ? undefined : keyFields(key);
 };
 
-/** Everything that a tenant consists of, by `tenant <id>`, `application <id>` and `key <id>`. */
-export const allEntities = (now: Tenant): ReadonlyMap<string, Fields> => {
+/** All entities of a tenant, by `tenant <id>`, `application <id>` and `key <id>`. */
+export const allEntities = (tenant: Tenant): ReadonlyMap<string, Fields> => {
   const entities = new Map<string, Fields>();
-  if (now.status === 'absent') return entities;
-  entities.set(`tenant ${now.id}`, tenantFields(now));
-  for (const application of now.applications.values())
+  if (tenant.status === 'absent') return entities;
+  entities.set(`tenant ${tenant.id}`, tenantFields(tenant));
+  for (const application of tenant.applications.values())
     entities.set(`application ${application.id}`, applicationFields(application));
-  for (const [, key] of allKeys(now.keys)) entities.set(`key ${key.id}`, keyFields(key));
+  for (const [, key] of allKeys(tenant.keys)) entities.set(`key ${key.id}`, keyFields(key));
   return entities;
 };
 
@@ -58,10 +58,10 @@ export const changesBetween = (before: Fields = {}, after: Fields = {}): readonl
     .map((field) => ({ field, from: before[field] ?? null, to: after[field] ?? null }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
 
-/** Entity by entity, only what differs. */
+/** The fields that differ, by entity. */
 export const differencesBetween = (before: Tenant, after: Tenant) => {
-  const [one, other] = [allEntities(before), allEntities(after)];
-  return [...new Set([...one.keys(), ...other.keys()])]
-    .map((entity) => ({ entity, changes: changesBetween(one.get(entity), other.get(entity)) }))
+  const [from, to] = [allEntities(before), allEntities(after)];
+  return [...new Set([...from.keys(), ...to.keys()])]
+    .map((entity) => ({ entity, changes: changesBetween(from.get(entity), to.get(entity)) }))
     .filter(({ changes }) => changes.length > 0);
 };

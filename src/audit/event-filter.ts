@@ -7,7 +7,7 @@ import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
 import { timeOf } from './raw-event';
 
-/** Which events are asked for: all of the conditions hold, and of those that list several values, one. */
+/** Selects events that meet every condition. A condition with several values needs one of them. */
 export interface EventFilter {
   readonly tenants?: readonly string[] | undefined;
   readonly types?: readonly string[] | undefined;
@@ -15,7 +15,7 @@ export interface EventFilter {
   readonly entity?: { readonly type: string; readonly id: string } | undefined;
   readonly operation?: string | undefined;
   readonly trace?: string | undefined;
-  /** Asked for with this key, or about it. */
+  /** Caused with this key, or about it. */
   readonly key?: string | undefined;
   /** Recorded at this time or later. */
   readonly since?: string | undefined;
@@ -46,7 +46,7 @@ const byAuditLine = (
   };
 };
 
-/** The cheap conditions come first: reading an event's entity costs the most. */
+/** The cheap conditions come first: decoding an event to get its entity costs the most. */
 const conditionsOf = (
   filter: EventFilter,
   streams: Streams,
@@ -73,16 +73,17 @@ const conditionsOf = (
 };
 
 export interface EventRange extends ReadFrom {
-  /** The last position that is read. */
+  /** The last position to read, inclusive. */
   readonly upTo?: Position | undefined;
 }
 
-/** One step of reading: the events that match, and how far the log has been read. */
+/** One batch of the log: the events that match, and the position reached. */
 export interface ReadEvents {
   readonly events: readonly LoggedEvent[];
+  /** The number of events read, matching or not. */
   readonly read: number;
   readonly position: Position;
-  /** The last event of the log that was read. */
+  /** The last event read, matching or not. */
   readonly last: Head;
 }
 
@@ -94,7 +95,7 @@ async function* batchesOf(log: EventLog, { tenants, since }: EventFilter, from: 
   yield* log.readAll({ ...from, after });
 }
 
-/** Whether an event is one of ours that the filter asks for. */
+/** A predicate for events of our own streams that match the filter. */
 export const wantedBy = (
   filter: EventFilter,
   { streams }: Pick<LedgerLog, 'streams'>,
@@ -109,7 +110,7 @@ export const wantedBy = (
   };
 };
 
-/** Of our own streams, in the order of the log. One tenant's events are read at their own cost. */
+/** The matching events of our own streams, in log order. For a single tenant, reads only the events of that tenant. */
 export async function* findEvents(
   { log, streams }: LedgerLog,
   filter: EventFilter,
@@ -123,23 +124,23 @@ export async function* findEvents(
   }
 }
 
-/** How far a reader has come, and how many more events it wants. */
+/** How far a reader has read, and how many more events it wants. */
 export interface Reached {
   position: Position | undefined;
-  left: number;
+  remaining: number;
 }
 
-/** The steps until a reader has all the events that it wants. */
+/** Passes batches on until the reader has as many events as it wants. Updates `reached`. */
 export async function* upToLimit<Step extends Pick<ReadEvents, 'events' | 'position'>>(
   steps: AsyncIterable<Step>,
   reached: Reached,
 ): AsyncGenerator<Step> {
   for await (const step of steps) {
-    const events = step.events.slice(0, reached.left);
-    reached.left -= events.length;
-    const position = (reached.left > 0 ? undefined : events.at(-1)?.position) ?? step.position;
+    const events = step.events.slice(0, reached.remaining);
+    reached.remaining -= events.length;
+    const position = (reached.remaining > 0 ? undefined : events.at(-1)?.position) ?? step.position;
     reached.position = position;
     yield { ...step, events, position };
-    if (reached.left === 0) return;
+    if (reached.remaining === 0) return;
   }
 }

@@ -2,13 +2,12 @@ import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { rawEvent, type RawEvent } from './raw-event';
 
-/** The forms in which events are exported. */
 export const eventFormats = ['ndjson', 'csv'] as const;
 export type EventFormat = (typeof eventFormats)[number];
 
-/** Makes the lines of events, without line feeds at their ends. The same events always give the same lines. */
+/** Formats events as lines, without line feeds. Deterministic: the same events always give the same lines. */
 export interface EventLines {
-  /** The first line, before all events, if there is one. */
+  /** A line before all events. */
   readonly heading?: string;
   linesOf(events: readonly LoggedEvent[]): Promise<readonly string[]>;
 }
@@ -33,7 +32,7 @@ const columns: readonly Column[] = [
   ['metadata', ({ metadata }) => JSON.stringify(metadata)],
 ];
 
-/** A spreadsheet takes a text with one of these at its start for a formula. */
+/** A spreadsheet takes text that starts with one of these for a formula (CSV injection). */
 const FORMULA = /^[=+\-@\t\r]/;
 const QUOTED = /[",\r\n]/;
 

@@ -3,10 +3,10 @@ import type { LoggedEvent, Position } from '../event-log/event-log';
 import type { LedgerLog } from '../event-log/ledger-log';
 import { codeOf } from '../fault';
 import { findEvents, upToLimit, wantedBy, type EventFilter, type Reached } from './event-filter';
-import { trailing } from './export';
+import { trailerBuilder } from './export';
 import type { Follower, LiveTail } from './live-tail';
 
-/** Why a stream ends before its reader does. It can be resumed from the position that is named. */
+/** Why the server ends a stream early. It can be resumed from the position given at its end. */
 export type EndReason =
   | 'key_refused'
   | 'permission_missing'
@@ -16,9 +16,9 @@ export type EndReason =
   | 'reader_stalled'
   | 'shutting_down';
 
-/** How a stream looks on the wire. */
+/** The wire format of a stream. */
 export interface StreamForm {
-  /** An event with its position as the caller may name it, and its JSON. */
+  /** `cursor` is the position of the event as the caller sees it. */
   event(cursor: string, json: string): string;
   heartbeat(): string;
   trailer(json: string): string;
@@ -38,22 +38,22 @@ export interface StreamParts {
   readonly tail: LiveTail;
   readonly form: StreamForm;
   readonly cursorOf: (position: Position) => string;
-  /** The JSON of an event as its owner sees it. */
+  /** The JSON of an event as its tenant sees it. */
   readonly jsonOf: (event: LoggedEvent, cursor: string) => string;
-  /** Whether the caller may still read; undefined: yes. */
+  /** Why the caller may no longer read. Undefined: it may. */
   readonly mayRead: () => Promise<EndReason | undefined>;
-  /** The caller is gone. */
+  /** The caller has disconnected. */
   readonly gone: AbortSignal;
   /** The process is stopping. */
   readonly stopping: AbortSignal;
-  /** The caller has not taken what was sent. */
+  /** The caller has stopped reading. */
   readonly stalled: AbortSignal;
 }
 
-/** A key that is revoked ends its streams within a second. */
+/** Short enough to end the streams of a revoked key within a second. */
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
-/** The approximate size of one piece of text, except for a single large event: a reader that stops leaves little behind. */
+/** The approximate maximum size of a piece of text, unless a single event is larger. Bounds the buffer of a stalled reader. */
 const MAX_CHARACTERS = 65_536;
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -65,8 +65,8 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
 const isUnavailable = (error: unknown): error is { readonly code: EndReason } =>
   UNAVAILABLE.has(codeOf(error) ?? '');
 
-/** Asks at most twice a second. */
-const checking = ({ mayRead, stopping, stalled }: StreamParts) => {
+/** Why the stream must end now. Calls `mayRead` at most twice a second. */
+const endReason = ({ mayRead, stopping, stalled }: StreamParts) => {
   let checkedAt = threadMs();
   return async (): Promise<EndReason | undefined> => {
     if (stalled.aborted) return 'reader_stalled';
@@ -77,9 +77,9 @@ const checking = ({ mayRead, stopping, stalled }: StreamParts) => {
   };
 };
 
-/** What was written of a stream, and what its trailer says of it. */
+/** Formats what is written to a stream, and keeps the totals for its trailer. */
 const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
-  const trail = trailing();
+  const trail = trailerBuilder();
   return {
     write: (event: LoggedEvent): string => {
       const cursor = cursorOf(event.position);
@@ -95,7 +95,7 @@ const transcript = ({ form, cursorOf, jsonOf }: StreamParts) => {
   };
 };
 
-/** A stream shows what cannot be read as it is. */
+/** Events that cannot be decoded are streamed as they are, without a report. */
 const ignore = (): void => undefined;
 
 interface Step {
@@ -103,7 +103,7 @@ interface Step {
   readonly position: Position | undefined;
 }
 
-/** What came since everybody last looked: the first to look reads it for all. */
+/** New events after `reached`, read once for all followers of the tenant. */
 async function* newEvents(
   follower: Follower,
   isWanted: (event: LoggedEvent) => boolean,
@@ -117,7 +117,7 @@ async function* newEvents(
   }
 }
 
-/** Everything that there is now, up to the limit; then, while it follows, whatever comes. */
+/** The existing events, up to the limit; then, if it follows, new ones as they come. */
 async function* matching(
   { tenantId, filter, after, limit, follow }: StreamRequest,
   { ledgerLog, tail, gone, stopping }: StreamParts,
@@ -125,12 +125,12 @@ async function* matching(
   const follower = follow ? await tail.follow(tenantId) : undefined;
   try {
     const upTo = follow ? undefined : (await ledgerLog.log.head())?.position;
-    const reached: Reached = { position: after, left: limit };
+    const reached: Reached = { position: after, remaining: limit };
     const ending = AbortSignal.any([gone, stopping]);
     const isWanted = wantedBy(filter, ledgerLog, ignore);
     for (let seen = -1; !gone.aborted;) {
       const changes = follower?.changes() ?? 0;
-      // What is new is reported: without a report, a look at the log would find nothing.
+      // New events always change the number, so there is nothing to read if it is the same.
       if (changes !== seen) {
         const range = { after: reached.position, upTo, signal: gone };
         const found =
@@ -140,7 +140,7 @@ async function* matching(
         seen = changes;
         yield* upToLimit(found, reached);
       }
-      if (follower === undefined || reached.left === 0) return;
+      if (follower === undefined || reached.remaining === 0) return;
       await follower.wait(seen, CHECK_MS, ending);
       yield { events: [], position: reached.position };
     }
@@ -149,7 +149,7 @@ async function* matching(
   }
 }
 
-/** Whole events, each text with the position that it reaches. They are written as they are taken. */
+/** Texts of whole events, each with the position that it reaches. Lazy: events are formatted as the reader takes them. */
 async function* textsOf(
   steps: AsyncIterable<Step>,
   write: (event: LoggedEvent) => string,
@@ -167,12 +167,12 @@ async function* textsOf(
 }
 
 /**
- * The events of one tenant as text, as fast as the reader takes them: what is not taken is not read. It ends with a trailer
- * (number, first and last position, SHA-256 of the events' JSON, each with a line feed), unless it is ended before.
+ * The events of one tenant as text, with backpressure: the log is read only as fast as the reader takes them. Ends with a
+ * trailer (number, first and last position, SHA-256 of the events' JSON, each with a line feed), or early with a reason.
  */
 export async function* eventStream(request: StreamRequest, parts: StreamParts): AsyncGenerator<string> {
   const { write, trailer, end } = transcript(parts);
-  const check = checking(parts);
+  const check = endReason(parts);
   let { after: position } = request;
   let wroteAt = threadMs();
   try {

@@ -4,42 +4,41 @@ import type { LedgerLog } from '../event-log/ledger-log';
 import { findEvents, upToLimit, type EventFilter } from './event-filter';
 import type { EventFormat, EventLines } from './event-lines';
 
-/** What is exported: together with the log it determines every byte of the lines. What is undefined is not in the JSON. */
+/** Together with the log, determines every byte of the lines. Undefined members are omitted from the JSON. */
 export interface ExportRequest {
   readonly format: EventFormat;
   readonly filter: EventFilter;
   readonly after?: Position | undefined;
-  /** The last position that is looked at: the head of the log when the export began. */
+  /** The last position to read, inclusive: the head of the log when the export started. */
   readonly up_to?: Position | undefined;
   /** The maximum number of events. */
   readonly limit?: number | undefined;
 }
 
-/** The last line of an exported file: what makes it possible to check that the file is complete and unaltered. */
+/** The last line of an exported file, which allows checking that the file is complete and unaltered. */
 export interface Trailer extends ExportRequest {
   readonly log: string;
   readonly events: number;
   readonly first_position?: Position | undefined;
   readonly last_position?: Position | undefined;
-  /** Over all lines before it, with their line feeds. */
+  /** The digest of all lines before it, with their line feeds. */
   readonly sha256: string;
 }
 
 export interface ExportedChunk {
-  /** Events of the log that were looked at. */
+  /** The number of events read, matching or not. */
   readonly read: number;
-  /** Everything up to this position has been looked at. */
+  /** Everything up to this position has been read. */
   readonly position: Position;
   /** Whole lines, each with a line feed. */
   readonly bytes: Buffer;
-  /** How many they are. */
   readonly lines: number;
-  /** The last event of the log that was looked at; undefined before there is one. */
+  /** The last event read, matching or not. Undefined: none yet. */
   readonly last?: Head;
 }
 
 /** Counts and hashes lines as they are written. */
-export const trailing = () => {
+export const trailerBuilder = () => {
   const hash = createHash('sha256');
   let events = 0;
   let first: Position | undefined;
@@ -71,27 +70,27 @@ export interface Exporting {
   readonly lines: EventLines;
   readonly follow?: boolean;
   readonly signal?: AbortSignal;
-  /** An event that cannot be read is not compared with an entity or operation. */
+  /** Called for an event that could not be decoded, and so not compared with an entity or operation. */
   onUnreadable(): void;
 }
 
-/** The lines of an export, chunk by chunk: as fast as the reader takes them, and never much more than one batch in memory. */
+/** The lines of an export, chunk by chunk, with backpressure: never holds much more than one batch in memory. */
 export async function* exportEvents(
   ledgerLog: LedgerLog,
   { filter, after, up_to, limit = Infinity }: ExportRequest,
   { lines, follow = false, signal, onUnreadable }: Exporting,
-  trail: Pick<ReturnType<typeof trailing>, 'add'>,
+  trail: Pick<ReturnType<typeof trailerBuilder>, 'add'>,
 ): AsyncIterable<ExportedChunk> {
   if (lines.heading !== undefined) {
     const bytes = bytesOf([lines.heading]);
     trail.add(bytes, []);
     yield { bytes, lines: 1, read: 0, position: after ?? '' };
   }
-  // Without a follower, an empty log has nothing up to its head.
+  // The log is empty.
   if (up_to === undefined && !follow) return;
   const range = { after, upTo: up_to, follow, signal };
   const found = findEvents(ledgerLog, filter, range, onUnreadable);
-  const wanted = upToLimit(found, { position: after, left: limit });
+  const wanted = upToLimit(found, { position: after, remaining: limit });
   for await (const { events, read, position, last } of wanted) {
     const bytes = bytesOf(await lines.linesOf(events));
     trail.add(

@@ -3,24 +3,24 @@ import type { Batch, EventLog, Position, ReadFrom } from '../event-log/event-log
 import type { Streams } from '../event-log/streams';
 import { signal } from '../signal';
 
-/** Wakes those who follow a tenant when it has new events. However many follow, the log is followed once. */
+/** Wakes the followers of a tenant when it has new events. Follows the log once, however many followers there are. */
 export interface LiveTail {
-  /** Resolves when everything that is appended from then on will be noticed. */
+  /** Once resolved, no later append is missed. */
   follow(tenantId: string): Promise<Follower>;
 }
 
 export interface Follower {
-  /** Another number whenever the tenant may have new events. */
+  /** A number that changes whenever the tenant may have new events. */
   changes(): number;
-  /** The next events of the tenant after a position, if there are any; read once for all who ask from there. */
+  /** The next events of the tenant after a position. Followers at the same position share the read. */
   read(after: Position | undefined): Promise<Batch>;
-  /** Until the number is another one than this, the time is up, or the signal is aborted. */
+  /** Waits until `changes` differs from this, the time is up, or the signal is aborted. */
   wait(since: number, withinMs: number, abort: AbortSignal): Promise<void>;
   stop(): void;
 }
 
-const AGAIN_MS = 500;
-/** All who follow a tenant ask at about the same time. */
+const RETRY_MS = 500;
+/** How long a read is shared: all followers of a tenant read at about the same time. */
 const SHARED_MS = 100;
 
 type Read = Promise<Batch>;
@@ -28,7 +28,7 @@ type Read = Promise<Batch>;
 interface Followed {
   changes: number;
   followers: number;
-  /** What was read since the last change, by where it begins. */
+  /** The reads since the last change, by start position. */
   readonly reads: Map<Position | undefined, Read>;
   readonly changed: ReturnType<typeof signal>;
 }
@@ -43,7 +43,7 @@ const firstBatch = async (batches: AsyncIterable<Batch>): Read => {
   return [];
 };
 
-/** Reports each tenant that has new events, until it is stopped; all of them when it cannot say which. */
+/** Reports tenants that have new events, or all if it cannot tell which, until stopped. */
 const followLog = async (
   log: FollowedLog,
   streams: Streams,
@@ -57,12 +57,12 @@ const followLog = async (
         after = batch.at(-1)?.position ?? after;
         onChange(tenantsOf(batch, streams));
       }
-      // Only a log that is closed ends it.
-      await pause(AGAIN_MS, from.signal);
+      // Ends only if the log is closed.
+      await pause(RETRY_MS, from.signal);
     } catch {
-      // Whoever follows looks for itself, and meets the same fault.
+      // Each follower then reads for itself and gets the error.
       onChange('all');
-      await pause(AGAIN_MS, from.signal);
+      await pause(RETRY_MS, from.signal);
     }
 };
 

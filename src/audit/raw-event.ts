@@ -2,26 +2,26 @@ import type { LoggedEvent } from '../event-log/event-log';
 import type { Streams } from '../event-log/streams';
 import { isJsonObject } from '../json';
 
-const DIGEST_SHOWN = 8;
+const DIGEST_PREFIX_LENGTH = 8;
 
-/** A whole digest would let its reader check guesses at a key. */
+/** With the whole digest, a reader could check guesses at a key. */
 const withShortDigest = (data: Readonly<Record<string, unknown>>): unknown => {
   const { digest } = data;
-  return typeof digest === 'string' ? { ...data, digest: digest.slice(0, DIGEST_SHOWN) } : data;
+  return typeof digest === 'string' ? { ...data, digest: digest.slice(0, DIGEST_PREFIX_LENGTH) } : data;
 };
 
-/** What is not JSON is shown as its bytes. */
+/** Bytes that are not JSON are shown in base64. */
 const shown = (value: unknown): unknown => {
   if (Buffer.isBuffer(value)) return { base64: value.toString('base64') };
   return isJsonObject(value) ? withShortDigest(value) : (value ?? null);
 };
 
-/** `/logs` and everything else that is derived from an event goes by this time. */
+/** The time used by `/logs` and everything else derived from events. */
 export const timeOf = ({ recordedAt, storedAt = recordedAt }: LoggedEvent): string => storedAt;
 
 /**
- * An event as investigators see it: everything that is stored, in the names of the API. What it does not have is undefined,
- * and so not in its JSON: objects that all have the same members are serialised fastest.
+ * An event with everything that is stored, in the names of the API. Absent members are undefined, and so omitted from the
+ * JSON, rather than missing: objects of one shape are serialised fastest.
  */
 export const rawEvent = (event: LoggedEvent, streams: Streams) => {
   const metadata = isJsonObject(event.metadata) ? event.metadata : {};

@@ -13,15 +13,15 @@ import { changesBetween, entityFields, type Change } from './entity-fields';
 import { timeOf } from './raw-event';
 
 /**
- * A moment in a tenant's history. At a time it is the state before the first event that was recorded after it: order comes
- * from the log, and a clock that was wrong does not reorder anything.
+ * A moment in a tenant's history. A time means the state before the first event recorded after it: the order comes from
+ * the log, and a wrong clock does not reorder anything.
  */
 export type Moment = { readonly time: string } | { readonly position: Position };
 
 const isAfter = (event: LoggedEvent, moment: Moment): boolean =>
   'time' in moment ? timeOf(event) > moment.time : event.position > moment.position;
 
-/** Only updates replace values; what creates or removes something says all of it in its own data. */
+/** The events that replace values. The data of creations and removals already says everything. */
 const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
   'TenantUpdated',
   'TenantPlanChanged',
@@ -30,12 +30,12 @@ const UPDATES: ReadonlySet<string> = new Set<TenantEvent['type']>([
   'KeyExpirySet',
 ]);
 
-/** What an event changed in its entity, and the entity before and after it. */
+/** The entity before and after an event, and what the event changed. */
 export const effectOf = (event: Recorded<TenantEvent>, before: Tenant) => {
   const { entityType, entityId } = auditLine(event);
-  const was = entityFields(before, entityType, entityId);
-  const is = entityFields(evolve(before, event), entityType, entityId);
-  return { before: was, after: is, changes: changesBetween(was, is) };
+  const fieldsBefore = entityFields(before, entityType, entityId);
+  const fieldsAfter = entityFields(evolve(before, event), entityType, entityId);
+  return { before: fieldsBefore, after: fieldsAfter, changes: changesBetween(fieldsBefore, fieldsAfter) };
 };
 
 const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): readonly Change[] => {
@@ -44,7 +44,7 @@ const takeWithChanges = (folding: FoldingStream, event: Recorded<TenantEvent>): 
   return changes;
 };
 
-/** One event of a tenant's own stream and what it changed. */
+/** An event of a tenant's own stream, and what it changed. */
 const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]) => {
   const { entityType, entityId, operation } = auditLine(event);
   return {
@@ -64,7 +64,7 @@ const entryOf = (event: Recorded<TenantEvent>, changes: readonly Change[]) => {
 };
 export type HistoryEntry = ReturnType<typeof entryOf>;
 
-/** The tenant at a moment, or now, and every change up to it. A stream that cannot be read is `tenant_unreadable`. */
+/** The tenant at a moment, by default now. Calls back for every change up to then. Throws `tenant_unreadable`. */
 export const tenantAt = async (
   { log, streams }: LedgerLog,
   tenantId: string,
@@ -81,7 +81,7 @@ export const tenantAt = async (
   return folding.fold().tenant;
 };
 
-/** The tenant as it was when an event of its own stream was appended. */
+/** The tenant just before an event of its own stream. */
 export const tenantBefore = async (
   { log, streams }: LedgerLog,
   event: Recorded<TenantEvent>,
@@ -103,12 +103,12 @@ const foldUpTo = async (
     }
 };
 
-/** How many tenants are kept while a log is read: those updated last. */
+/** The tenants kept in memory while a log is read: the most recently updated ones. */
 const MAX_TENANTS = 200;
 
 /**
- * What each update changed, for events in the order of the log. Where the tenant's stream cannot be read nothing is said:
- * the event itself is shown all the same.
+ * What each update changed, for events in log order. Empty if the tenant's stream cannot be read, so that the event itself
+ * can still be shown.
  */
 export const updateChanges = (ledgerLog: LedgerLog) => {
   const foldings = boundedCache<FoldingStream>(MAX_TENANTS);
@@ -129,8 +129,8 @@ export const updateChanges = (ledgerLog: LedgerLog) => {
 };
 
 /**
- * What each Application could do at a moment, and with which keys. Nobody can do anything with a deleted tenant; an
- * Application without a key that is good at that time is listed without keys.
+ * What each Application could do at a moment, and with which keys: those valid at that time, possibly none. Nobody has
+ * access to a deleted tenant.
  */
 export const accessTo = (tenant: Tenant, at: string) => {
   if (tenant.status !== 'active') return [];

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkExport } from '../../src/audit/check-export';
 import { eventFormats, eventLines, type EventFormat } from '../../src/audit/event-lines';
-import { exportEvents, trailing, type ExportRequest } from '../../src/audit/export';
+import { exportEvents, trailerBuilder, type ExportRequest } from '../../src/audit/export';
 import type { LedgerLog } from '../../src/event-log/ledger-log';
 import { fillBusyLog } from '../support/busy-log';
 import { eventsOf } from '../support/events';
@@ -17,7 +17,7 @@ const EVENTS = 120;
 
 const exported = async (ledgerLog: LedgerLog, request: ExportRequest): Promise<string> => {
   const file = join(freshFolder(), 'export');
-  const trail = trailing();
+  const trail = trailerBuilder();
   const lines = eventLines(request.format, ledgerLog.streams);
   let text = '';
   for await (const chunk of exportEvents(ledgerLog, request, { lines, onUnreadable: () => undefined }, trail))

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { EventFilter } from '../../audit/event-filter';
 import { eventFormats, eventLines, type EventFormat } from '../../audit/event-lines';
-import { exportEvents, trailing, type ExportRequest, type Trailer } from '../../audit/export';
+import { exportEvents, trailerBuilder, type ExportRequest, type Trailer } from '../../audit/export';
 import { isEventType } from '../../domain/event-schemas';
 import type { Head, Position } from '../../event-log/event-log';
 import { logWatch } from '../../event-log/log-watch';
@@ -106,7 +106,7 @@ const run = async (
   { line, signal, onRead }: Observer,
 ) => {
   const total = request.up_to === undefined ? 0 : await ledgerLog.log.distance(request.after, request.up_to);
-  const trail = trailing();
+  const trail = trailerBuilder();
   let [done, unreadable, position] = [0, 0, request.after];
   const lines = isPretty(options)
     ? prettyLines(ledgerLog, supportsColor())
