@@ -12,80 +12,79 @@ import type { TraceParent } from './request/trace-parent';
 import type { Tracing } from './request/tracing';
 import type { RouteParts } from './routes/route';
 
-/** As a body shows it. */
+/** As shown in a response body. */
 export interface StartProgress {
   readonly events_done: number;
   readonly events_total: number;
 }
 
-/** What the API is built from. */
+/** The dependencies of the API. */
 export interface ApiParts extends RouteParts {
   readonly headers: HeaderNames;
   readonly publicUrl: string;
   readonly bodyLimit: number;
-  /** Whose pages may call the API from a browser: `*` for all, empty for none. */
+  /** The origins whose pages may call the API from a browser: `*` for all, empty for none. */
   readonly corsOrigins: readonly string[];
-  /** Whether events say which client caused them. */
+  /** Whether events record the client that caused them. */
   readonly recordsClients: boolean;
-  /** Of the program. */
+  /** The version of the program. */
   readonly version: string;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
-  /**
-   * To be awaited before the first use of `reader`: what it shows is then not older than this. False: that could not be
-   * made sure of in time.
-   */
+  /** Await this before the first use of `reader`. False: it may be stale, which could not be ruled out in time. */
   readonly upToDate: () => Promise<boolean>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;
-  /** How far they are until then. */
+  /** Their progress until then. */
   readonly startProgress: () => StartProgress;
-  /** False as soon as the process is stopping: connections are then not kept alive. */
+  /** False once the process is stopping: connections are then no longer kept alive. */
   readonly isOpen: () => boolean;
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
   readonly isParked: (tenantId: string, reached: Position) => Promise<boolean>;
   readonly access: AccessRecord;
   readonly keyUses: KeyUses;
   readonly metrics: RequestMetrics;
-  /** Undefined: nobody collects traces. */
+  /** Undefined: traces are not collected. */
   readonly tracing?: Tracing | undefined;
 }
 
-/** What the steps of one request know of it. */
+/** The state of one request, shared by the steps. */
 export interface ApiState {
   traceId: string;
   /** From W3C Trace Context, if the request is part of a trace. */
   traceContext?: TraceParent;
   /** When the request began to arrive, on the monotonic clock. */
   arrivedMs: number;
-  /** When it was here, ISO 8601, and until when it is to be answered, on the monotonic clock. */
+  /** When it had arrived with its body, ISO 8601. */
   at: string;
+  /** When the response is due, on the monotonic clock. */
   deadline: number;
-  /** Without a trailing slash: both are the same. */
+  /** Without a trailing slash, which makes no difference. */
   path: string;
-  /** What the limits count by. */
+  /** What the rate limits count by. */
   clientAddress: string;
   /** The target of the request has no path; it is treated as `/` from here on. */
   pathless?: true;
-  /** The key that came with the request, valid or not, and who it stands for. */
+  /** The key sent with the request, valid or not. */
   presented?: PresentedKey;
+  /** The caller, if the key was accepted. */
   identity?: Identity;
   /** The declared path of the route, for the log. */
   route?: string;
-  /** The code of the problem that it is answered with. */
+  /** The code of the problem in the response. */
   problem?: HttpProblemCode;
   /** The rate limit that refused it. */
   refusedBy?: string;
-  /** What the read models show may lack writes that were acknowledged. */
+  /** The read models may lack acknowledged writes. */
   mayBeStale?: true;
-  /** It was written, and the read models do not show it yet. */
+  /** A write that is not visible in the read models yet. */
   isReadPending?: true;
   /** Why a key was refused, or what went wrong: for the log only. */
   reason?: string;
   error?: unknown;
 }
 
-/** Who a request comes from, once its key was accepted. */
+/** The caller of a request whose key was accepted. */
 export const authenticated = ({ presented, identity }: ApiState) => {
   if (presented === undefined || identity === undefined)
     throw new Error('A route was reached without a key.');
@@ -95,7 +94,7 @@ export const authenticated = ({ presented, identity }: ApiState) => {
 export type ApiContext = ParameterizedContext<ApiState>;
 export type Step = Middleware<ApiState>;
 
-/** The value of one header, or undefined. Node joins a repeated one of ours with a comma, which no value of ours has. */
+/** The value of a header. Node joins repeated ones with a comma, which no valid value of ours contains. */
 export const headerOf = (ctx: ApiContext, name: string): string | undefined => {
   const value = ctx.req.headers[name.toLowerCase()];
   return Array.isArray(value) ? value.join(', ') : value;

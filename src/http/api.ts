@@ -24,7 +24,7 @@ import { getEvent, listEvents } from './routes/events';
 import { listLimits } from './routes/limits';
 import { listLogEntityTypes, listLogs } from './routes/logs';
 import { listPermissions } from './routes/permissions';
-import { showOpenPages } from './routes/open-pages';
+import { serveOpenPages } from './routes/open-pages';
 import { getOwnUsageReport } from './routes/reports';
 import type { Route } from './routes/route';
 import { routing, unrouted } from './routes/routing';
@@ -42,7 +42,7 @@ export const routes: readonly Route[] = [
   getOwnUsageReport,
   listApplications,
   createNewApplication,
-  getOwnApplication, // before those that take any id
+  getOwnApplication, // before the routes that match any id
   getApplication,
   changeApplication,
   removeApplication,
@@ -54,21 +54,21 @@ export const routes: readonly Route[] = [
   listLimits,
 ];
 
-/** The client went away while it was answered, or did not take the answer. */
-const GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
+/** The client disconnected before it had the whole response, or stopped reading it. */
+const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'reader_stalled']);
 
 /** Every request goes through these steps from top to bottom. */
 export const api = (parts: ApiParts): Koa<ApiState> => {
-  const logAnswer = accessLog(parts);
-  const findClient = clientAddress(parts);
-  const otherOrigins = crossOrigin(parts);
-  const noteUse = ({ state: { identity, at } }: ApiContext): void => {
+  const logRequest = accessLog(parts);
+  const setClientAddress = clientAddress(parts);
+  const cors = crossOrigin(parts);
+  const recordKeyUse = ({ state: { identity, at } }: ApiContext): void => {
     if (identity !== undefined) parts.keyUses.used(identity.tenantId, identity.keyId, at);
   };
 
   const refuse = async (ctx: ApiContext, thrown: unknown): Promise<void> => {
     const error = await finalError(ctx, thrown, parts);
-    if (codeOf(error) !== 'key_refused') noteUse(ctx);
+    if (codeOf(error) !== 'key_refused') recordKeyUse(ctx);
     answerProblem(ctx, error, parts);
   };
 
@@ -77,20 +77,20 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
 
   app.use(async (ctx, next) => {
     arrive(ctx, parts);
-    logAnswer(ctx);
-    otherOrigins.allow(ctx);
+    logRequest(ctx);
+    cors.allow(ctx);
     try {
-      findClient(ctx);
+      setClientAddress(ctx);
       await countRequest(ctx, parts);
       requireTarget(ctx);
-      if (!otherOrigins.preflight(ctx)) await next();
-      noteUse(ctx);
+      if (!cors.preflight(ctx)) await next();
+      recordKeyUse(ctx);
     } catch (thrown) {
       await refuse(ctx, thrown).catch((error: unknown) => answerProblem(ctx, error, parts));
     }
     await compress(ctx);
   });
-  app.use(showOpenPages({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
+  app.use(serveOpenPages({ ...parts, document: () => openApiDocument({ ...parts, routes }) }));
   app.use(async (ctx, next) => {
     parts.mustBeWhole();
     await authenticate(ctx, parts);
@@ -100,7 +100,7 @@ export const api = (parts: ApiParts): Koa<ApiState> => {
   app.use(unrouted);
 
   app.on('error', (error) => {
-    const level = GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
+    const level = CLIENT_GONE.has(codeOf(error) ?? '') ? 'info' : 'error';
     parts.logger[level]({ err: error }, 'an answer could not be sent');
   });
   return app;

@@ -8,20 +8,20 @@ import { inSequence } from './request/pipelining';
 import { securityHeaders } from './answer/security-headers';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './answer/problem-body';
 
-/** How long a connection is waited for, in milliseconds. */
+/** How long to wait on a connection, in milliseconds. */
 export interface Timeouts {
-  /** For all the headers, also on a connection that has said nothing yet. */
+  /** For all headers, even on a connection that has not sent anything yet. */
   readonly headersMs: number;
   /** For the whole request. */
   readonly requestMs: number;
   /** For the next request. */
   readonly keepAliveMs: number;
-  /** For any sign of life: a client that does not read its answer gives none. */
+  /** For any activity on the socket: a client that does not read its response causes none. */
   readonly silenceMs: number;
 }
 
 const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 20_000, keepAliveMs: 30_000, silenceMs: 60_000 };
-const HEADER_BYTES = 16_384;
+const MAX_HEADER_BYTES = 16_384;
 const CHECK_MS = 1_000;
 
 const IDLE_CHECK_MS = 50;
@@ -32,14 +32,13 @@ export interface ListenerOptions {
   readonly traceHeader: string;
   readonly publicUrl: string;
   readonly timeouts?: Timeouts;
-  /** A request that never became one: reported here, because no other log line has its trace id. */
+  /** Called for a request that could not be parsed: no other log line has its trace id. */
   readonly onRefused?: (code: HttpProblemCode, traceId: string) => void;
 }
 
-/** A server that is listening. */
 export interface Listener {
   readonly url: string;
-  /** Takes no more connections, lets what is under way finish within this time, then cuts what is left. */
+  /** Stops accepting connections, lets requests in flight finish within this time, then closes all that remain. */
   close(withinMs: number): Promise<void>;
 }
 
@@ -49,21 +48,21 @@ const codeFor = (error: NodeJS.ErrnoException): HttpProblemCode => {
   return error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_too_slow' : 'malformed_request';
 };
 
-/** A request that was counted before the rest of it was refused says so in this answer, too. */
-const countedFields = (answer: ServerResponse | undefined): Record<string, string> =>
+/** Set if the request was counted before the rest of it was refused. */
+const rateLimitHeaders = (response: ServerResponse | undefined): Record<string, string> =>
   Object.fromEntries(
     ['RateLimit-Policy', 'RateLimit'].flatMap((name) => {
-      const value = answer?.getHeader(name);
+      const value = response?.getHeader(name);
       return typeof value === 'string' ? [[name, value]] : [];
     }),
   );
 
-/** What the HTTP parser refuses never reaches the steps of the API: the same body is written on the socket. */
+/** Requests that cannot be parsed never reach the API, so the problem is written straight to the socket. */
 const refuse = (
   socket: Duplex,
   code: HttpProblemCode,
   options: ListenerOptions,
-  answer?: ServerResponse,
+  response?: ServerResponse,
 ): void => {
   if (!socket.writable) return void socket.destroy();
   const { traceHeader, publicUrl } = options;
@@ -74,31 +73,31 @@ const refuse = (
   const headers = {
     ...securityHeaders,
     ...problemHeaders(code),
-    ...countedFields(answer),
+    ...rateLimitHeaders(response),
     'Content-Type': PROBLEM_TYPE,
     'Content-Length': String(Buffer.byteLength(body)),
     [traceHeader]: traceId,
     Connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  // A slow request must not go on arriving, and be carried out, after it was refused.
+  // Otherwise the rest of a slow request could still arrive, and be processed, after the refusal.
   if (code === 'request_too_slow') socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${title.replace(/\.$/, '')}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 };
 
-/** The answer that this socket owes or is sending, as Node keeps it. */
-const answerUnderWay = (socket: Duplex): ServerResponse | undefined =>
+/** The response that this socket still owes or is sending, from Node's internals. */
+const pendingResponse = (socket: Duplex): ServerResponse | undefined =>
   (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 
-/** Refuses what came after whole requests only once those are answered: theirs is not this refusal. */
+/** Complete requests that came before the bad one get their own responses first. */
 const refuseInTurn = (socket: Duplex, code: HttpProblemCode, options: ListenerOptions): void => {
-  const answer = answerUnderWay(socket);
-  if (answer?.req.complete === true) answer.once('close', () => refuseInTurn(socket, code, options));
-  else if (answer?.headersSent === true) socket.destroy();
-  else refuse(socket, code, options, answer);
+  const response = pendingResponse(socket);
+  if (response?.req.complete === true) response.once('close', () => refuseInTurn(socket, code, options));
+  else if (response?.headersSent === true) socket.destroy();
+  else refuse(socket, code, options, response);
 };
 
-/** Why one cannot listen there, in words that name the settings. */
+/** Explains why listening failed, naming the settings to change. */
 const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptions): Error => {
   const { code = '' } = error;
   if (code === 'EADDRINUSE')
@@ -119,7 +118,7 @@ const listenFault = (error: NodeJS.ErrnoException, { host, port }: ListenerOptio
 const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> =>
   new Promise((resolve, reject) => {
     const { host, port } = options;
-    // It stays: an accept that fails later, as without a free file descriptor, concerns that connection only.
+    // Stays registered: a later failure to accept, such as for lack of file descriptors, affects that connection only.
     server.on('error', (error) => reject(listenFault(error, options)));
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
   });
@@ -127,7 +126,7 @@ const listen = (server: Server, options: ListenerOptions): Promise<AddressInfo> 
 export const openListener = async (handle: RequestListener, options: ListenerOptions): Promise<Listener> => {
   const { headersMs, requestMs, keepAliveMs, silenceMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer({
-    maxHeaderSize: HEADER_BYTES,
+    maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
@@ -145,10 +144,10 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     refused.add(socket);
   });
   server.on('connect', (_, socket) => {
-    // The server has let go of this socket: nobody else catches its errors or closes it.
+    // The server has detached this socket: nothing else handles its errors or closes it.
     socket.on('error', () => socket.destroy());
     socket.once('finish', () => socket.destroy());
-    // The parser that this socket's bytes went to is another connection's from here on.
+    // Its parser may be reused for another connection from here on.
     socket.removeAllListeners('data');
     refuse(socket, 'malformed_request', options);
   });
@@ -160,12 +159,12 @@ export const openListener = async (handle: RequestListener, options: ListenerOpt
     url: `http://${host}:${port}`,
     close: (withinMs) =>
       new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), withinMs);
-        // A connection that was busy when this began is kept alive after its answer: look again.
-        const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+        const forceClose = setTimeout(() => server.closeAllConnections(), withinMs);
+        // Connections that are busy now become idle after their response: check again.
+        const closeIdle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
         server.close(() => {
-          clearTimeout(cut);
-          clearInterval(idle);
+          clearTimeout(forceClose);
+          clearInterval(closeIdle);
           resolve();
         });
         server.closeIdleConnections();

@@ -5,23 +5,23 @@ import type { RateLimitsStatus } from '../limits/rate-limits';
 import { sharedRuns } from '../shared-runs';
 import { securityHeaders } from './answer/security-headers';
 
-/** The operations listener: for whoever runs the service, on a port of its own. */
+/** The dependencies of the operations listener, which serves operators on a port of its own. */
 export interface OperationsParts {
   readonly phase: () => 'starting' | 'ready' | 'stopping';
-  /** What a start waits for before there is any status. */
+  /** What startup is waiting for, as long as there is no status. */
   readonly waitingFor: () => string | undefined;
-  /** How far everything is, as it is shown. */
+  /** The status as shown to operators. */
   readonly status: () => Promise<object>;
-  /** Why nothing is read or written any more, if so. */
+  /** Why reads and writes have stopped, if the log was set back. */
   readonly setBack: () => Fault | undefined;
-  /** Of this process alone; undefined before it answers requests. */
+  /** Of this process only; undefined before it serves requests. */
   readonly limits: () => RateLimitsStatus | undefined;
   /** For Prometheus. */
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
 }
 
-/** Whoever asks gets an answer within a second, also if the event store is silent. */
-const ANSWER_MS = 800;
+/** Probes get a response within a second, even if the event store does not respond. */
+const RESPOND_MS = 800;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -39,18 +39,18 @@ interface Readiness {
 }
 
 const late = (): Error =>
-  new Error(`The event log or the read models have not answered within ${ANSWER_MS} ms.`);
+  new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
 /** Ready: the log and the read models answer, and the read models have caught up once since the start. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
-  /** However many ask a store that does not answer, it is asked once. */
+  /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = sharedRuns(status);
-  let known: { readonly at: string; readonly status: object } | undefined;
+  let lastKnown: { readonly at: string; readonly status: object } | undefined;
 
-  const ask = async (): Promise<object> => {
-    const found = await beforeDeadline(statuses.current().done, monotonicMs() + ANSWER_MS, late);
-    known = { at: isoNow(), status: found };
-    return found;
+  const fetchStatus = async (): Promise<object> => {
+    const latest = await beforeDeadline(statuses.current().done, monotonicMs() + RESPOND_MS, late);
+    lastKnown = { at: isoNow(), status: latest };
+    return latest;
   };
 
   return async (): Promise<Readiness> => {
@@ -59,11 +59,14 @@ const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsP
     const refused = setBack();
     if (refused !== undefined) return { code: 503, body: { status: refused.code, reason: refused.message } };
     try {
-      const detail = await ask();
-      const now = phase();
-      return { code: now === 'ready' ? 200 : 503, body: { status: now, ...detail, limits: limits() } };
+      const detail = await fetchStatus();
+      const current = phase();
+      return {
+        code: current === 'ready' ? 200 : 503,
+        body: { status: current, ...detail, limits: limits() },
+      };
     } catch (error) {
-      const last = known === undefined ? {} : { last_known: { at: known.at, ...known.status } };
+      const last = lastKnown === undefined ? {} : { last_known: { at: lastKnown.at, ...lastKnown.status } };
       const body = { status: 'unavailable', reason: messageOf(error), limits: limits(), ...last };
       return { code: 503, body };
     }

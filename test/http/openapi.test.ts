@@ -179,10 +179,10 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes the parameters of a path', async () => {
-    const answer = { status: 204, description: 'X' } as const;
+    const response = { status: 204, description: 'X' } as const;
     const handle = async () => ({ status: 204 });
     const common = { method: 'delete', operationId: 'deletePart', tag: 'Limits', summary: 'X' } as const;
-    const parts = route({ ...common, path: '/things/:id/parts/:part', answer, handle });
+    const parts = route({ ...common, path: '/things/:id/parts/:part', response, handle });
     const whole = described({ routes: [parts] });
     expect(await verdict(whole)).toMatchObject({ valid: true });
     expect(whole).toMatchObject({
@@ -227,14 +227,14 @@ describe('a route declaration', () => {
   } as const;
 
   it('does not compile without its response', () => {
-    // @ts-expect-error -- no `answer`
+    // @ts-expect-error -- no `response`
     route({ ...common, summary: 'X' });
     // @ts-expect-error -- a body needs a schema
-    route({ ...common, summary: 'X', answer: { status: 200, description: 'X' } });
+    route({ ...common, summary: 'X', response: { status: 200, description: 'X' } });
     // @ts-expect-error -- no `summary`
-    route({ ...common, answer: { status: 204, description: 'X' } });
-    const answer = { status: 200, description: 'X', schema: text, example: 'x' } as const;
-    const whole = route({ ...common, summary: 'X', answer });
+    route({ ...common, response: { status: 204, description: 'X' } });
+    const response = { status: 200, description: 'X', schema: text, example: 'x' } as const;
+    const whole = route({ ...common, summary: 'X', response });
     expect(whole.path).toBe('/x');
   });
 });

@@ -9,8 +9,11 @@ import { ok, route } from '../../src/http/routes/route';
 import { routing, unrouted } from '../../src/http/routes/routing';
 import { text } from '../../src/http/routes/schema';
 
-const answer = { status: 200, description: 'X', schema: text, example: 'x' } as const;
-const common = { tag: 'Limits', summary: 'X', answer } as const;
+const common = {
+  tag: 'Limits',
+  summary: 'X',
+  response: { status: 200, description: 'X', schema: text, example: 'x' },
+} as const;
 
 const getThing = route({
   ...common,

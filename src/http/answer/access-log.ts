@@ -2,17 +2,20 @@ import { monotonicMs } from '../../clock';
 import type { ApiContext, ApiParts } from '../api-context';
 import { observedRequest } from './request-metrics';
 
-/** What the line about a request says. */
+/** The messages of access log lines. */
 export const REQUEST = 'request';
 export const REQUEST_FAILED = 'request failed';
 
 const UNAVAILABLE = 503;
 
-/** One line per request, after its answer is sent or its connection lost, and its place in the metrics. Never a key, never a body. */
+/**
+ * Logs each request and adds it to the metrics once its response is sent or its connection lost. Never logs a key or a
+ * body.
+ */
 export const accessLog = ({ logger, metrics }: ApiParts): ((ctx: ApiContext) => void) => {
   const log = (ctx: ApiContext): void => {
     const { traceId, arrivedMs, clientAddress, route, identity, reason, error } = ctx.state;
-    // Koa's is 404 until there is an answer.
+    // Koa's status is 404 until a response is set.
     const status = ctx.res.headersSent ? ctx.res.statusCode : null;
     const line = {
       trace_id: traceId,
@@ -23,7 +26,7 @@ export const accessLog = ({ logger, metrics }: ApiParts): ((ctx: ApiContext) => 
       client_address: clientAddress,
       application_id: identity?.application.id ?? null,
       key_id: identity?.keyId ?? null,
-      // What is undefined is left out.
+      // Omitted if undefined.
       reason,
       aborted: ctx.res.writableFinished ? undefined : true,
       err: error,
@@ -41,6 +44,6 @@ export const accessLog = ({ logger, metrics }: ApiParts): ((ctx: ApiContext) => 
   return (ctx) => {
     metrics.began();
     if (ctx.res.closed) end(ctx);
-    else ctx.res.on('close', () => end(ctx)); // it comes once
+    else ctx.res.on('close', () => end(ctx)); // emitted once
   };
 };

@@ -11,11 +11,17 @@ import { etagOf, ifMatch, isUnchanged } from '../request/conditions';
 import { idempotencyOf } from '../request/idempotency';
 import { rawBodyOf } from '../request/request-body';
 import { queryCheck } from '../request/validation';
-import { mayBeUnchanged, takesCondition, type Answer, type Asked, type Route } from '../routes/route';
+import {
+  mayBeUnchanged,
+  takesCondition,
+  type Route,
+  type RouteRequest,
+  type RouteResponse,
+} from '../routes/route';
 
 const MAX_USER_AGENT_LENGTH = 256;
 
-/** The address as the limits count it. A key may have been sent as the user agent. */
+/** The address as the limits count it. The user agent is masked: a key may have been sent in it. */
 const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undefined => {
   if (!recordsClients) return undefined;
   const userAgent = headerOf(ctx, 'user-agent');
@@ -27,7 +33,7 @@ const clientOf = (ctx: ApiContext, { recordsClients }: ApiParts): Client | undef
 
 const noParameters = queryCheck({});
 
-const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown> => {
+const routeRequestOf = (ctx: ApiContext, route: Route, parts: ApiParts): RouteRequest<unknown> => {
   const { headers } = parts;
   const { at, traceId, deadline } = ctx.state;
   const { presented, identity } = authenticated(ctx.state);
@@ -40,7 +46,7 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
     application,
     caller: { kind: 'key', digest: presented.digest, applicationId: application.id, at },
     permission: route.permission,
-    params: ctx['params'] as Asked<unknown>['params'],
+    params: ctx['params'] as RouteRequest<unknown>['params'],
     query: (route.query ?? noParameters)(ctx.querystring),
     header: (name) => headerOf(ctx, name),
     body: route.body === undefined ? undefined : route.body(ctx.request.body),
@@ -54,52 +60,56 @@ const askedOf = (ctx: ApiContext, route: Route, parts: ApiParts): Asked<unknown>
 };
 
 /**
- * A write is answered when the read models show it. If they do not by the time that an answer is due, it is durable all
- * the same, and says so; while the service starts no read is answered, so nothing is waited for.
+ * Waits until a write is visible in the read models. If it is not by the deadline, it is durable nonetheless, and a
+ * header says so. During startup no reads are served, so there is nothing to wait for.
  */
-const showWrite = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
+const awaitVisible = async (ctx: ApiContext, position: Position, parts: ApiParts): Promise<void> => {
   const { tenantId } = authenticated(ctx.state).identity;
-  const left = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
-  const shown = await parts
-    .reached(position, left)
+  const remainingMs = parts.isReady() ? Math.max(0, ctx.state.deadline - ANSWER_MS - monotonicMs()) : 0;
+  const isVisible = await parts
+    .reached(position, remainingMs)
     .then(async (reached) => reached && !(await parts.isParked(tenantId, position)))
     .catch(() => false);
-  if (shown) return;
+  if (isVisible) return;
   ctx.state.isReadPending = true;
   ctx.set(parts.headers.readPending, 'true');
 };
 
-/** What waits behind a bad event is not in the answer: everything recorded before that event is. */
-const showGap = async (ctx: ApiContext, projection: string, { reader, headers }: ApiParts): Promise<void> => {
+/** If the tenant is parked at a bad event, the response only includes what was recorded before: a header says so. */
+const setCompleteUntil = async (
+  ctx: ApiContext,
+  projection: string,
+  { reader, headers }: ApiParts,
+): Promise<void> => {
   const parked = await findParked(reader(projection), authenticated(ctx.state).identity.tenantId);
   if (parked !== undefined) ctx.set(headers.completeUntil, parked.recorded_at);
 };
 
-const send = (ctx: ApiContext, route: Route, answered: Answer, { headers }: ApiParts): void => {
-  const { status, body, type, etag, totalItems } = answered;
+const send = (ctx: ApiContext, route: Route, response: RouteResponse, { headers }: ApiParts): void => {
+  const { status, body, type, etag, totalItems } = response;
   ctx.set('Cache-Control', 'private, no-cache');
   if (etag !== undefined) ctx.set('ETag', etagOf(etag));
   if (totalItems !== undefined) ctx.set(headers.totalItems, String(totalItems));
-  const isKnown =
+  const isNotModified =
     etag !== undefined && mayBeUnchanged(route) && isUnchanged(headerOf(ctx, 'if-none-match'), etag);
-  ctx.status = isKnown ? 304 : status;
-  if (body === undefined || isKnown) return;
+  ctx.status = isNotModified ? 304 : status;
+  if (body === undefined || isNotModified) return;
   ctx.type = type ?? 'json';
   ctx.body = body instanceof Readable ? body : JSON.stringify(body);
-  // Nothing may come for a while: whoever follows must know at once that the stream is open.
+  // The first event may take a while: let the client know at once that the stream is open.
   if (body instanceof Readable) ctx.flushHeaders();
 };
 
-/** The innermost step: asks the handler and sends its answer. */
+/** The innermost step: calls the handler and sends its response. */
 export const answer = async (ctx: ApiContext, route: Route, parts: ApiParts): Promise<void> => {
   if (route.from !== undefined && ctx.state.mayBeStale === true)
     throw fault(
       'read_models_unavailable',
       'It could not be determined in time whether the read models had been switched.',
     );
-  // First: a tenant that is released in between shows more than the header says, not less.
-  if (route.from !== undefined) await showGap(ctx, route.from, parts);
-  const answered = await route.handle(askedOf(ctx, route, parts), parts);
-  if (answered.position !== undefined) await showWrite(ctx, answered.position, parts);
-  send(ctx, route, answered, parts);
+  // Before the read: if the tenant is released in between, the response has more than the header says, not less.
+  if (route.from !== undefined) await setCompleteUntil(ctx, route.from, parts);
+  const response = await route.handle(routeRequestOf(ctx, route, parts), parts);
+  if (response.position !== undefined) await awaitVisible(ctx, response.position, parts);
+  send(ctx, route, response, parts);
 };

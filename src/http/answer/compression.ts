@@ -8,8 +8,8 @@ const MIN_LENGTH = 1_024;
 const zip = promisify(gzip);
 
 /**
- * Whole bodies only: what is streamed must reach its reader at once. The entity tag stays the same, since it names the
- * revision that the body shows.
+ * Skips streams, which must reach the client without delay. The entity tag stays the same, since it identifies the
+ * revision in the body.
  */
 export const compress = async (ctx: ApiContext): Promise<void> => {
   const { body } = ctx;

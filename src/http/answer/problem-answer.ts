@@ -8,14 +8,14 @@ import { ownMembersOf } from '../openapi/problem-answers';
 import { etagOf } from '../request/conditions';
 import { PROBLEM_TYPE, problemBody, problemHeaders } from './problem-body';
 
-/** These details were written for the caller; those of other problems may name what is ours alone. */
-const isForCaller = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
+/** The details of server errors may reveal internals; all others were written for the caller. */
+const isDetailPublic = (code: HttpProblemCode): boolean => httpProblems[code].status < 500;
 
-/** What the body says besides what all bodies say. A reason or a revision is not among it. */
+/** The members that only this problem has, without internal ones like `reason` and `revision`. */
 const ownMembers = (code: HttpProblemCode, error: unknown): Readonly<Record<string, unknown>> =>
   Object.fromEntries(ownMembersOf(code).map((name) => [name, moreOf(error)[name]]));
 
-const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
+const noteProblem = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   const { reason } = moreOf(error);
   ctx.state.problem = code;
   if (typeof reason === 'string') ctx.state.reason = reason;
@@ -23,21 +23,21 @@ const note = (ctx: ApiContext, code: HttpProblemCode, error: unknown): void => {
   if (code === 'internal_error') ctx.state.error = error;
 };
 
-/** The same for every reason: a stranger learns nothing from it, an honest client what to send. */
+/** The same for every reason: it tells a stranger nothing, but an honest client what to send. */
 const keyDetail = (header: string): string =>
   `Send a valid API key in the header ${header}: it is missing, malformed, unknown, expired or revoked, or its tenant is deleted.`;
 
 const detailOf = (code: HttpProblemCode, error: unknown, { headers }: ApiParts): string | undefined => {
   if (code === 'key_refused') return keyDetail(headers.apiKey);
-  return isForCaller(code) ? messageOf(error) : undefined;
+  return isDetailPublic(code) ? messageOf(error) : undefined;
 };
 
-/** The permissions that the caller would have granted, or obtained with a key, without holding them. */
+/** The permissions that the caller tried to grant, or to obtain through a key, without holding them. */
 const missingOf = (more: Readonly<Record<string, unknown>>): readonly unknown[] =>
   (more['missing_permissions'] as readonly unknown[] | undefined) ?? [];
 
-/** What is refused to a known key goes on its tenant's record. The answer neither waits for that nor depends on it. */
-const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
+/** Refusals of known keys are recorded for their tenant. The response neither waits for that nor depends on it. */
+const recordRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts): void => {
   const { presented, identity, at, clientAddress: address } = ctx.state;
   if (presented === undefined) return;
   const more = moreOf(error);
@@ -53,17 +53,17 @@ const noteRefusedAccess = (ctx: ApiContext, error: unknown, { access }: ApiParts
       permission,
     });
   } else if (codeOf(error) === 'key_refused' && more['of'] !== undefined) {
-    const of = more['of'] as KnownKey;
-    access.refused({ ...common, ...of, fault: more['reason'] as AccessFault });
+    const knownKey = more['of'] as KnownKey;
+    access.refused({ ...common, ...knownKey, fault: more['reason'] as AccessFault });
   }
 };
 
-/** Whatever was thrown becomes a problem body here. */
+/** Turns whatever was thrown into a problem response. */
 export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts): void => {
-  noteRefusedAccess(ctx, error, parts);
+  recordRefusedAccess(ctx, error, parts);
   const thrown = codeOf(error);
   const code = thrown !== undefined && isHttpProblemCode(thrown) ? thrown : 'internal_error';
-  note(ctx, code, error);
+  noteProblem(ctx, code, error);
   ctx.status = httpProblems[code].status;
   ctx.set(problemHeaders(code));
   const { revision, allow, retryAfter } = moreOf(error);
@@ -78,7 +78,7 @@ export const answerProblem = (ctx: ApiContext, error: unknown, parts: ApiParts):
     publicUrl: parts.publicUrl,
     more: ownMembers(code, error),
   });
-  // It names what was sent: a path, a field. A key may have been sent there.
+  // It quotes parts of the request, such as its path, and a key may have been sent there.
   ctx.body = masked(JSON.stringify(body));
   ctx.type = PROBLEM_TYPE;
 };

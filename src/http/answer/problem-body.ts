@@ -11,10 +11,10 @@ interface Occurrence {
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Seconds after which it is worth trying again. */
+/** Seconds after which a retry is worthwhile. */
 const RETRY_AFTER = '1';
 
-/** The one place that makes error bodies: RFC 9457, the same from every layer. */
+/** The only place that creates error bodies (RFC 9457), so they are the same from every layer. */
 export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }: Occurrence) => {
   const { status, title, meaning } = httpProblems[code];
   return {
@@ -29,8 +29,8 @@ export const problemBody = ({ code, detail, instance, traceId, publicUrl, more }
   };
 };
 
-/** These do not go away by themselves: only an operator or another request can change them. */
-const FINAL: ReadonlySet<HttpProblemCode> = new Set([
+/** These do not resolve by themselves, only through an operator or another request. */
+const PERMANENT: ReadonlySet<HttpProblemCode> = new Set([
   'tenant_unreadable',
   'log_set_back',
   'own_access_would_end',
@@ -41,13 +41,13 @@ const FINAL: ReadonlySet<HttpProblemCode> = new Set([
   'upgrade_unfinished',
 ]);
 
-const mayGoAway = (code: HttpProblemCode): boolean => {
+const isTransient = (code: HttpProblemCode): boolean => {
   const { status } = httpProblems[code];
-  return (status === 503 || status === 409) && !FINAL.has(code);
+  return (status === 503 || status === 409) && !PERMANENT.has(code);
 };
 
 export const problemHeaders = (code: HttpProblemCode): Readonly<Record<string, string>> => ({
   'Cache-Control': 'no-store',
   ...(httpProblems[code].status === 401 ? { 'WWW-Authenticate': 'ApiKey realm="tenant-ledger"' } : {}),
-  ...(mayGoAway(code) ? { 'Retry-After': RETRY_AFTER } : {}),
+  ...(isTransient(code) ? { 'Retry-After': RETRY_AFTER } : {}),
 });

@@ -1,23 +1,23 @@
 import { monotonicMs } from '../../clock';
 import type { ApiContext } from '../api-context';
 
-/** A request that is over, as it is counted. Nothing in it grows with what clients send. */
+/** A finished request, for the metrics. Clients cannot make its labels unbounded. */
 export interface ObservedRequest {
   readonly method: string;
-  /** The declared path; undefined: nothing was found at the one that was sent. */
+  /** The declared path; undefined: no route matched. */
   readonly route: string | undefined;
-  /** Undefined: the client went away before there was an answer. */
+  /** Undefined: the client disconnected before there was a response. */
   readonly status: number | undefined;
   readonly seconds: number;
-  /** The code of the problem in the answer. */
+  /** The code of the problem in the response. */
   readonly problem: string | undefined;
   /** `accepted`, or why the key was refused; undefined: it was not checked. */
   readonly keyCheck: string | undefined;
-  /** The key is good for another week at the most. */
+  /** The key expires within a week. */
   readonly isKeyExpiring: boolean;
   /** The rate limit that refused it. */
   readonly refusedBy: string | undefined;
-  /** A write that the read models did not show when it was answered. */
+  /** A write that was not visible in the read models when it was acknowledged. */
   readonly isReadPending: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface RequestMetrics {
   ended(request: ObservedRequest): void;
 }
 
-/** Long enough before its end to hand out another one. */
+/** Leaves enough time to replace the key. */
 const EXPIRING_MS = 7 * 86_400_000;
 
 const isExpiring = ({ identity, at }: ApiContext['state']): boolean =>

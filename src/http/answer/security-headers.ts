@@ -1,6 +1,6 @@
 /**
- * On every answer of every layer. Answers are data: no browser should guess their type, run, frame or share them. There
- * is no Strict-Transport-Security: that is for whoever ends TLS in front of this plain HTTP.
+ * On every response of every layer. Responses are data: browsers must not sniff their type, run, frame or share them.
+ * Strict-Transport-Security is up to the proxy that terminates TLS in front of this service.
  */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'X-Content-Type-Options': 'nosniff',

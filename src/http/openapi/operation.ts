@@ -6,11 +6,11 @@ import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
 import { answersOf, codesWithoutKey, problemAnswers } from './problem-answers';
 
-/** The headers that a good answer may have beyond those that it must have. */
-const sometimes = ({ method, from, answer }: Route, names: HeaderNames): readonly string[] => [
+/** The optional headers of a successful response. */
+const optionalHeaders = ({ method, from, response }: Route, names: HeaderNames): readonly string[] => [
   ...(method === 'get' ? [] : [names.readPending]),
   ...(from === undefined ? [] : [names.completeUntil]),
-  ...('mayBeCut' in answer ? [names.totalItems] : []),
+  ...('mayBeCut' in response ? [names.totalItems] : []),
 ];
 
 const successResponses = (
@@ -19,22 +19,25 @@ const successResponses = (
   headers: HeadersFor,
   schemas: NamedSchemas,
 ): Record<string, Schema> => {
-  const answer: SuccessResponse = route.answer;
-  const tag = 'etag' in answer ? ['ETag'] : [];
-  const common = { description: answer.description, headers: headers([...tag, ...sometimes(route, names)]) };
-  if (!('schema' in answer)) return { [answer.status]: common };
-  const whole = {
+  const response: SuccessResponse = route.response;
+  const tag = 'etag' in response ? ['ETag'] : [];
+  const common = {
+    description: response.description,
+    headers: headers([...tag, ...optionalHeaders(route, names)]),
+  };
+  if (!('schema' in response)) return { [response.status]: common };
+  const full = {
     ...common,
     content: Object.fromEntries(
-      (answer.media ?? ['application/json']).map((media) => [
+      (response.media ?? ['application/json']).map((media) => [
         media,
-        { schema: schemas.published(answer.schema), example: answer.example },
+        { schema: schemas.published(response.schema), example: response.example },
       ]),
     ),
   };
-  if (!mayBeUnchanged(route)) return { [answer.status]: whole };
-  const unchanged = { ...common, description: 'Not modified since `If-None-Match`.' };
-  return { [answer.status]: whole, 304: unchanged };
+  if (!mayBeUnchanged(route)) return { [response.status]: full };
+  const notModified = { ...common, description: 'Not modified since `If-None-Match`.' };
+  return { [response.status]: full, 304: notModified };
 };
 
 const requestHeader = (name: string, description: string, example: string, schema = text): Schema => ({
@@ -70,7 +73,7 @@ const requestHeaders = (route: Route, names: HeaderNames): readonly Schema[] => 
       ]),
 ];
 
-/** As the router knows them. */
+/** In the syntax of the router. */
 export const PATH_PARAMETER = /\/:([a-z_]+)/g;
 
 const pathParameters = ({ path, params = {} }: Pick<Route, 'path' | 'params'>): readonly Schema[] =>
@@ -121,7 +124,7 @@ export const operation = (
   responses: { ...successResponses(route, names, headers, schemas), ...problemAnswers(route, headers) },
 });
 
-/** What needs no key: it says nothing about anybody. */
+/** For pages that need no key: they contain nothing about any tenant. */
 export const openOperation = (page: OpenPage, headers: HeadersFor, schemas: NamedSchemas): Schema => ({
   operationId: page.operationId,
   summary: page.summary,

@@ -29,17 +29,17 @@ import {
 } from './application-view';
 import { forceQuery, liveApplication, liveKeyViews } from './applications';
 import { commandOf } from './command';
-import { ok, route, type Asked, type RouteParts } from './route';
+import { ok, route, type RouteRequest, type RouteParts } from './route';
 import { listOf, meaning } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
 const PATH = '/applications/:id/keys';
 
-/** The keys that an Application has now. */
-const keysIn = async (asked: Asked<unknown>, parts: RouteParts) => {
-  const application = await liveApplication(asked, parts);
-  return { application, keys: await liveKeyViews(asked, parts, application.id) };
+/** The live keys of an Application. */
+const keysIn = async (request: RouteRequest<unknown>, parts: RouteParts) => {
+  const application = await liveApplication(request, parts);
+  return { application, keys: await liveKeyViews(request, parts, application.id) };
 };
 
 const listQuery = queryCheck(
@@ -59,16 +59,16 @@ export const listKeys = route<undefined, ReturnType<typeof listQuery>>({
   tag: TAG,
   permission: 'application:read',
   query: listQuery,
-  answer: {
+  response: {
     status: 200,
     description: 'Its keys that are neither revoked nor expired, oldest first.',
     schema: listOf(keySchema),
     example: [keyExample],
   },
   from: FROM,
-  handle: async (asked, parts) => {
-    const { id: ids, type: types } = asked.query;
-    const { application, keys } = await keysIn(asked, parts);
+  handle: async (request, parts) => {
+    const { id: ids, type: types } = request.query;
+    const { application, keys } = await keysIn(request, parts);
     const isOfType = types?.includes(application.type) ?? true;
     return ok(isOfType ? keys.filter(({ id }) => ids?.includes(id) ?? true) : []);
   },
@@ -82,11 +82,11 @@ export const getKey = route({
   summary: 'Get a key of an Application',
   tag: TAG,
   permission: 'application:read',
-  answer: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
+  response: { status: 200, description: 'What is known of the key.', schema: keySchema, example: keyExample },
   from: FROM,
-  handle: async (asked, parts) => {
-    const { keys } = await keysIn(asked, parts);
-    const keyId = keyIdOf(asked);
+  handle: async (request, parts) => {
+    const { keys } = await keysIn(request, parts);
+    const keyId = keyIdOf(request);
     const key = keys.find(({ id }) => id === keyId);
     if (key === undefined) throw keyNotFound();
     return ok(key);
@@ -108,16 +108,16 @@ export const createKey = route({
   tag: TAG,
   permission: 'application:update',
   body: keyCreation,
-  answer: {
+  response: {
     status: 201,
     description: 'The new key. The answer to a repeated request has no `key`.',
     schema: keySchema,
     example: keyExample,
   },
-  handle: async (asked, { ledger }) => {
-    const id = applicationIdOf(asked);
-    const { key, input } = newKey(asked.tenantId, keyInputOf(asked.body), asked.at);
-    const command = commandOf(asked, addKey(id, input), conditionOn(id));
+  handle: async (request, { ledger }) => {
+    const id = applicationIdOf(request);
+    const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
+    const command = commandOf(request, addKey(id, input), conditionOn(id));
     const { events, position } = await orInvalid(ledger.execute(command));
     const added = events.at(-1) as Caused<'KeyAdded'>;
     const body = keyView(keyAsAdded(added), { key: keyIfNew(key, added) });
@@ -134,11 +134,11 @@ export const removeKey = route<undefined, ReturnType<typeof forceQuery>>({
   tag: TAG,
   permission: 'application:update',
   query: forceQuery,
-  answer: { status: 204, description: 'The key is revoked.' },
-  handle: async (asked, { ledger }) => {
-    const applicationId = applicationIdOf(asked);
-    const decide = revokeKey(keyIdOf(asked), { applicationId, ...asked.query });
-    const { position } = await ledger.execute(commandOf(asked, decide, conditionOn(applicationId)));
+  response: { status: 204, description: 'The key is revoked.' },
+  handle: async (request, { ledger }) => {
+    const applicationId = applicationIdOf(request);
+    const decide = revokeKey(keyIdOf(request), { applicationId, ...request.query });
+    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(applicationId)));
     return { status: 204, position };
   },
 });
@@ -175,23 +175,23 @@ export const regenerateKeys = route({
   tag: TAG,
   permission: 'application:update',
   body: regeneration,
-  answer: {
+  response: {
     status: 200,
     description: 'The Application, with its new key. The answer to a repeated request has no `key`.',
     schema: applicationSchema,
     example: applicationExample,
     etag: true,
   },
-  handle: async (asked, { ledger }) => {
-    const id = applicationIdOf(asked);
-    const { key, input } = newKey(asked.tenantId, keyInputOf(asked.body), asked.at);
-    const decide = regenerateKey(id, input, asked.body.grace_seconds ?? 0);
-    const command = commandOf(asked, decide, conditionOn(id));
+  handle: async (request, { ledger }) => {
+    const id = applicationIdOf(request);
+    const { key, input } = newKey(request.tenantId, keyInputOf(request.body), request.at);
+    const decide = regenerateKey(id, input, request.body.grace_seconds ?? 0);
+    const command = commandOf(request, decide, conditionOn(id));
     const { tenant, events, position } = await orInvalid(ledger.execute(command));
     const active = mustBeActive(tenant);
     const application = mustHave(active, id);
     const added = events.at(-1) as Caused<'KeyAdded'>;
-    const view = applicationOfTenant(active, application, asked.at, keyIfNew(key, added));
+    const view = applicationOfTenant(active, application, request.at, keyIfNew(key, added));
     return { ...ok(view, application.changedAt), position };
   },
 });

@@ -9,23 +9,23 @@ import type { Precondition } from '../../ledger/ledger';
 import { digestOf } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
 import { choiceParameter, invalid, listParameter } from '../request/validation';
-import type { Asked } from './route';
+import type { RouteRequest } from './route';
 import { meaning, uuid, type Schema } from './schema';
 
-/** What the requests about Applications and keys have in common. */
+/** Shared by the routes of Applications and their keys. */
 
 export const applicationNotFound = () =>
   fault('application_not_found', 'This Tenant has no Application with this id.');
 export const keyNotFound = () => fault('key_not_found', 'This Application has no key with this id.');
 
-/** The id in the path; one that is no UUID is nobody's. */
-export const applicationIdOf = ({ params }: Asked<unknown>): string => {
+/** The id in the path. Anything but a UUID is not found. */
+export const applicationIdOf = ({ params }: RouteRequest<unknown>): string => {
   const id = uuidFrom(params['id']);
   if (id === undefined) throw applicationNotFound();
   return id;
 };
 
-export const keyIdOf = ({ params }: Asked<unknown>): string => {
+export const keyIdOf = ({ params }: RouteRequest<unknown>): string => {
   const id = uuidFrom(params['key_id']);
   if (id === undefined) throw keyNotFound();
   return id;
@@ -42,13 +42,13 @@ export const keyIdParameter: Schema = {
   example: 'bbbbbbbb-cccc-4ddd-8eee-ffffffffffff',
 };
 
-/** `If-Match` is about the Application itself. */
+/** `If-Match` refers to the Application, even in requests about its keys. */
 export const conditionOn = (applicationId: string): Pick<Precondition, 'of' | 'revision'> => ({
   of: 'Application',
   revision: (tenant: ActiveTenant) => mustHave(tenant, applicationId).changedAt,
 });
 
-/** What the body says about a new key. */
+/** A new key in a request body. */
 export interface WireKey {
   readonly name?: string | null;
   readonly expires_at?: string | null;
@@ -67,7 +67,7 @@ export const keyInputOf = ({ name, expires_at: text }: WireKey): Pick<NewKey, 'n
   expiresAt: parseMoment(text?.replace(' ', '+') ?? ''),
 });
 
-/** Undefined where a request was repeated: the key that it made the first time is kept nowhere. */
+/** Undefined if the request is a repeat: the original key is not stored anywhere. */
 export const keyIfNew = (key: string, added: Caused<'KeyAdded'> | undefined): string | undefined =>
   added?.data.digest === digestOf(key) ? key : undefined;
 
@@ -78,7 +78,7 @@ const fields: Partial<Record<RefusalCode, string>> = {
   expiry_invalid: 'expires_at',
 };
 
-/** What the state of the tenant shows to be wrong with the body is answered like what its schema shows. */
+/** Reports a refusal caused by a field of the body like a violation of the schema. */
 export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
   try {
     return await deciding;
@@ -89,7 +89,7 @@ export const orInvalid = async <T>(deciding: Promise<T>): Promise<T> => {
   }
 };
 
-/** Filters of lists, each of which may be repeated. */
+/** List filters that may be repeated. */
 export const idsParameter = (description: string, example: string) =>
   listParameter<string>({
     description,

@@ -6,11 +6,11 @@ import type { ActiveTenant, Application } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
 import { listOf, meaning, moment, record, text, uuid } from './schema';
 
-/** Views of Applications and keys. What is undefined is not in the JSON. */
+/** Views of Applications and keys. Undefined members are omitted from the JSON. */
 
 interface KeyView {
   readonly id: string;
-  /** Only in the answer to the request that made it: it is kept nowhere. */
+  /** Only in the response to the request that created it: it is not stored anywhere. */
   readonly key?: string | undefined;
   readonly name?: string | undefined;
   readonly created_by?: string | undefined;
@@ -120,7 +120,7 @@ export const applicationOfTenant = (
   return applicationView(tenant.id, { ...application, ...stamps }, keys, key);
 };
 
-/** An Application as an update left it, whatever became of it since. */
+/** An Application as of an update, regardless of later changes. */
 export const asUpdated = (application: Application, events: readonly Caused[]): Application => {
   let { name, permissions } = application;
   for (const event of events)

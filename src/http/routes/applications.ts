@@ -48,13 +48,13 @@ import {
 } from './application-view';
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
-import { ok, route, type Answer, type Asked, type RouteParts } from './route';
+import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
 import { listOf, meaning, record, type Schema } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
 
-/** Losing them is harmless, but to say that a key was never used is not. */
+/** Losing last uses is harmless, but reporting a used key as never used is not: a failed read is an error. */
 const lastUsesOf = async (
   { keyUses }: RouteParts,
   tenantId: string,
@@ -70,7 +70,7 @@ const lastUsesOf = async (
     });
 
 export const liveKeyViews = async (
-  { tenantId, at }: Asked<unknown>,
+  { tenantId, at }: RouteRequest<unknown>,
   parts: RouteParts,
   applicationId: string,
 ) => {
@@ -79,21 +79,21 @@ export const liveKeyViews = async (
   return keys.map((key) => keyView(key, { last_used_at: lastUses.get(key.id) }));
 };
 
-const viewOf = async (asked: Asked<unknown>, parts: RouteParts, application: ApplicationDocument) =>
-  applicationView(asked.tenantId, application, await liveKeyViews(asked, parts, application.id));
+const viewOf = async (request: RouteRequest<unknown>, parts: RouteParts, application: ApplicationDocument) =>
+  applicationView(request.tenantId, application, await liveKeyViews(request, parts, application.id));
 
-/** How many are checked before yielding to other work: each may have many keys. */
-const AT_ONCE = 10;
+/** How many Applications are loaded before yielding to the event loop: each may have many keys. */
+const BATCH_SIZE = 10;
 
 const viewsOf = async (
-  asked: Asked<unknown>,
+  request: RouteRequest<unknown>,
   parts: RouteParts,
   applications: readonly ApplicationDocument[],
 ) => {
   const views: ReturnType<typeof applicationView>[] = [];
-  for (let from = 0; from < applications.length; from += AT_ONCE) {
-    const some = applications.slice(from, from + AT_ONCE);
-    views.push(...(await Promise.all(some.map((application) => viewOf(asked, parts, application)))));
+  for (let from = 0; from < applications.length; from += BATCH_SIZE) {
+    const batch = applications.slice(from, from + BATCH_SIZE);
+    views.push(...(await Promise.all(batch.map((application) => viewOf(request, parts, application)))));
     await yieldToEventLoop();
   }
   return views;
@@ -119,7 +119,7 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
   tag: TAG,
   permission: 'application:read',
   query: listQuery,
-  answer: {
+  response: {
     status: 200,
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
@@ -132,10 +132,10 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     },
   },
   from: FROM,
-  handle: async (asked, parts) => {
-    const { id: ids, type: types, page, size, start } = asked.query;
+  handle: async (request, parts) => {
+    const { id: ids, type: types, page, size, start } = request.query;
     const filter = { ids, types };
-    const { tenantId } = asked;
+    const { tenantId } = request;
     const place = placeOf(start, parts.cursors, tenantId, filterText(filter));
     const after = place === undefined ? {} : { after: Number(place) };
     const question = { filter, page, size, ...after };
@@ -144,12 +144,12 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
       last === undefined ? undefined : parts.cursors.make(tenantId, filterText(filter), String(last));
     return ok({
       pagination: paginationOf({ page, size, total, next }),
-      data: await viewsOf(asked, parts, applications),
+      data: await viewsOf(request, parts, applications),
     });
   },
 });
 
-const single = {
+const applicationResponse = {
   status: 200,
   description: 'The Application.',
   schema: applicationSchema,
@@ -162,22 +162,22 @@ export const getOwnApplication = route({
   operationId: 'getOwnApplication',
   summary: 'Get the Application that owns the key',
   tag: TAG,
-  answer: { ...single, etag: 'unless_read' },
+  response: { ...applicationResponse, etag: 'unless_read' },
   from: FROM,
-  handle: async (asked, parts) => {
-    const { id } = asked.application;
-    const application = await findLiveApplication(parts.reader(FROM), asked.tenantId, id);
-    if (application !== undefined) return ok(await viewOf(asked, parts, application), application.revision);
-    const isDeleted = (await parts.reader(FROM).get(asked.tenantId, 'applications', id)) !== undefined;
+  handle: async (request, parts) => {
+    const { id } = request.application;
+    const application = await findLiveApplication(parts.reader(FROM), request.tenantId, id);
+    if (application !== undefined) return ok(await viewOf(request, parts, application), application.revision);
+    const isDeleted = (await parts.reader(FROM).get(request.tenantId, 'applications', id)) !== undefined;
     if (isDeleted) throw keyRefused('application_deleted');
     throw fault('read_models_unavailable', 'The read models do not show this Application yet.');
   },
 });
 
-export const liveApplication = async (asked: Asked<unknown>, { reader }: RouteParts) => {
-  const found = await findLiveApplication(reader(FROM), asked.tenantId, applicationIdOf(asked));
-  if (found === undefined) throw applicationNotFound();
-  return found;
+export const liveApplication = async (request: RouteRequest<unknown>, { reader }: RouteParts) => {
+  const application = await findLiveApplication(reader(FROM), request.tenantId, applicationIdOf(request));
+  if (application === undefined) throw applicationNotFound();
+  return application;
 };
 
 export const getApplication = route({
@@ -188,11 +188,11 @@ export const getApplication = route({
   summary: 'Get an Application',
   tag: TAG,
   permission: 'application:read',
-  answer: { ...single, etag: 'unless_read' },
+  response: { ...applicationResponse, etag: 'unless_read' },
   from: FROM,
-  handle: async (asked, parts) => {
-    const application = await liveApplication(asked, parts);
-    return ok(await viewOf(asked, parts, application), application.revision);
+  handle: async (request, parts) => {
+    const application = await liveApplication(request, parts);
+    return ok(await viewOf(request, parts, application), application.revision);
   },
 });
 
@@ -239,15 +239,15 @@ export const createNewApplication = route({
   permission: 'application:create',
   body: creation,
   isUnconditional: true,
-  answer: {
+  response: {
     status: 201,
     description: 'The Application, with its first key. The answer to a repeated request has no `key`.',
     schema: applicationSchema,
     example: applicationExample,
     etag: true,
   },
-  handle: async (asked, { ledger }) => {
-    const { tenantId, at, body } = asked;
+  handle: async (request, { ledger }) => {
+    const { tenantId, at, body } = request;
     const { name, type, permissions, create_key: createsKey } = body;
     const { key, input } = newKey(tenantId, keyInputOf({ expires_at: body.expires_at ?? null }), at);
     const decide = createApplication({
@@ -257,11 +257,11 @@ export const createNewApplication = route({
       permissions: permissions ?? [],
       ...(createsKey === false ? {} : { key: input }),
     });
-    const { events, position } = await orInvalid(ledger.execute(commandOf(asked, decide)));
+    const { events, position } = await orInvalid(ledger.execute(commandOf(request, decide)));
     const created = events.find(
-      ({ type: one }) => one === 'ApplicationCreated',
+      (event) => event.type === 'ApplicationCreated',
     ) as Caused<'ApplicationCreated'>;
-    const added = events.find(({ type: one }) => one === 'KeyAdded') as Caused<'KeyAdded'> | undefined;
+    const added = events.find((event) => event.type === 'KeyAdded');
     const keys = added === undefined ? [] : [keyView(keyAsAdded(added))];
     const view = applicationView(tenantId, applicationAsCreated(created), keys, keyIfNew(key, added));
     return { status: 201, body: view, etag: created.revision, position };
@@ -312,16 +312,16 @@ export const changeApplication = route<WireUpdate, Force>({
   permission: 'application:update',
   query: forceQuery,
   body: update,
-  answer: { ...single, description: 'The updated Application.', etag: true },
-  handle: async (asked, { ledger }): Promise<Answer> => {
-    const id = applicationIdOf(asked);
-    const decide = updateApplication(id, { ...changesOf(asked.body), ...asked.query });
+  response: { ...applicationResponse, description: 'The updated Application.', etag: true },
+  handle: async (request, { ledger }): Promise<RouteResponse> => {
+    const id = applicationIdOf(request);
+    const decide = updateApplication(id, { ...changesOf(request.body), ...request.query });
     const { tenant, events, position } = await orInvalid(
-      ledger.execute(commandOf(asked, decide, conditionOn(id))),
+      ledger.execute(commandOf(request, decide, conditionOn(id))),
     );
     const active = mustBeActive(tenant);
     const updated = asUpdated(mustHave(active, id), events);
-    return { ...ok(applicationOfTenant(active, updated, asked.at), updated.changedAt), position };
+    return { ...ok(applicationOfTenant(active, updated, request.at), updated.changedAt), position };
   },
 });
 
@@ -334,11 +334,11 @@ export const removeApplication = route<undefined, Force>({
   tag: TAG,
   permission: 'application:delete',
   query: forceQuery,
-  answer: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
-  handle: async (asked, { ledger }) => {
-    const id = applicationIdOf(asked);
-    const decide = deleteApplication(id, asked.query);
-    const { position } = await ledger.execute(commandOf(asked, decide, conditionOn(id)));
+  response: { status: 204, description: 'The Application is deleted, and its keys are refused.' },
+  handle: async (request, { ledger }) => {
+    const id = applicationIdOf(request);
+    const decide = deleteApplication(id, request.query);
+    const { position } = await ledger.execute(commandOf(request, decide, conditionOn(id)));
     return { status: 204, position };
   },
 });

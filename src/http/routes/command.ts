@@ -1,21 +1,21 @@
 import type { Decide } from '../../domain/tenant';
 import type { Command, Precondition } from '../../ledger/ledger';
-import type { Asked } from './route';
+import type { RouteRequest } from './route';
 
-/** A request as a command: what is decided, and what `If-Match` is about, if anything. */
+/** Turns a request into a command. `conditional` is what `If-Match` refers to, if anything. */
 export const commandOf = (
-  asked: Asked<unknown>,
+  request: RouteRequest<unknown>,
   decide: Decide,
   conditional?: Pick<Precondition, 'of' | 'revision'>,
 ): Command => ({
   decide,
-  tenantId: asked.tenantId,
-  caller: asked.caller,
-  at: asked.at,
-  traceId: asked.traceId,
-  deadline: asked.deadline,
-  client: asked.client,
-  permission: asked.permission,
-  precondition: conditional && asked.isMet && { ...conditional, isMet: asked.isMet },
-  idempotency: asked.idempotency,
+  tenantId: request.tenantId,
+  caller: request.caller,
+  at: request.at,
+  traceId: request.traceId,
+  deadline: request.deadline,
+  client: request.client,
+  permission: request.permission,
+  precondition: conditional && request.isMet && { ...conditional, isMet: request.isMet },
+  idempotency: request.idempotency,
 });

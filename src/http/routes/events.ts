@@ -20,7 +20,7 @@ import {
 import type { Cursors } from './cursor';
 import { eventExample, eventSchema } from './event-schemas';
 import { uuid } from './schema';
-import { ok, route, type Asked, type RouteParts } from './route';
+import { ok, route, type RouteRequest, type RouteParts } from './route';
 import { streamBody } from './stream-body';
 
 const PERMISSION = 'log:read';
@@ -53,13 +53,16 @@ const query = queryCheck(
 );
 type Query = ReturnType<typeof query>;
 
-/** A position over HTTP is signed: it holds for one tenant, and nobody else's can be guessed. */
+/** Positions are signed, so they are valid for one tenant only, and nobody else's can be guessed. */
 const CURSORS = 'events';
 
 export const readPosition = (cursors: Cursors, tenantId: string, cursor: string): Position | undefined =>
   cursors.read(tenantId, CURSORS, cursor);
 
-const afterOf = ({ tenantId, query: { after }, header }: Asked<undefined, Query>, cursors: Cursors) => {
+const afterOf = (
+  { tenantId, query: { after }, header }: RouteRequest<undefined, Query>,
+  cursors: Cursors,
+) => {
   const [field, cursor] = after === undefined ? ['Last-Event-ID', header('last-event-id')] : ['after', after];
   if (cursor === undefined || cursor === '') return undefined;
   const position = readPosition(cursors, tenantId, cursor);
@@ -67,9 +70,9 @@ const afterOf = ({ tenantId, query: { after }, header }: Asked<undefined, Query>
   return position;
 };
 
-const filterOf = (tenantId: string, asked: Query): EventFilter => {
-  const { entity_type, entity_id } = asked;
-  mustBeInOrder(asked);
+const filterOf = (tenantId: string, values: Query): EventFilter => {
+  const { entity_type, entity_id } = values;
+  mustBeInOrder(values);
   if ((entity_type === undefined) !== (entity_id === undefined))
     throw invalid(
       entity_type === undefined
@@ -78,15 +81,15 @@ const filterOf = (tenantId: string, asked: Query): EventFilter => {
     );
   return {
     tenants: [tenantId],
-    types: asked.type === undefined ? undefined : [asked.type],
+    types: values.type === undefined ? undefined : [values.type],
     entity:
       entity_type === undefined || entity_id === undefined ? undefined : { type: entity_type, id: entity_id },
-    actor: asked.actor_id,
-    operation: asked.operation,
-    trace: asked.trace_id,
-    key: asked.key_id,
-    since: asked.start_date,
-    until: asked.end_date,
+    actor: values.actor_id,
+    operation: values.operation,
+    trace: values.trace_id,
+    key: values.key_id,
+    since: values.start_date,
+    until: values.end_date,
   };
 };
 
@@ -104,7 +107,7 @@ const serverSentEvents: StreamForm = {
   end: (json) => `event: end\ndata: ${json}\n\n`,
 };
 
-/** What its owner sees: the position as a cursor, and no tenant id, since all of it is of one. */
+/** An event as its owner sees it: the position is a cursor, and the tenant id is omitted, as it is always the same. */
 const viewOf = (event: LoggedEvent, cursor: string, { streams }: RouteParts['events']['ledgerLog']) => {
   const { tenant_id: _, ...raw } = rawEvent(event, streams);
   return { ...raw, position: cursor };
@@ -114,7 +117,7 @@ const RECHECK_MS = 1_000;
 
 /** A key may expire, be revoked or lose the permission while its stream is open, and the log may be set back. */
 const stillAllowed =
-  ({ tenantId, caller }: Asked<unknown>, { ledger, mustBeWhole }: RouteParts) =>
+  ({ tenantId, caller }: RouteRequest<unknown>, { ledger, mustBeWhole }: RouteParts) =>
   async (): Promise<EndReason | undefined> => {
     mustBeWhole();
     const key = { tenantId, digest: caller.digest, at: isoNow(), deadline: monotonicMs() + RECHECK_MS };
@@ -137,7 +140,7 @@ export const listEvents = route<undefined, Query>({
   tag: 'Events',
   permission: PERMISSION,
   query,
-  answer: {
+  response: {
     status: 200,
     description:
       'Events in the order of the log, one a line, then a trailer with their number and SHA-256. As `text/event-stream` if that is accepted.',
@@ -145,27 +148,27 @@ export const listEvents = route<undefined, Query>({
     example: eventExample,
     media: [NDJSON, SSE],
   },
-  handle: async (asked, parts) => {
-    const { tenantId, query: given, header } = asked;
+  handle: async (request, parts) => {
+    const { tenantId, query: values, header } = request;
     const { ledgerLog, tail, open, stopping } = parts.events;
-    const after = afterOf(asked, parts.cursors);
+    const after = afterOf(request, parts.cursors);
     const isSse = prefersServerSentEvents(header('accept'));
-    const request = {
+    const selection = {
       tenantId,
-      filter: filterOf(tenantId, given),
+      filter: filterOf(tenantId, values),
       after,
-      limit: given.limit,
-      follow: given.follow,
+      limit: values.limit,
+      follow: values.follow,
     };
     const release = open(tenantId);
     const [gone, stalled] = [new AbortController(), new AbortController()];
-    const chunks = eventStream(request, {
+    const chunks = eventStream(selection, {
       ledgerLog,
       tail,
       form: isSse ? serverSentEvents : ndjson,
       cursorOf: (position) => parts.cursors.make(tenantId, CURSORS, position),
       jsonOf: (event, cursor) => JSON.stringify(viewOf(event, cursor, ledgerLog)),
-      mayRead: stillAllowed(asked, parts),
+      mayRead: stillAllowed(request, parts),
       gone: gone.signal,
       stopping,
       stalled: stalled.signal,
@@ -179,7 +182,7 @@ export const listEvents = route<undefined, Query>({
   },
 });
 
-/** From just after one position up to another, or to the end. */
+/** Searches the log after one position up to another, or to the end. */
 const searchLog = async (
   tenantId: string,
   id: string,
@@ -194,8 +197,8 @@ const searchLog = async (
 };
 
 /**
- * The index only says where in the log to look first. An event that was set aside has no entry there: everything before
- * is read, which costs as much as a stream of all events, and counts as one.
+ * The index only tells where in the log to look first. An event that was set aside is not in the index, so everything
+ * before is searched, too. That costs as much as a stream of all events, and counts as one.
  */
 const findEvent = async (
   tenantId: string,
@@ -223,7 +226,7 @@ export const getEvent = route({
   summary: 'Get a raw event',
   tag: 'Events',
   permission: PERMISSION,
-  answer: {
+  response: {
     status: 200,
     description: 'One event of the Tenant.',
     schema: eventSchema,

@@ -26,7 +26,7 @@ export const listLimits = route({
   operationId: 'listLimits',
   summary: 'List the limits in force',
   tag: 'Limits',
-  answer: {
+  response: {
     status: 200,
     description: 'The rate limits of this service, and the limits of Reactors.',
     schema: record('Limits', {

@@ -1,7 +1,6 @@
 import { paginationSchema } from './pagination';
 import { listOf, meaning, moment, record, text, uuid, type Schema } from './schema';
 
-/** What the answers about logs look like. */
 const log = record(
   'Log',
   {

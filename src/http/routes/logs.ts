@@ -31,31 +31,31 @@ const query = queryCheck(parameters, 'refused');
 
 type Query = ReturnType<typeof query>;
 
-const filterOf = (asked: Query): LogFilter => {
-  mustBeInOrder(asked);
+const filterOf = (values: Query): LogFilter => {
+  mustBeInOrder(values);
   const filter = {
-    entityType: asked.entity_type,
-    entityId: asked.entity_id,
-    start: asked.start_date,
-    end: asked.end_date,
-    actorId: asked.actor_id,
-    operation: asked.operation,
-    traceId: asked.trace_id,
+    entityType: values.entity_type,
+    entityId: values.entity_id,
+    start: values.start_date,
+    end: values.end_date,
+    actorId: values.actor_id,
+    operation: values.operation,
+    traceId: values.trace_id,
   };
-  if (asked.page > 1 && !isNumbered(filter))
+  if (values.page > 1 && !isNumbered(filter))
     throw invalid({ page: ['must be 1 with these filters; use start to get the next page'] });
   return filter;
 };
 
-/** The filters of the specification alone give the same text as ever: cursors outlive an upgrade. */
+/** Filters beyond the specification are only included if used, so that existing cursors survive an upgrade. */
 const filterText = ({ entityType, entityId, start, end, actorId, operation, traceId }: LogFilter): string => {
-  const ours = [actorId, operation, traceId];
+  const additional = [actorId, operation, traceId];
   const specified = [entityType, entityId, start, end];
-  const all = ours.every((value) => value === undefined) ? specified : [...specified, ...ours];
+  const all = additional.every((value) => value === undefined) ? specified : [...specified, ...additional];
   return JSON.stringify(all.map((value) => value ?? null));
 };
 
-/** The place of a row: its position, and its number as a hint. */
+/** The place of a row, for a cursor: its position, and its number as a hint. */
 const placeAt = (filter: LogFilter, row: LogRow): string => `${row.position} ${numberIn(filter, row)}`;
 
 const olderThan = (place: string | undefined): Pick<LogQuestion, 'olderThan' | 'olderNumber'> => {
@@ -72,24 +72,23 @@ export const listLogs = route({
   tag: 'Logs',
   permission: 'log:read',
   query,
-  answer: {
+  response: {
     status: 200,
     description: 'A page of the audit log, newest first.',
     schema: logPageSchema,
     example: logPageExample,
   },
   from: 'logs',
-  handle: async ({ tenantId, query: asked }, { reader, cursors }) => {
-    const filter = filterOf(asked);
-    const { page, size, start } = asked;
+  handle: async ({ tenantId, query: values }, { reader, cursors }) => {
+    const filter = filterOf(values);
+    const { page, size, start } = values;
     const older = olderThan(placeOf(start, cursors, tenantId, filterText(filter)));
-    const found = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
-    const { total, last } = found;
+    const { rows, total, last } = await findLogs(reader('logs'), tenantId, { filter, page, size, ...older });
     const next =
       last === undefined ? undefined : cursors.make(tenantId, filterText(filter), placeAt(filter, last));
     const body = {
       pagination: paginationOf({ page, size, total, next }),
-      data: found.rows.map((row) => logView(tenantId, row)),
+      data: rows.map((row) => logView(tenantId, row)),
     };
     return ok(body);
   },
@@ -102,7 +101,7 @@ export const listLogEntityTypes = route({
   summary: 'List log entity types',
   tag: 'Logs',
   permission: 'log:read',
-  answer: {
+  response: {
     status: 200,
     description: `What the log is about: what every Tenant knows, and the first ${MAX_TYPES.toLocaleString('en')} other types that occurred.`,
     schema: entityTypesSchema,

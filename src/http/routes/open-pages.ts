@@ -8,31 +8,31 @@ import { referencePage } from '../pages/reference-page';
 import type { Route } from './route';
 import { listOf, meaning, record, text, type Schema } from './schema';
 
-/** What the pages show besides what is always the same. */
-interface Shown {
+/** The variable content of the pages. */
+interface Content {
   readonly version: string;
   readonly headers: HeaderNames;
   /** The OpenAPI document. */
   readonly document: () => Schema;
 }
 
-/** What needs no key: what this service is, its description, and the pages at the `type` of errors. */
+/** A page that needs no key: the home page, the API reference, or a problem that the `type` of an error links to. */
 export interface OpenPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
   readonly description: string;
-  /** For programs; left out: everybody gets the HTML. */
+  /** For programs. Omitted: the page is always HTML. */
   readonly json?: {
     readonly schema: Schema;
     readonly example: unknown;
-    readonly body: (shown: Shown, code: ProblemCode) => unknown;
+    readonly body: (content: Content, code: ProblemCode) => unknown;
   };
-  /** For people; left out: everybody gets the JSON. */
-  readonly html?: (shown: Shown, code: ProblemCode) => string;
+  /** For people. Omitted: the page is always JSON. */
+  readonly html?: (content: Content, code: ProblemCode) => string;
 }
 
 const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' };
 const SERVICE = { name: 'tenant-ledger', version: '0.1.0', ...LINKS };
 
-const PROBLEM = '/problems/';
+const PROBLEM_PREFIX = '/problems/';
 
 const summaryProperties = {
   code: meaning(text, 'The stable name of the problem.', 'not_found'),
@@ -94,7 +94,7 @@ export const openPages: readonly OpenPage[] = [
     json: { schema: { type: 'object' }, example: { openapi: '3.1.0' }, body: ({ document }) => document() },
   },
   {
-    path: `${PROBLEM}:code`,
+    path: `${PROBLEM_PREFIX}:code`,
     params: {
       code: {
         description: 'The code of a problem.',
@@ -129,22 +129,23 @@ export const openPageAt = (path: string): OpenPage | undefined =>
   openPages.find((page) =>
     page.params === undefined
       ? path === page.path
-      : path.startsWith(PROBLEM) && isProblemCode(path.slice(PROBLEM.length)),
+      : path.startsWith(PROBLEM_PREFIX) && isProblemCode(path.slice(PROBLEM_PREFIX.length)),
   );
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
-/** Not by the router: there are few of them, and every request would pay for being routed twice. */
-export const showOpenPages = (shown: Shown): Step => {
-  /** Each page is made when somebody first asks for it. */
-  const made = new Map<string, string | undefined>();
+/** Does without the router: there are few pages, and every request would have to be routed twice. */
+export const serveOpenPages = (content: Content): Step => {
+  /** Each page is rendered on its first request. */
+  const rendered = new Map<string, string | undefined>();
 
   const show = (ctx: ApiContext, page: OpenPage, code: ProblemCode): void => {
     const isHtml = wantsHtml(ctx, page);
-    const name = `${ctx.state.path} ${isHtml}`;
-    const make = () => (isHtml ? page.html?.(shown, code) : JSON.stringify(page.json?.body(shown, code)));
-    const body = made.get(name) ?? make();
-    made.set(name, body);
+    const variant = `${ctx.state.path} ${isHtml}`;
+    const render = () =>
+      isHtml ? page.html?.(content, code) : JSON.stringify(page.json?.body(content, code));
+    const body = rendered.get(variant) ?? render();
+    rendered.set(variant, body);
     ctx.state.route = page.path;
     ctx.status = 200;
     ctx.set('Cache-Control', 'public, max-age=3600');
@@ -157,6 +158,6 @@ export const showOpenPages = (shown: Shown): Step => {
     const { path } = ctx.state;
     const page = isRead(ctx.method) ? openPageAt(path) : undefined;
     if (page === undefined) await next();
-    else show(ctx, page, path.slice(PROBLEM.length) as ProblemCode);
+    else show(ctx, page, path.slice(PROBLEM_PREFIX.length) as ProblemCode);
   };
 };

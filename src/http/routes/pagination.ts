@@ -2,9 +2,8 @@ import { invalid, textParameter, wholeNumberParameter } from '../request/validat
 import type { Cursors } from './cursor';
 import { count, meaning, record, text } from './schema';
 
-/** What all lists that come in pages have in common. */
 const MAX_PAGE_SIZE = 100;
-const DEFAULT_SIZE = 20;
+const DEFAULT_PAGE_SIZE = 20;
 
 export const pageParameters = (things: string) => ({
   page: wholeNumberParameter(
@@ -14,13 +13,13 @@ export const pageParameters = (things: string) => ({
   ),
   size: wholeNumberParameter(
     `${things} per page; more than ${MAX_PAGE_SIZE} is ${MAX_PAGE_SIZE}.`,
-    DEFAULT_SIZE,
+    DEFAULT_PAGE_SIZE,
     MAX_PAGE_SIZE,
   ),
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
 });
 
-/** The place that the parameter `start` names. */
+/** The place in the cursor `start`. */
 export const placeOf = (
   start: string | undefined,
   cursors: Cursors,
@@ -34,14 +33,14 @@ export const placeOf = (
   return place;
 };
 
-const whole = { type: 'integer', format: 'int64', minimum: 1 };
+const positive = { type: 'integer', format: 'int64', minimum: 1 };
 
 export const paginationSchema = record(
   'Pagination',
   {
     total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
-    page_number: meaning(whole, 'The page that this is.', 1),
-    page_size: meaning({ ...whole, maximum: MAX_PAGE_SIZE }, 'Rows of a full page.', 20),
+    page_number: meaning(positive, 'The page that this is.', 1),
+    page_size: meaning({ ...positive, maximum: MAX_PAGE_SIZE }, 'Rows of a full page.', 20),
     total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
     after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
     next: meaning(text, 'The same as `after`.'),

@@ -27,7 +27,7 @@ export const listPermissions = route({
   summary: 'List permissions',
   tag: 'Permissions',
   query,
-  answer: {
+  response: {
     status: 200,
     description: 'The permissions.',
     schema: listOf(permission),

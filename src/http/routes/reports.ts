@@ -41,7 +41,7 @@ export const getOwnUsageReport = route({
   summary: 'Get the Tenant usage report',
   tag: 'Reports',
   permission: 'report:read',
-  answer: {
+  response: {
     status: 200,
     description: 'Tokens per type and active in this month.',
     schema: usageReport,

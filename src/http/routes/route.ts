@@ -12,7 +12,7 @@ import type { Cursors } from './cursor';
 import type { BodyCheck, QueryCheck } from '../request/validation';
 import type { Schema } from './schema';
 
-/** The groups of the published description. */
+/** The tags of the OpenAPI document. */
 export const tags = {
   Permissions: 'What an Application may be allowed to do.',
   Logs: 'The audit log of the Tenant that owns the key.',
@@ -26,31 +26,30 @@ export const tags = {
 
 export type Tag = keyof typeof tags;
 
-/** A route is a declaration; everything that all routes share happens around it. */
+/** A route is a declaration; whatever all routes have in common happens around it. */
 export interface Route<Body = unknown, Query = unknown> {
   readonly method: 'get' | 'put' | 'post' | 'delete';
   readonly path: string;
-  /** The name of the method in a client library that is made from the published description. */
+  /** The name of the method in client libraries generated from the OpenAPI document. */
   readonly operationId: string;
-  /** One line for the published description. */
+  /** One line for the OpenAPI document. */
   readonly summary: string;
-  /** What it belongs to in the published description. */
   readonly tag: Tag;
-  /** The schemas of the `:name` parts of the path, for the published description. */
+  /** The schemas of the `:name` parts of the path, for the OpenAPI document. */
   readonly params?: Readonly<Record<string, Schema>>;
-  /** Left out: any valid API key. */
+  /** Omitted: any valid API key will do. */
   readonly permission?: string;
-  /** Left out: the route takes no parameters and ignores them. */
+  /** Omitted: query parameters are ignored. */
   readonly query?: QueryCheck<Query>;
-  /** Left out: the route takes no body and ignores one. */
+  /** Omitted: a body is ignored. */
   readonly body?: BodyCheck<Body>;
-  /** What it answers when all is well. Tests hold every answer against it; at run time it is not checked. */
-  readonly answer: SuccessResponse;
-  /** A write that takes no `If-Match`: there is nothing yet that could have changed. */
+  /** The response on success. Checked by the tests, not at run time. */
+  readonly response: SuccessResponse;
+  /** A write that does not support `If-Match`: there is nothing yet that could have changed. */
   readonly isUnconditional?: true;
-  /** The projection that it reads: if the tenant is parked there, the answer says until when it is complete. */
+  /** The projection that it reads: if the tenant is parked there, a header says until when the response is complete. */
   readonly from?: string;
-  readonly handle: (asked: Asked<Body, Query>, parts: RouteParts) => Promise<Answer>;
+  readonly handle: (request: RouteRequest<Body, Query>, parts: RouteParts) => Promise<RouteResponse>;
 }
 
 export type SuccessResponse =
@@ -58,16 +57,16 @@ export type SuccessResponse =
       readonly status: 200 | 201;
       readonly description: string;
       readonly schema: Schema;
-      /** For the published description. */
+      /** For the OpenAPI document. */
       readonly example: unknown;
       /**
-       * It has an entity tag, and a GET may be answered with 304. With `unless_read` it may not: a GET shows things
-       * that change without the tag.
+       * It has an entity tag, and the response to a GET may be 304. Not so with `unless_read`: a GET includes data that
+       * changes without the tag.
        */
       readonly etag?: true | 'unless_read';
-      /** The media types that it may come in; left out: JSON. */
+      /** The media types that it is available in. Default: JSON. */
       readonly media?: readonly string[];
-      /** A list that may be cut: then a header says how many there are. */
+      /** A list that may be truncated: a header then has the total number of items. */
       readonly mayBeCut?: true;
     }
   | { readonly status: 204; readonly description: string };
@@ -75,7 +74,7 @@ export type SuccessResponse =
 export const route = <Body = undefined, Query = unknown>(declaration: Route<Body, Query>): Route =>
   declaration as unknown as Route;
 
-/** What a handler may use. */
+/** The dependencies of handlers. */
 export interface RouteParts {
   readonly ledger: Ledger;
   readonly reader: (projection: string) => Reader;
@@ -83,11 +82,11 @@ export interface RouteParts {
   readonly keyUses: Pick<KeyUses, 'lastUses'>;
   readonly limits: RateLimits;
   readonly events: EventSource;
-  /** Throws once the event log was found to be set back: then nothing is read or written. */
+  /** Throws once the event log was found to be set back, which stops all reads and writes. */
   readonly mustBeWhole: () => void;
 }
 
-/** Where raw events are read from, and who may read them at once. */
+/** Where raw events are read from. `open` limits the number of streams. */
 export interface EventSource {
   readonly ledgerLog: LedgerLog;
   readonly tail: LiveTail;
@@ -96,50 +95,49 @@ export interface EventSource {
   readonly stopping: AbortSignal;
 }
 
-/** A request that has passed every check so far. */
-export interface Asked<Body, Query = unknown> {
+/** A request that has passed all checks before its handler. */
+export interface RouteRequest<Body, Query = unknown> {
   readonly tenantId: string;
   readonly application: KeyHolder;
   readonly caller: Extract<Caller, { kind: 'key' }>;
-  /** The route's own. */
+  /** The one that the route needs. */
   readonly permission: string | undefined;
   /** The values of the `:name` parts of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
-  /** A header of the request. */
   readonly header: (name: string) => string | undefined;
   readonly body: Body;
   readonly idempotency: Idempotency | undefined;
-  /** `If-Match`: does it name this revision? */
+  /** Whether `If-Match` names this revision. */
   readonly isMet: ((revision: number) => boolean) | undefined;
   readonly at: string;
   readonly traceId: string;
-  /** Undefined: it is not to be kept. */
+  /** Undefined: it is not recorded. */
   readonly client: Client | undefined;
   readonly deadline: number;
 }
 
-export interface Answer {
+export interface RouteResponse {
   readonly status: number;
   readonly body?: unknown;
-  /** Its media type; left out: JSON. */
+  /** The media type. Default: JSON. */
   readonly type?: string;
-  /** The revision that the body shows. */
+  /** The revision in the body. */
   readonly etag?: number;
-  /** How many there are of what the body lists, if that is cut. */
+  /** The total number of items, if the list in the body is truncated. */
   readonly totalItems?: number;
-  /** A write: answered when the read models show this position. */
+  /** Of a write: sent once the read models have reached this position. */
   readonly position?: Position;
 }
 
-/** A GET is answered with 304 if the client knows it already. */
-export const mayBeUnchanged = ({ method, answer }: Route): boolean =>
-  method === 'get' && 'etag' in answer && answer.etag === true;
+/** Whether a GET gets a 304 if the client already has the current version. */
+export const mayBeUnchanged = ({ method, response }: Route): boolean =>
+  method === 'get' && 'etag' in response && response.etag === true;
 
 export const takesCondition = ({ method, isUnconditional }: Route): boolean =>
   method !== 'get' && isUnconditional !== true;
 
-export const ok = (body: unknown, etag?: number): Answer => ({
+export const ok = (body: unknown, etag?: number): RouteResponse => ({
   status: 200,
   body,
   ...(etag === undefined ? {} : { etag }),

@@ -7,7 +7,7 @@ import { bodyReader } from '../request/request-body';
 import { openPageAt } from './open-pages';
 import type { Route } from './route';
 
-/** Before a write is refused, the head of its tenant's stream is asked: the permission may have been given since. */
+/** Before a write is refused, check at the head of the tenant's stream: the permission may just have been granted. */
 const requirePermission = async (
   state: ApiState,
   { method, permission }: Route,
@@ -15,12 +15,12 @@ const requirePermission = async (
 ): Promise<void> => {
   const { presented, identity } = authenticated(state);
   if (permission === undefined) return;
-  const isEnough = method === 'get' || holds(identity.application, permission);
-  const { application } = isEnough ? identity : await ledger.identifyAtHead(presented);
+  const isConclusive = method === 'get' || holds(identity.application, permission);
+  const { application } = isConclusive ? identity : await ledger.identifyAtHead(presented);
   mustHold(application, permission);
 };
 
-/** Declared routes, each with its checks in order. */
+/** Registers routes, each with its checks in order. */
 export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   const router = new Router<ApiState>({ sensitive: true });
   const readBody = bodyReader(parts);
@@ -34,12 +34,13 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
   return router.routes() as unknown as Step;
 };
 
-/** What no route took: there is nothing at that path, or not with this method. */
+/** Requests that no route handled: nothing is at that path, or not with this method. */
 export const unrouted: Step = async (ctx) => {
   const { path } = ctx.state;
-  const all = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
-  const literal = all.filter((layer) => layer.path === path); // not those that would take its last part for an id
-  const matched = literal.length > 0 ? literal : all;
+  const candidates = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
+  // Not the routes that would read its last segment as an id.
+  const literal = candidates.filter((layer) => layer.path === path);
+  const matched = literal.length > 0 ? literal : candidates;
   const open = openPageAt(path);
   const methods = open === undefined ? matched.flatMap((layer) => layer.methods) : ['GET', 'HEAD'];
   if (methods.length === 0) throw fault('not_found', `There is nothing at ${path}.`);

@@ -1,4 +1,4 @@
-/** JSON Schema (2020-12), as far as we use it. A `title` makes it a named schema of the published description. */
+/** JSON Schema (2020-12), as far as we use it. A `title` makes it a named schema of the OpenAPI document. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 export const text: Schema = { type: 'string' };
@@ -6,7 +6,7 @@ export const uuid: Schema = { type: 'string', format: 'uuid' };
 export const count: Schema = { type: 'integer', format: 'int64', minimum: 0 };
 export const flag: Schema = { type: 'string', enum: ['true', 'false'] };
 
-/** How every date leaves: ISO 8601 in UTC, to the millisecond. */
+/** Every date in a response: ISO 8601 in UTC, to the millisecond. */
 export const moment: Schema = {
   type: 'string',
   format: 'date-time',
@@ -15,7 +15,7 @@ export const moment: Schema = {
 
 export const listOf = (items: Schema): Schema => ({ type: 'array', items });
 
-/** The same with what it means, and perhaps what it may look like. */
+/** Adds a description, and possibly examples. */
 export const meaning = (schema: Schema, description: string, ...examples: readonly unknown[]): Schema => ({
   ...schema,
   description,
@@ -23,8 +23,8 @@ export const meaning = (schema: Schema, description: string, ...examples: readon
 });
 
 /**
- * An object with these members; the optional ones are left out when there is no value. Others may be added in later
- * releases, so clients must not refuse them; the tests do.
+ * An object with these members; optional ones are omitted if there is no value. Later releases may add members, so
+ * clients must accept unknown ones; only the tests refuse them.
  */
 export const record = (
   title: string,

@@ -2,13 +2,13 @@ import { Readable } from 'node:stream';
 import { threadMs } from '../../clock';
 import { fault } from '../../fault';
 
-/** How long a reader may take nothing before it is cut off. What it has not taken is not kept for it. */
+/** How long a client may read nothing before it is cut off. Unread data is not kept for it. */
 const STALLED_MS = 30_000;
-/** How long it may still take what was sent, with the reason at its end. */
+/** How long it then has to read what was sent, with the reason at the end. */
 const LAST_MS = 5_000;
 
 interface StreamBody {
-  /** Aborted when the reader has stalled: the next text is the last one, and says why. */
+  /** Aborted when the client has stalled: the next chunk is the last one, and says why. */
   readonly stalled: AbortController;
   readonly onClosed: () => void;
   readonly stalledMs?: number;
@@ -16,8 +16,8 @@ interface StreamBody {
 }
 
 /**
- * Takes the next text when there is room for it. Not `Readable.from`, which waits for the next text before it closes: of a
- * quiet tenant that may never come.
+ * Pulls the next chunk when there is room for it. Not `Readable.from`, which waits for the next chunk before it closes:
+ * for a quiet tenant that may never come.
  */
 export const streamBody = (
   chunks: AsyncGenerator<string>,
@@ -30,11 +30,11 @@ export const streamBody = (
     body.push(done === true ? null : value);
     if (done !== true && !body.destroyed && !stalled.signal.aborted) watch(body);
   };
-  /** A timer that fires late was held up with everything else here: that says nothing of the reader. */
+  /** If the timer fires isLate, this thread was blocked, so the client may not have stalled. */
   const watch = (body: Readable): void => {
     const due = threadMs() + stalledMs;
-    const late = (): boolean => threadMs() - due > stalledMs / 10;
-    timer = setTimeout(() => (late() ? watch(body) : cut(body)), stalledMs);
+    const isLate = (): boolean => threadMs() - due > stalledMs / 10;
+    timer = setTimeout(() => (isLate() ? watch(body) : cut(body)), stalledMs);
   };
   const cut = (body: Readable): void => {
     stalled.abort();
@@ -53,7 +53,7 @@ export const streamBody = (
     destroy(error, closed) {
       clearTimeout(timer);
       onClosed();
-      // It may wait for room that will never be there: what it has open is closed.
+      // It may be waiting for room that will never be there: let it release what it has open.
       chunks.return(undefined).catch(() => undefined);
       closed(error);
     },

@@ -1,7 +1,7 @@
 import type { TenantDocument } from '../../../projections/tenants';
 import { flag, meaning, moment, record, text, uuid } from './schema';
 
-/** Booleans, carried as text. */
+/** Booleans, encoded as strings. */
 export const tenantSettings = {
   fingerprint_tokens: meaning(
     flag,
@@ -36,7 +36,7 @@ export const tenantExample = {
   modified_at: '2026-02-01T09:30:00.123Z',
 };
 
-/** The Tenant of the specification. What is undefined is not in the JSON. */
+/** The Tenant as specified. Undefined members are omitted from the JSON. */
 export const tenantView = (document: TenantDocument) => ({
   id: document.id,
   owner_id: document.owner_id,

@@ -10,7 +10,7 @@ import { stillReading } from '../../ledger/folds';
 import { bodyCheck, invalid, queryCheck, textParameter } from '../request/validation';
 import { commandOf } from './command';
 import { readPosition } from './events';
-import { ok, route, type Answer, type Asked, type RouteParts } from './route';
+import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
 import { meaning, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
 
@@ -52,7 +52,7 @@ const settingsOf = ({ settings }: WireTenantUpdate): Partial<TenantSettings> => 
     : { deduplicateTokens: settings.deduplicate_tokens === 'true' }),
 });
 
-const tenantItself = { of: 'Tenant', revision: (tenant: ActiveTenant) => tenant.changedAt } as const;
+const conditionOnTenant = { of: 'Tenant', revision: (tenant: ActiveTenant) => tenant.changedAt } as const;
 
 const query = queryCheck({
   as_of: textParameter(
@@ -61,7 +61,7 @@ const query = queryCheck({
   ),
 });
 
-const momentOf = (text: string, { tenantId }: Asked<unknown>, { cursors }: RouteParts): Moment => {
+const momentOf = (text: string, { tenantId }: RouteRequest<unknown>, { cursors }: RouteParts): Moment => {
   const time = parseMoment(text.replace(' ', '+'));
   if (time !== undefined) return { time };
   const position = readPosition(cursors, tenantId, text);
@@ -71,12 +71,16 @@ const momentOf = (text: string, { tenantId }: Asked<unknown>, { cursors }: Route
   });
 };
 
-/** From the tenant's own events: what it costs grows with their number. */
-const tenantAsOf = async (text: string, asked: Asked<unknown>, parts: RouteParts): Promise<Answer> => {
-  const moment = momentOf(text, asked, parts);
-  mustHold(asked.application, 'log:read');
-  const reading = tenantAt(parts.events.ledgerLog, asked.tenantId, moment);
-  const tenant = await beforeDeadline(reading, asked.deadline, stillReading);
+/** Folds the tenant's own events, so the cost grows with their number. */
+const tenantAsOf = async (
+  text: string,
+  request: RouteRequest<unknown>,
+  parts: RouteParts,
+): Promise<RouteResponse> => {
+  const moment = momentOf(text, request, parts);
+  mustHold(request.application, 'log:read');
+  const reading = tenantAt(parts.events.ledgerLog, request.tenantId, moment);
+  const tenant = await beforeDeadline(reading, request.deadline, stillReading);
   if (tenant.status === 'absent') throw fault('not_found', 'The Tenant did not exist at that time.');
   return ok(tenantView(documentOfTenant(tenant)), tenant.changedAt);
 };
@@ -89,7 +93,7 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
   tag: 'Tenants',
   permission: 'tenant:read',
   query,
-  answer: {
+  response: {
     status: 200,
     description: 'The Tenant that owns the key.',
     schema: tenantSchema,
@@ -97,10 +101,10 @@ export const getOwnTenant = route<undefined, ReturnType<typeof query>>({
     etag: true,
   },
   from: 'tenants',
-  handle: async (asked, parts) => {
-    const { tenantId } = asked;
-    const { as_of } = asked.query;
-    if (as_of !== undefined) return tenantAsOf(as_of, asked, parts);
+  handle: async (request, parts) => {
+    const { tenantId } = request;
+    const { as_of } = request.query;
+    if (as_of !== undefined) return tenantAsOf(as_of, request, parts);
     const document = await findTenant(parts.reader('tenants'), tenantId);
     if (document === undefined || document.deleted_at !== undefined) throw keyRefused('tenant_deleted');
     return ok(tenantView(document), document.revision);
@@ -115,16 +119,16 @@ export const updateOwnTenant = route({
   tag: 'Tenants',
   permission: 'tenant:update',
   body: tenantUpdate,
-  answer: {
+  response: {
     status: 200,
     description: 'The updated Tenant.',
     schema: tenantSchema,
     example: tenantExample,
     etag: true,
   },
-  handle: async (asked, { ledger }) => {
-    const decide = updateTenant({ name: asked.body.name, settings: settingsOf(asked.body) });
-    const { tenant, position } = await ledger.execute(commandOf(asked, decide, tenantItself));
+  handle: async (request, { ledger }) => {
+    const decide = updateTenant({ name: request.body.name, settings: settingsOf(request.body) });
+    const { tenant, position } = await ledger.execute(commandOf(request, decide, conditionOnTenant));
     const updated = mustBeActive(tenant);
     return { ...ok(tenantView(documentOfTenant(updated)), updated.changedAt), position };
   },
@@ -137,9 +141,9 @@ export const deleteOwnTenant = route({
   summary: 'Delete the Tenant',
   tag: 'Tenants',
   permission: 'tenant:delete',
-  answer: { status: 204, description: 'The Tenant is deleted.' },
-  handle: async (asked, { ledger }) => {
-    const { position } = await ledger.execute(commandOf(asked, deleteTenant(), tenantItself));
+  response: { status: 204, description: 'The Tenant is deleted.' },
+  handle: async (request, { ledger }) => {
+    const { position } = await ledger.execute(commandOf(request, deleteTenant(), conditionOnTenant));
     return { status: 204, position };
   },
 });
