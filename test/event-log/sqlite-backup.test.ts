@@ -93,10 +93,10 @@ describe('a backup of a log in a folder', () => {
         await Promise.all(writing.map(({ begun }) => begun));
         const before = (await log.head())?.position ?? '';
         const made = await createBackup(source, backup, silent);
-        const after = (await log.head())?.position ?? '';
         await Promise.all(writing.map(({ stop }) => stop()));
+        const after = (await log.head())?.position ?? '';
         expect((made.lastPosition ?? '') >= before).toBe(true);
-        expect(after > (made.lastPosition ?? '')).toBe(true); // they kept writing while it was made
+        expect(after > (made.lastPosition ?? '')).toBe(true); // writes were in progress while it was made
         const target = freshFolder();
         expect(await restoreBackup(backup, target, silent)).toEqual({ ...made, added: undefined });
         const { found, events, digest, identity } = await verified(target);
