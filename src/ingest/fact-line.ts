@@ -8,7 +8,7 @@ import { codeOf, moreOf } from '../fault';
 import { isJsonObject, parsedJson } from '../json';
 import { uuidFrom } from '../uuid';
 
-/** A reported fact as a line of NDJSON; snake case, because it comes over a wire. */
+/** A reported fact as a line of NDJSON. Snake case, because it is a wire format. */
 interface WireFact {
   readonly id: string;
   readonly tenant_id: string;
@@ -23,7 +23,7 @@ export type ReadFact =
       readonly status: 'good';
       readonly tenantId: string;
       readonly event: NewEvent;
-      /** Of its data, as they are kept. */
+      /** The size of its data as stored. */
       readonly bytes: number;
     }
   | { readonly status: 'refused'; readonly reason: string };
@@ -35,12 +35,12 @@ const isActor = (value: unknown): boolean =>
 
 const versionFault = (type: FactType, version: unknown): string | undefined => {
   const newest = currentVersion(type);
-  const known =
+  const isKnown =
     version === undefined || (Number.isInteger(version) && Number(version) >= 1 && Number(version) <= newest);
-  return known ? undefined : `"version" must be 1 to ${newest} for ${type}`;
+  return isKnown ? undefined : `"version" must be 1 to ${newest} for ${type}`;
 };
 
-/** What is wrong with a line, in the order in which somebody would fix it. */
+/** The first problem of a line, in the order in which one would fix them. */
 const faultOf = (line: unknown): string | undefined => {
   if (!isJsonObject(line)) return 'it must be one JSON object';
   const { id, tenant_id: tenantId, type, version, actor, trace_id: traceId, data } = line;
@@ -57,7 +57,7 @@ const faultOf = (line: unknown): string | undefined => {
   return isJsonObject(data) ? undefined : '"data" must be an object';
 };
 
-/** A line may hold less than its data become when they are written (`1e20` is a long number), or be nested too deep. */
+/** Data can be larger than its line (`1e20` is written in full). Undefined: it is nested too deep. */
 const sizeOf = (data: object): number | undefined => {
   try {
     return Buffer.byteLength(JSON.stringify(data));
@@ -66,11 +66,11 @@ const sizeOf = (data: object): number | undefined => {
   }
 };
 
-/** The event, or what does not fit in its data. */
+/** The event, or why its data is invalid. */
 const eventOf = ({ id, type, actor, trace_id: traceId, data }: WireFact, at: string): NewEvent | string => {
-  const by = actor === undefined ? undefined : { type: actor.type, id: actor.id.toLowerCase() };
+  const author = actor === undefined ? undefined : { type: actor.type, id: actor.id.toLowerCase() };
   try {
-    return encode({ type, data } as unknown as FactEvent, { at, actor: by, traceId }, id.toLowerCase());
+    return encode({ type, data } as unknown as FactEvent, { at, actor: author, traceId }, id.toLowerCase());
   } catch (error) {
     if (codeOf(error) !== 'event_invalid') throw error;
     return String(moreOf(error)['reason']);

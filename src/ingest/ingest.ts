@@ -9,56 +9,56 @@ import { readFact } from './fact-line';
 import { linesOf, type Line } from './lines';
 import { pace } from './pace';
 
-/** Takes reported facts, one JSON object a line, into the activity streams of their tenants. */
+/** What `ingest` needs to append reported facts, as NDJSON, to the activity streams of their tenants. */
 export interface IngestParts extends LedgerLog {
   readonly ledger: Ledger;
-  /** Do the read models show this position? Waits a while. */
+  /** Whether the read models have applied this position. Waits for a while. */
   readonly reached: (position: Position, withinMs: number) => Promise<boolean>;
-  /** Do the read models show this event of the tenant? */
+  /** Whether the read models contain this event of the tenant. */
   readonly isShown: (tenantId: string, eventId: string) => Promise<boolean>;
   readonly now: () => string;
 }
 
 export interface IngestOptions {
   readonly dryRun: boolean;
-  /** In the order of the lines. */
+  /** Called in the order of the lines. */
   readonly onRefused: (line: number, reason: string) => void;
   readonly onProgress: (soFar: Ingested) => void;
 }
 
 export interface Ingested {
-  /** New ones. */
+  /** The number of new facts. */
   readonly accepted: number;
-  /** Their ids were in the log before, or earlier in the input: they were not appended again. */
+  /** The number of facts not appended, because their ids were already in the log or earlier in the input. */
   readonly alreadyThere: number;
   readonly refused: number;
 }
 
 export interface Finished extends Ingested {
-  /** The read models show everything that was accepted. */
+  /** Whether the read models contain every accepted fact. */
   readonly shown: boolean;
 }
 
-/** An append holds the log's write lock: others want to write too. */
-const APPEND_EVENTS = 500;
+/** Limits how long an append holds the write lock of the log, since others write too. */
+const MAX_APPEND_EVENTS = 500;
 const APPEND_MS = 10_000;
-const ASK_MS = 10_000;
+const STATE_MS = 10_000;
 
-interface Taken {
+interface ValidFact {
   readonly line: number;
   readonly tenantId: string;
   readonly event: NewEvent;
   readonly bytes: number;
 }
 
-/** What keeps a tenant from taking facts, or undefined. It may be deleted while a long file is read. */
+/** Why a tenant cannot take facts. Not cached: it may be deleted while a long file is read. */
 const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<string | undefined> => {
-  const { status } = await ledger.stateOf(tenantId, monotonicMs() + ASK_MS);
+  const { status } = await ledger.stateOf(tenantId, monotonicMs() + STATE_MS);
   if (status === 'active') return undefined;
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
 
-/** Appends to activity streams, and remembers where each of them ends. The same ids again are harmless: a second copy counts nowhere. */
+/** Appends to activity streams, and caches the last revision of each. A duplicate is harmless: events count once by id. */
 const appender = ({ log, streams }: IngestParts) => {
   const ends = new Map<string, number>();
   return async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {
@@ -69,9 +69,9 @@ const appender = ({ log, streams }: IngestParts) => {
   };
 };
 
-/** One tenant's facts in order, as many at a time as one append may hold. */
+/** Splits the facts of one tenant, in order, into appends of the maximum size. */
 function* appendsOf(
-  facts: readonly Taken[],
+  facts: readonly ValidFact[],
 ): Generator<{ readonly tenantId: string; readonly events: readonly NewEvent[] }> {
   let events: NewEvent[] = [];
   let size = 0;
@@ -79,7 +79,7 @@ function* appendsOf(
     events.push(event);
     size += bytes;
     const next = facts[at + 1];
-    if (next !== undefined && events.length < APPEND_EVENTS && size + next.bytes <= MAX_APPEND_BYTES)
+    if (next !== undefined && events.length < MAX_APPEND_EVENTS && size + next.bytes <= MAX_APPEND_BYTES)
       continue;
     yield { tenantId, events };
     events = [];
@@ -87,15 +87,15 @@ function* appendsOf(
   }
 }
 
-/** More events than may be appended before the read models show them. */
+/** More than can be appended ahead of the read models. */
 const MAX_RECENT = 20_000;
 
 const later = (a: Position, b: Position): Position => (a > b ? a : b);
 
-/** One run over the input, and what it has found so far. */
+/** One run over the input, with its results so far. */
 interface Run extends IngestParts, IngestOptions {
   readonly append: ReturnType<typeof appender>;
-  /** What this process has appended lately: the read models may not show it yet. */
+  /** The ids that this process appended recently, which the read models may not contain yet. */
   readonly recent: BoundedCache<true>;
   refusals: { readonly line: number; readonly reason: string }[];
   accepted: number;
@@ -103,7 +103,7 @@ interface Run extends IngestParts, IngestOptions {
   refused: number;
 }
 
-/** Those of a batch are found in two steps, so they are sorted when it is done. */
+/** Sorted by line, because the refusals of a batch are found in two passes. */
 const reportRefusals = (run: Run): void => {
   run.refused += run.refusals.length;
   for (const { line, reason } of run.refusals.toSorted((a, b) => a.line - b.line))
@@ -111,7 +111,7 @@ const reportRefusals = (run: Run): void => {
   run.refusals = [];
 };
 
-const take = (run: Run, line: Line, at: string): readonly Taken[] => {
+const validate = (run: Run, line: Line, at: string): readonly ValidFact[] => {
   if ('fault' in line) {
     run.refusals.push({ line: line.number, reason: line.fault });
     return [];
@@ -123,17 +123,21 @@ const take = (run: Run, line: Line, at: string): readonly Taken[] => {
   return [];
 };
 
-/** Those whose tenant takes facts. */
-const admitted = async (run: Run, tenantId: string, facts: readonly Taken[]): Promise<readonly Taken[]> => {
+/** The given facts, or none if their tenant cannot take facts. */
+const admitted = async (
+  run: Run,
+  tenantId: string,
+  facts: readonly ValidFact[],
+): Promise<readonly ValidFact[]> => {
   const reason = await tenantFault(run, tenantId);
   if (reason === undefined) return facts;
   for (const { line } of facts) run.refusals.push({ line, reason });
   return [];
 };
 
-/** Those that are not in the log yet, as far as that can be seen: a second copy would count nowhere. */
-const onlyNew = async (run: Run, facts: readonly Taken[]): Promise<readonly Taken[]> => {
-  const fresh: Taken[] = [];
+/** The facts not in the log yet, as far as known. A duplicate that gets through is harmless. */
+const onlyNew = async (run: Run, facts: readonly ValidFact[]): Promise<readonly ValidFact[]> => {
+  const fresh: ValidFact[] = [];
   for (const fact of facts) {
     const id = `${fact.tenantId} ${fact.event.id}`;
     if (run.recent.get(id) === undefined && !(await run.isShown(fact.tenantId, fact.event.id)))
@@ -144,7 +148,7 @@ const onlyNew = async (run: Run, facts: readonly Taken[]): Promise<readonly Take
   return fresh;
 };
 
-const appendTenant = async (run: Run, facts: readonly Taken[]): Promise<Position> => {
+const appendTenant = async (run: Run, facts: readonly ValidFact[]): Promise<Position> => {
   let position = '';
   for (const { tenantId, events } of appendsOf(facts)) {
     if (!run.dryRun) position = await run.append(tenantId, events);
@@ -153,8 +157,8 @@ const appendTenant = async (run: Run, facts: readonly Taken[]): Promise<Position
   return position;
 };
 
-/** All tenants are asked for before any of them is appended to: then the appends are one group for the log. */
-const appendBatch = async (run: Run, batch: readonly Taken[]): Promise<Position> => {
+/** Checks all tenants before appending to any, so that the log can commit the appends as one group. */
+const appendBatch = async (run: Run, batch: readonly ValidFact[]): Promise<Position> => {
   const byTenant = groupedBy(batch, ({ tenantId }) => tenantId);
   const groups = await Promise.all(
     Array.from(byTenant, ([tenantId, facts]) => admitted(run, tenantId, facts)),
@@ -180,7 +184,7 @@ export const ingest = async (
   };
   for await (const lines of linesOf(input)) {
     const at = parts.now();
-    const batch = lines.flatMap((line) => take(run, line, at));
+    const batch = lines.flatMap((line) => validate(run, line, at));
     const end = await appendBatch(run, batch);
     reportRefusals(run);
     if (end !== '') await appended(end, batch.length);

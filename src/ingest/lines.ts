@@ -1,17 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 
-/** A line of text, or what is wrong with its bytes: its number counts all the same. */
+/** A line of text, or what is wrong with its bytes. Bad lines are numbered too. */
 export type Line =
   { readonly number: number; readonly text: string } | { readonly number: number; readonly fault: string };
 
-/** In bytes, without its end. */
+/** Without the line ending. */
 export const MAX_LINE_BYTES = 262_144;
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 const BYTE_ORDER_MARK = '\uFEFF';
 
-const withoutReturn = (bytes: Buffer): Buffer =>
+const withoutCarriageReturn = (bytes: Buffer): Buffer =>
   bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
 
 const lineOf = (number: number, bytes: Buffer): Line => {
@@ -22,8 +22,8 @@ const lineOf = (number: number, bytes: Buffer): Line => {
 };
 
 /**
- * Cuts a stream of bytes into lines, those that end in one chunk together. Memory stays flat: of what is longer than the
- * limit no more is kept than it takes to know that.
+ * Splits a stream of bytes into lines, and yields those that end in the same chunk together. Memory is bounded: of a line
+ * that is too long, only enough is kept to tell.
  */
 export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGenerator<readonly Line[]> {
   let number = 0;
@@ -38,7 +38,10 @@ export async function* linesOf(stream: AsyncIterable<Buffer | string>): AsyncGen
   };
   const finish = (): Line => {
     number += 1;
-    const line = lineOf(number, withoutReturn(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept)));
+    const line = lineOf(
+      number,
+      withoutCarriageReturn(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept)),
+    );
     kept = [];
     size = 0;
     return line;
