@@ -1,17 +1,17 @@
 'use strict';
 
-// One process at a time installs and builds. As `prepare.cjs`, it runs before anything is installed.
+// A lock file, so that only one process at a time installs and builds. Like `prepare.cjs`, runs before anything is installed.
 
 var fs = require('node:fs');
 
 var STALE_MS = 30000;
-var LOOK_AGAIN_MS = 100;
+var POLL_MS = 100;
 
 function remove(file) {
   fs.rmSync(file, { force: true });
 }
 
-// A process that we may not signal runs, too.
+// EPERM: the process exists, but belongs to another user.
 function isRunning(pid) {
   try {
     process.kill(pid, 0);
@@ -21,7 +21,7 @@ function isRunning(pid) {
   }
 }
 
-// A lock that is not renewed is nobody's: its process was killed, or its number belongs to another program by now.
+// A lock that is not renewed is stale: its holder was killed, and its PID may belong to another program by now.
 function holderOf(path) {
   try {
     var pid = Number(fs.readFileSync(path, 'utf8'));
@@ -31,22 +31,22 @@ function holderOf(path) {
   }
 }
 
-// It appears with its content, in one step.
+// Links a complete file, so that the lock never appears without its PID.
 function takeLock(path) {
-  var mine = path + '-' + process.pid;
-  fs.writeFileSync(mine, String(process.pid));
+  var candidate = path + '-' + process.pid;
+  fs.writeFileSync(candidate, String(process.pid));
   try {
-    fs.linkSync(mine, path);
+    fs.linkSync(candidate, path);
     return true;
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
     return false;
   } finally {
-    remove(mine);
+    remove(candidate);
   }
 }
 
-// Another process may have replaced it by its own at this moment: then that is put back.
+// Another process may have taken the lock in the meantime: then it is put back.
 function dropStaleLock(path) {
   var dropped = path + '-' + process.pid;
   try {
@@ -65,7 +65,7 @@ function pause(ms) {
   });
 }
 
-// One process prepares, others wait for it: two installations at once would break each other.
+// Runs the work under the lock. Concurrent installations would break each other.
 function locked(path, work) {
   var reported = false;
   function attempt() {
@@ -76,7 +76,7 @@ function locked(path, work) {
       reported = true;
       console.error('Process ' + holder + ' is installing or building here already; waiting for it …');
     }
-    return pause(LOOK_AGAIN_MS).then(attempt);
+    return pause(POLL_MS).then(attempt);
   }
   return Promise.resolve(attempt()).then(function () {
     var renewing = setInterval(function () {

@@ -1,16 +1,16 @@
 'use strict';
 
-// Makes a fresh clone ready: checks Node, installs what is missing from the lockfile, builds what has changed.
-// Plain JavaScript with old syntax and no dependency, so that it runs before anything is installed and can report an old
-// Node in a clear sentence. Run by itself (`node src/prepare.cjs`) it prepares for the tests.
+// Prepares a fresh clone: checks the version of Node, installs missing packages, and builds if a source has changed.
+// Old JavaScript syntax without dependencies, so that it runs before anything is installed, and on an old Node, which it
+// reports clearly. Run directly (`node src/prepare.cjs`), it prepares for the tests.
 
-var OLDEST = [20, 19];
+var MIN_NODE = [20, 19];
 
-var have = process.versions.node.split('.').map(Number);
-if (have[0] < OLDEST[0] || (have[0] === OLDEST[0] && have[1] < OLDEST[1])) {
+var current = process.versions.node.split('.').map(Number);
+if (current[0] < MIN_NODE[0] || (current[0] === MIN_NODE[0] && current[1] < MIN_NODE[1])) {
   console.error(
     'tenant-ledger needs Node ' +
-      OLDEST.join('.') +
+      MIN_NODE.join('.') +
       ' or newer; this is Node ' +
       process.versions.node +
       '. Install a newer one, for example from nodejs.org.',
@@ -39,22 +39,22 @@ function readJson(file) {
   }
 }
 
-// What the lockfile wants and node_modules does not have. Packages for other platforms are optional.
+// The packages in the lockfile but not in node_modules, except optional ones, which may be for other platforms.
 function missingPackages(withTools) {
   var wanted = (readJson('package-lock.json') || { packages: {} }).packages;
   var installed = (readJson('node_modules/.package-lock.json') || { packages: {} }).packages;
   return Object.keys(wanted).filter(function (name) {
-    var one = wanted[name];
-    if (name === '' || one.optional || one.devOptional || (one.dev && !withTools)) return false;
-    return !installed[name] || installed[name].version !== one.version;
+    var entry = wanted[name];
+    if (name === '' || entry.optional || entry.devOptional || (entry.dev && !withTools)) return false;
+    return !installed[name] || installed[name].version !== entry.version;
   });
 }
 
-// Whoever only runs the program builds neither the tests nor what they need.
+// To run the program, neither the tests nor their dependencies are needed.
 var PROGRAM = { project: 'tsconfig.build.json', folders: ['src', 'projections'] };
 var EVERYTHING = { project: 'tsconfig.json', folders: ['src', 'projections', 'test', 'bench'] };
 
-// A file's size and time show whether it has changed since the last build; no file is read.
+// Detects changes since the last build by size and modification time, without reading the files.
 function sourceStamp(part) {
   var lines = part.folders.flatMap(function (folder) {
     var full = path.join(root, folder);
@@ -77,8 +77,8 @@ function remove(folder) {
   fs.rmSync(folder, { recursive: true, force: true });
 }
 
-// The child and everything that it has started: it leads a group of its own.
-function endGroup(child, signal) {
+// Signals the child and all its descendants: it is the leader of its own process group.
+function signalGroup(child, signal) {
   try {
     if (process.platform === 'win32') child.kill(signal);
     else process.kill(-child.pid, signal);
@@ -87,17 +87,17 @@ function endGroup(child, signal) {
   }
 }
 
-// A signal ends the child, too, which would go on by itself otherwise; what it leaves behind is made again next time.
+// Forwards signals to the child, which would otherwise survive this process. The next run redoes an unfinished step.
 function run(what, command, args, onFailure) {
   console.error(what);
   var child;
   var interrupted;
   function onSignal(signal) {
-    if (interrupted === undefined) setTimeout(endGroup, KILL_AFTER_MS, child, 'SIGKILL').unref();
+    if (interrupted === undefined) setTimeout(signalGroup, KILL_AFTER_MS, child, 'SIGKILL').unref();
     interrupted = signal;
-    endGroup(child, signal);
+    signalGroup(child, signal);
   }
-  // First: a signal that comes as the child begins must not end this process alone.
+  // Before the child starts, so that a signal in between does not end this process alone.
   SIGNALS.forEach(function (signal) {
     process.on(signal, onSignal);
   });
@@ -128,12 +128,12 @@ function run(what, command, args, onFailure) {
   });
 }
 
-// Has been said already; only the exit code is left.
+// A failure that was already reported: carries only the exit code.
 function Failed(code) {
   this.exitCode = code;
 }
 
-// A build of everything holds the program, too: its stamps lie side by side.
+// One stamp per part, because a build of everything includes the program and has both stamps.
 function stampFile(folder, part) {
   return path.join(folder, STAMP + '-' + part.project);
 }
@@ -146,16 +146,16 @@ function isBuilt(part) {
   }
 }
 
-function putInPlace(fresh, old) {
+function replaceDist(fresh, old) {
   if (fs.existsSync(dist)) fs.renameSync(dist, old);
   fs.renameSync(fresh, dist);
   remove(old);
 }
 
-// Built beside the last build, which it replaces when it is whole: servers start threads from these files as they run.
+// Builds into a new folder, which replaces `dist` once complete: running servers start worker threads from these files.
 function build(part) {
-  var stamps = (part === EVERYTHING ? [PROGRAM, EVERYTHING] : [PROGRAM]).map(function (one) {
-    return [one, sourceStamp(one)];
+  var stamps = (part === EVERYTHING ? [PROGRAM, EVERYTHING] : [PROGRAM]).map(function (built) {
+    return [built, sourceStamp(built)];
   });
   var fresh = path.join(root, '.dist-' + process.pid);
   var tsc = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -165,22 +165,22 @@ function build(part) {
   return run('Building …', process.execPath, args, function () {
     remove(fresh);
   }).then(function () {
-    stamps.forEach(function (one) {
-      fs.writeFileSync(stampFile(fresh, one[0]), one[1]);
+    stamps.forEach(function (stamp) {
+      fs.writeFileSync(stampFile(fresh, stamp[0]), stamp[1]);
     });
-    putInPlace(fresh, fresh + '-old');
+    replaceDist(fresh, fresh + '-old');
   });
 }
 
-var QUIETLY = ['--no-audit', '--no-fund', '--loglevel=error'];
+var QUIET_FLAGS = ['--no-audit', '--no-fund', '--loglevel=error'];
 
-// The tools of the tests are most of all packages. NODE_ENV=production would leave them out even where they are wanted.
+// Most packages are development tools, so they are installed only for the tests. `--include=dev` overrides
+// NODE_ENV=production.
 function install(options) {
   var tools = options.forTests ? '--include=dev' : '--omit=dev';
-  return run('Installing what is missing (npm ci) …', 'npm', ['ci', tools].concat(QUIETLY));
+  return run('Installing what is missing (npm ci) …', 'npm', ['ci', tools].concat(QUIET_FLAGS));
 }
 
-// What has to be done: an installation, a build, both or nothing.
 function missing(options) {
   return {
     build: !isBuilt(options.forTests ? EVERYTHING : PROGRAM),
@@ -188,7 +188,7 @@ function missing(options) {
   };
 }
 
-// Another process may have done it meanwhile.
+// Checks again under the lock, because another process may have finished in the meantime.
 function makeReady(options) {
   var todo = missing(options);
   return Promise.resolve(todo.install ? install(options) : undefined).then(function () {

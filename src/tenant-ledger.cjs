@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict';
 
-// The command itself. It runs from a fresh clone: what is missing is installed and built first.
+// The executable. Works in a fresh clone: installs and builds what is missing first.
 void require('./prepare.cjs')
   .prepare({ forTests: false })
   .then(function () {
