@@ -10,19 +10,19 @@ import { appendFacts } from './facts';
 import { startServer } from './processes';
 
 /**
- * How long does a change of a tenant take to show in `applications`, and in `logs`, while a burst of other tenants' facts
- * is appended beside the server? `npm run bench:applications-lag [FACTS] [MAIN]`; MAIN is another build of the program.
+ * How long does a change to a tenant take to show in `applications` and in `logs`, while another process appends a burst
+ * of other tenants' facts? `npm run bench:applications-lag [FACTS] [MAIN]`; MAIN is another build of the program.
  */
 const FACTS = Number(process.argv[2] ?? 150_000);
 const MAIN = process.argv[3];
-const EVERY_MS = 100;
-const LOOK_MS = 2;
+const INTERVAL_MS = 100;
+const POLL_MS = 2;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const streams = streamNames();
 
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Where a read model is, read from its file. */
+/** The position of a read model, read from its file. */
 const positionOf = (projection: string): (() => string) => {
   const models = join(folder, 'read-models');
   const file = readdirSync(models).find((name) => name.startsWith(`${projection}_v`) && name.endsWith('.db'));
@@ -42,7 +42,7 @@ const tenantEvent = (type: 'TenantCreated' | 'TenantUpdated') => ({
   metadata: { version: 1 },
 });
 
-/** Changes a tenant again and again until it is stopped; gives how long each change took to show. */
+/** Changes a tenant repeatedly until stopped. Returns how long each change took to show, sorted. */
 const probe = async (
   log: EventLog,
   projection: string,
@@ -55,9 +55,9 @@ const probe = async (
   for (let revision = 0; !isOver(); revision += 1) {
     const appended = await log.append(stream, [tenantEvent('TenantUpdated')], revision, 60_000);
     const began = performance.now();
-    while (position() < appended.position) await wait(LOOK_MS);
+    while (position() < appended.position) await wait(POLL_MS);
     lags.push(performance.now() - began);
-    await wait(EVERY_MS);
+    await wait(INTERVAL_MS);
   }
   return lags.toSorted((a, b) => a - b);
 };
@@ -66,13 +66,15 @@ const main = async (): Promise<void> => {
   const server = await startServer({ DATA_DIR: folder, DEMO: 'false' }, MAIN);
   const log = await sqliteEventLog(folder, streams);
   let isOver = false;
-  const probing = Promise.all(['applications', 'logs'].map((one) => probe(log, one, () => isOver)));
+  const probing = Promise.all(
+    ['applications', 'logs'].map((projection) => probe(log, projection, () => isOver)),
+  );
   const began = performance.now();
   await appendFacts({ log, streams }, FACTS);
   const appended = performance.now() - began;
   const logs = positionOf('logs');
   const head = (await log.head())?.position ?? '';
-  while (logs() < head) await wait(LOOK_MS);
+  while (logs() < head) await wait(POLL_MS);
   const shown = performance.now() - began;
   isOver = true;
   const [applications = [], others = []] = await probing;

@@ -10,8 +10,8 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { startServer, type Server } from './processes';
 
 /**
- * What do many Applications and keys cost? A tenant with 1,000 Applications of 100 keys each beside one with a single
- * Application: how long a first start and a restart take, the first write after each, writes and reads of both.
+ * What do many Applications and keys cost? Compares a tenant with 1,000 Applications of 100 keys each to one with a single
+ * Application: a first start and restarts, the first write after each, then writes and reads.
  * `npm run bench:applications [APPLICATIONS [KEYS]]`.
  */
 const APPLICATIONS = Number(process.argv[2] ?? 1_000);
@@ -59,8 +59,8 @@ const makeCustomer = async (folder: string, applications: number, keys: number):
   const log = await sqliteEventLog(folder, streams);
   let revision: 'no_stream' | number = 'no_stream';
   for (let from = 0; from < events.length; from += 1_000) {
-    const some = events.slice(from, from + 1_000);
-    ({ revision } = await log.append(streams.tenant(tenantId), some, revision, 20_000));
+    const batch = events.slice(from, from + 1_000);
+    ({ revision } = await log.append(streams.tenant(tenantId), batch, revision, 20_000));
   }
   await log.close();
   return customer;
@@ -74,11 +74,11 @@ const timed = async <T>(work: () => Promise<T>): Promise<{ ms: number; result: T
 
 type TimedRequest = (method: string, path: string, body?: object) => Promise<{ ms: number; json: never }>;
 
-const askingOf =
+const timedRequests =
   ({ url }: Server, { key }: Customer): TimedRequest =>
   async (method, path, body) => {
     const { ms, result } = await timed(async () => {
-      const answered = await fetch(`${url}${path}`, {
+      const response = await fetch(`${url}${path}`, {
         method,
         headers: {
           'SVC-API-KEY': key,
@@ -86,8 +86,8 @@ const askingOf =
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
-      const text = await answered.text();
-      if (!answered.ok) throw new Error(`${method} ${path}: ${answered.status} ${text}`);
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
       return text;
     });
     return { ms, json: (result === '' ? undefined : JSON.parse(result)) as never };
@@ -100,40 +100,42 @@ const percentiles = (times: readonly number[]): string => {
   return `median ${at(0.5)} ms, p99 ${at(0.99)}, longest ${at(1)}`;
 };
 
-/** An Application with all that is done to it, one after the other. */
-const writes = async (ask: TimedRequest): Promise<Readonly<Record<string, readonly number[]>>> => {
+/** Goes through the life of an Application, one request after the other. Returns the times by kind of request. */
+const lifecycleTimes = async (
+  request: TimedRequest,
+): Promise<Readonly<Record<string, readonly number[]>>> => {
   const times: Record<string, number[]> = {};
-  const take = async (name: string, ...[method, path, body]: Parameters<TimedRequest>) => {
-    const { ms, json } = await ask(method, path, body);
+  const measured = async (name: string, ...[method, path, body]: Parameters<TimedRequest>) => {
+    const { ms, json } = await request(method, path, body);
     (times[name] ??= []).push(ms);
     return json as { id: string };
   };
   for (let round = 0; round < ROUNDS; round += 1) {
-    const { id } = await take('create an Application', 'POST', '/applications', {
+    const { id } = await measured('create an Application', 'POST', '/applications', {
       name: 'A',
       type: 'private',
       permissions: ['token:read'],
     });
-    const one = `/applications/${id}`;
-    const key = await take('add a key', 'POST', `${one}/keys`, {});
-    await take('update', 'PUT', one, { name: 'B', permissions: [] });
-    await take('revoke a key', 'DELETE', `${one}/keys/${key.id}`);
-    await take('regenerate', 'POST', `${one}/regenerate`, { grace_seconds: 60 });
-    await take('get', 'GET', one);
-    await take('list 20', 'GET', '/applications');
-    if (round < 10) await take('list 100', 'GET', '/applications?size=100');
-    await take('delete', 'DELETE', one);
-    await take('update the Tenant', 'PUT', '/tenants/self', { name: 'T' });
+    const application = `/applications/${id}`;
+    const key = await measured('add a key', 'POST', `${application}/keys`, {});
+    await measured('update', 'PUT', application, { name: 'B', permissions: [] });
+    await measured('revoke a key', 'DELETE', `${application}/keys/${key.id}`);
+    await measured('regenerate', 'POST', `${application}/regenerate`, { grace_seconds: 60 });
+    await measured('get', 'GET', application);
+    await measured('list 20', 'GET', '/applications');
+    if (round < 10) await measured('list 100', 'GET', '/applications?size=100');
+    await measured('delete', 'DELETE', application);
+    await measured('update the Tenant', 'PUT', '/tenants/self', { name: 'T' });
   }
   return times;
 };
 
-/** Until it is done: the first ones after a start may find the tenant still being read. */
-const firstWrite = async (ask: TimedRequest): Promise<string> => {
+/** Retries until it succeeds: just after a start, the stream of the tenant may still be loading. */
+const firstWrite = async (request: TimedRequest): Promise<string> => {
   const began = performance.now();
   for (let tries = 1; ; tries += 1)
     try {
-      await ask('PUT', '/tenants/self', { name: 'First' });
+      await request('PUT', '/tenants/self', { name: 'First' });
       return `${(performance.now() - began).toFixed(0)} ms, ${tries} tries`;
     } catch (error) {
       if (performance.now() - began > 60_000) throw error;
@@ -142,7 +144,7 @@ const firstWrite = async (ask: TimedRequest): Promise<string> => {
 
 const measure = async (server: Server, customers: Readonly<Record<string, Customer>>): Promise<void> => {
   for (const [name, customer] of Object.entries(customers))
-    for (const [what, times] of Object.entries(await writes(askingOf(server, customer))))
+    for (const [what, times] of Object.entries(await lifecycleTimes(timedRequests(server, customer))))
       console.log(`  ${name}: ${what}: ${percentiles(times)}`);
 };
 
@@ -156,8 +158,8 @@ const main = async (): Promise<void> => {
     console.log(`${APPLICATIONS} Applications with ${KEYS} keys each`);
     for (const start of ['first start', 'restart', 'second restart']) {
       const { ms, result: server } = await timed(() => startServer({ ...env, DATA_DIR: folder }));
-      const ask = askingOf(server, large);
-      console.log(`${start}: ready after ${ms.toFixed(0)} ms; first write ${await firstWrite(ask)}`);
+      const request = timedRequests(server, large);
+      console.log(`${start}: ready after ${ms.toFixed(0)} ms; first write ${await firstWrite(request)}`);
       if (start === 'restart') await measure(server, { small, large });
       await server.stop();
     }

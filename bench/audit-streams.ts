@@ -12,8 +12,8 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { startServer, type Server } from './processes';
 
 /**
- * What do open streams of events cost? 200 streams of Server-Sent Events, and what they do to `PUT /tenants/self`; how long
- * an append takes to `audit --follow` under load; and 50 readers that never read. `npm run bench:audit-streams`
+ * What do open event streams cost? The effect of 200 Server-Sent Events streams on `PUT /tenants/self`; the delay from an
+ * append to `audit --follow` under load; and 50 clients that never read. `npm run bench:audit-streams`
  */
 const STALLED = 50;
 const FACTS = 40_000;
@@ -24,7 +24,7 @@ const PUTS = 100;
 const QUIET_MS = 5_000;
 const WRITERS = 8;
 const MARKS = 100;
-/** The tenants of the readers that never read have more events than the buffers between two sockets hold. */
+/** The tenants of the clients that never read, with more events than the socket buffers hold. */
 const HEAVY = Math.ceil(STALLED / PER_TENANT);
 const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
@@ -74,7 +74,7 @@ const fill = async (tenants: number): Promise<readonly Owner[]> => {
 const memoryOf = ({ pid }: Server): number =>
   Number(/VmRSS:\s+([0-9]+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 const megabytes = (value: number): string => `${Math.round(value)} MB`;
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 const openStream = (server: Server, key: string, path: string, accept: string): Socket => {
   const { hostname, port } = new URL(server.url);
@@ -84,7 +84,7 @@ const openStream = (server: Server, key: string, path: string, accept: string): 
   return socket;
 };
 
-/** The connections of a server as the kernel shows them: how many are open, and how much waits in their buffers. */
+/** The open connections of a server, and the bytes waiting in their buffers, according to the kernel. */
 const connectionsOf = (server: Server): { readonly open: number; readonly waiting: string } => {
   const port = Number(new URL(server.url).port).toString(16).toUpperCase().padStart(4, '0');
   const ours = new RegExp(`^ *[0-9]+: 0100007F:${port} [0-9A-F:]+ 01 ([0-9A-F:]+) `);
@@ -94,7 +94,7 @@ const connectionsOf = (server: Server): { readonly open: number; readonly waitin
   return { open: queues.length, waiting: queues.join(' ') };
 };
 
-/** Resolves when nothing more is sent, and gives when that began. */
+/** Waits until nothing more is sent. Returns the time at which sending stopped. */
 const stalledSince = async (server: Server): Promise<number> => {
   let [waiting, since] = ['', performance.now()];
   while (performance.now() - since < QUIET_MS) {
@@ -122,7 +122,7 @@ const stalledReaders = async (server: Server, owners: readonly Owner[]): Promise
   while (connectionsOf(server).open > 0) await pause(50);
   const cutAfter = (performance.now() - began) / 1_000;
   const after = memoryOf(server);
-  say(
+  print(
     `${STALLED} readers that never read: ${open} open; memory ${megabytes(before)} before, ${megabytes(during)} with them, ${megabytes(after)} after; the last was cut ${cutAfter.toFixed(1)} s after the last one had stalled`,
   );
   let text = '';
@@ -135,7 +135,7 @@ const stalledReaders = async (server: Server, owners: readonly Owner[]): Promise
   const headers = { 'SVC-API-KEY': owners[0]?.key ?? '' };
   const rest = await (await fetch(`${server.url}/events?after=${position}`, { headers })).text();
   const resumed = rest.match(/^\{"id"/gm)?.length ?? 0;
-  say(
+  print(
     `one of them had ${events.length} whole events, and ${resumed} when it resumed: ${events.length + resumed} of ${FACTS + 3}`,
   );
 };
@@ -187,11 +187,11 @@ const sseStreams = async (server: Server, owners: readonly Owner[], other: Owner
     for (const socket of sockets) socket.destroy();
     while (connectionsOf(server).open > 2) await pause(10);
   }
-  say(
+  print(
     `${STREAMS} streams of Server-Sent Events: memory ${megabytes(before)} before, ${megabytes(during)} at most with them`,
   );
   const line = (name: string, times: readonly number[] = []): void =>
-    say(
+    print(
       `  PUT ${name}: median ${at(times, 0.5).toFixed(2)} ms, 95 % within ${at(times, 0.95).toFixed(2)} ms, ${(at(times, 0.5) / at(without ?? [], 0.5)).toFixed(2)} of the median without`,
     );
   line('without them', without);
@@ -236,7 +236,7 @@ const followUnderLoad = async (server: Server, owners: readonly Owner[]): Promis
   isLoaded = false;
   await Promise.all(load);
   child.kill('SIGINT');
-  say(
+  print(
     `audit --follow beside ${Math.round(perSecond)} writes/s, from sending a PUT to its line: median ${Math.round(at(delays, 0.5))} ms, most ${Math.round(at(delays, 1))} ms`,
   );
 };

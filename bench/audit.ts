@@ -10,7 +10,7 @@ import { once } from 'node:events';
 /** How fast are raw events exported, checked and found? `npm run bench:audit [EVENTS]` */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const TENANTS = 1_000;
-const AT_ONCE = 100;
+const BATCH = 100;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 
@@ -20,8 +20,8 @@ const fill = async (): Promise<string> => {
   const tenants = Array.from({ length: TENANTS }, () => randomUUID());
   const each = Math.ceil(EVENTS / TENANTS);
   const appendAll = async (tenantId: string): Promise<void> => {
-    for (let from = 0; from < each; from += AT_ONCE) {
-      const events = Array.from({ length: Math.min(AT_ONCE, each - from) }, (_, at) => ({
+    for (let from = 0; from < each; from += BATCH) {
+      const events = Array.from({ length: Math.min(BATCH, each - from) }, (_, at) => ({
         id: randomUUID(),
         type: 'TokenCreated',
         data: { entityId: `tok_${from + at}`, tokenType: 'card' },
@@ -38,7 +38,7 @@ const fill = async (): Promise<string> => {
 
 interface Timed {
   readonly seconds: number;
-  /** Until the first bytes on stdout. */
+  /** Milliseconds until the first bytes on stdout. */
   readonly first: number;
 }
 
@@ -57,7 +57,7 @@ const timed = async (...args: readonly string[]): Promise<Timed> => {
 
 const ROUNDS = 5;
 
-/** The median of several runs: starts of a program vary more than what it does. */
+/** The median of several runs, because startup times vary more than the work itself. */
 const median = async (value: (run: Timed) => number, ...args: readonly string[]): Promise<number> => {
   const values: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) values.push(value(await timed(...args)));
@@ -67,12 +67,12 @@ const median = async (value: (run: Timed) => number, ...args: readonly string[])
 const main = async (): Promise<void> => {
   const tenant = await fill();
   const file = join(folder, 'export.ndjson');
-  // The same modules are loaded, and nothing is read.
+  // Loads the same modules, but reads nothing.
   const start = await median(({ first }) => first, '--help');
   const all = await timed('--output', file);
   const checked = await timed('check', file);
   const firstLine = await median(({ first }) => first, '--limit', '1');
-  const one = await median(({ seconds }) => seconds * 1_000, '--tenant', tenant);
+  const oneTenant = await median(({ seconds }) => seconds * 1_000, '--tenant', tenant);
   const since = await median(({ seconds }) => seconds * 1_000, '--since', '9999-01-01');
   const rate = ({ seconds }: Timed): string => `${Math.round(EVENTS / seconds)} events/s`;
   const lines = [
@@ -81,7 +81,7 @@ const main = async (): Promise<void> => {
     `export of all to a file:  ${rate(all)}`,
     `check of that file:       ${rate(checked)}`,
     `first line:               ${Math.round(firstLine)} ms`,
-    `one tenant of ${TENANTS}:      ${Math.round(one)} ms`,
+    `one tenant of ${TENANTS}:      ${Math.round(oneTenant)} ms`,
     `none since a time:        ${Math.round(since)} ms`,
     `load average: ${loadavg()
       .map((load) => load.toFixed(1))

@@ -8,15 +8,15 @@ import { streamNames } from '../src/event-log/streams';
 import { anEvent } from '../test/support/events';
 
 /**
- * Append and read rates through the EventStoreDB adapter: `npm run bench:eventstore`, on EVENTSTORE_URL or else on the
- * stand-in in a process of its own. With RECONNECTS=10000 only the heap before and after so many cut connections.
+ * Append and read rates of the EventStoreDB adapter: `npm run bench:eventstore`, with EVENTSTORE_URL, or else with the
+ * stand-in in its own process. With RECONNECTS=10000, only the heap before and after that many cut connections.
  */
 const PAYLOAD = { entityId: 'tok_0123456789', note: 'x'.repeat(280) };
 const SECONDS = 3;
 const SERVER = join(__dirname, '..', 'test', 'support', 'event-store', 'stand-in-process.js');
 
 const event = () => anEvent(PAYLOAD, { metadata: { version: 1 } });
-const show = (what: string, value: string): void => console.log(`${what.padEnd(44)} ${value}`);
+const print = (what: string, value: string): void => console.log(`${what.padEnd(44)} ${value}`);
 const perSecond = (count: number, ms: number): string => `${Math.round((count * 1_000) / ms)}/s`;
 
 const server = async (): Promise<{
@@ -36,7 +36,7 @@ const openLog = (url: string): Promise<EventLog> =>
 
 const streams = streamNames(`bench-${randomUUID()}.`);
 
-const writing = async (log: EventLog, writers: number, perCall: number): Promise<number> => {
+const measureAppends = async (log: EventLog, writers: number, perCall: number): Promise<number> => {
   const end = performance.now() + SECONDS * 1_000;
   let count = 0;
   const writer = async (): Promise<void> => {
@@ -48,20 +48,20 @@ const writing = async (log: EventLog, writers: number, perCall: number): Promise
       count += perCall;
     }
   };
-  const begun = performance.now();
+  const began = performance.now();
   await Promise.all(Array.from({ length: writers }, writer));
-  show(`append, ${writers} writers, ${perCall} a call`, perSecond(count, performance.now() - begun));
+  print(`append, ${writers} writers, ${perCall} a call`, perSecond(count, performance.now() - began));
   return count;
 };
 
-const reading = async (what: string, batches: AsyncIterable<readonly LoggedEvent[]>): Promise<void> => {
-  const begun = performance.now();
+const measureReads = async (what: string, batches: AsyncIterable<readonly LoggedEvent[]>): Promise<void> => {
+  const began = performance.now();
   let count = 0;
   for await (const batch of batches) count += batch.length;
-  show(what, `${perSecond(count, performance.now() - begun)} (${count} events)`);
+  print(what, `${perSecond(count, performance.now() - began)} (${count} events)`);
 };
 
-const latencies = async (log: EventLog): Promise<void> => {
+const measureLatency = async (log: EventLog): Promise<void> => {
   const abort = new AbortController();
   const sent = new Map<string, number>();
   const waits: number[] = [];
@@ -72,16 +72,16 @@ const latencies = async (log: EventLog): Promise<void> => {
   })();
   const stream = streams.activity(randomUUID());
   for (let i = 0; i < 300; i += 1) {
-    const one = event();
-    sent.set(one.id, performance.now());
-    await log.append(stream, [one], i === 0 ? 'no_stream' : i - 1);
+    const appended = event();
+    sent.set(appended.id, performance.now());
+    await log.append(stream, [appended], i === 0 ? 'no_stream' : i - 1);
   }
   while (waits.length < 300) await new Promise((resolve) => setTimeout(resolve, 10));
   abort.abort();
   await following;
   const sorted = waits.slice(10).toSorted((a, b) => a - b);
   const at = (share: number): string => `${sorted[Math.floor(share * sorted.length)]?.toFixed(1)} ms`;
-  show('from append to follower', `p50 ${at(0.5)}, p99 ${at(0.99)}`);
+  print('from append to follower', `p50 ${at(0.5)}, p99 ${at(0.99)}`);
 };
 
 const rates = async (): Promise<void> => {
@@ -94,9 +94,9 @@ const rates = async (): Promise<void> => {
     [1, 100],
     [4, 500],
   ] as const)
-    await writing(log, writers, perCall);
-  await reading('readAll', log.readAll());
-  await latencies(log);
+    await measureAppends(log, writers, perCall);
+  await measureReads('readAll', log.readAll());
+  await measureLatency(log);
   await log.close();
   stop();
 };
@@ -106,7 +106,7 @@ const heap = (): number => {
   return process.memoryUsage().heapUsed / 1_048_576;
 };
 
-/** More than what is kept for followers: from then on nothing should grow. */
+/** More events than are kept for followers, so that the heap should not grow afterwards. */
 const WARM_UP = 9_000;
 const MARKS = 5;
 
@@ -133,13 +133,13 @@ const reconnects = async (count: number): Promise<void> => {
   };
   for (let i = 0; i < count / 20; i += 1) await round();
   const before = heap();
-  const begun = performance.now();
+  const began = performance.now();
   for (let i = 1; i <= count; i += 1) {
     await round();
-    if (i % Math.ceil(count / MARKS) === 0) show(`after ${i} reconnects`, `${heap().toFixed(1)} MiB`);
+    if (i % Math.ceil(count / MARKS) === 0) print(`after ${i} reconnects`, `${heap().toFixed(1)} MiB`);
   }
-  const seconds = ((performance.now() - begun) / 1_000).toFixed(0);
-  show(
+  const seconds = ((performance.now() - began) / 1_000).toFixed(0);
+  print(
     `heap before and after ${count} reconnects`,
     `${before.toFixed(1)} and ${heap().toFixed(1)} MiB (${seconds} s)`,
   );
@@ -149,5 +149,5 @@ const reconnects = async (count: number): Promise<void> => {
   child.disconnect();
 };
 
-const wanted = Number(process.env['RECONNECTS'] ?? 0);
-void (wanted > 0 ? reconnects(wanted) : rates());
+const reconnectCount = Number(process.env['RECONNECTS'] ?? 0);
+void (reconnectCount > 0 ? reconnects(reconnectCount) : rates());

@@ -5,15 +5,14 @@ import { factTypes } from '../src/domain/facts';
 const TENANTS = 10;
 const BATCH = 100;
 
-/** Of each type. */
-const ENTITIES = 2_000;
+const ENTITIES_PER_TYPE = 2_000;
 
-/** An id belongs to one type, as it does where ids are made at random. */
+/** Ids are not shared between types, as with real, random ids. */
 const factOf = (type: string) => ({
   id: randomUUID(),
   type,
   data: {
-    entityId: `${type.slice(0, 4)}-${Math.floor(Math.random() * ENTITIES)}`,
+    entityId: `${type.slice(0, 4)}-${Math.floor(Math.random() * ENTITIES_PER_TYPE)}`,
     entityType: 'webhook',
     operation: 'sent',
   },
@@ -23,7 +22,7 @@ const factOf = (type: string) => ({
 const facts = (count: number) =>
   Array.from({ length: count }, (_, i) => factOf(factTypes[i % factTypes.length] as string));
 
-/** Appends so many facts about ten tenants, as many about each. */
+/** Appends facts, spread evenly over ten tenants. */
 export const appendFacts = async (
   { log, streams }: Pick<App, 'log' | 'streams'>,
   count: number,

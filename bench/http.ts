@@ -12,22 +12,21 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { serveHello, serveLibraries } from './koa-servers';
 
 /**
- * What does everything around a request cost? `GET /tenants/self` with everything on, with and without its access log,
- * against a bare Koa that says hello and against the service's libraries without the service; `GET /logs`;
- * `PUT /tenants/self` from 32 connections to 32 tenants, and from one client alone. All in one run, by turns, the client
- * in a process of its own.
+ * What is the overhead of a request? `GET /tenants/self` with everything on, with and without its access log, compared to
+ * a bare Koa that says hello and to the service's libraries without the service; `GET /logs`; `PUT /tenants/self` from 32
+ * connections to 32 tenants, and from a single client. All take turns in one run, with the client in its own process.
  * `npm run bench:http [ROUNDS] [SECONDS]`
  */
 const ROUNDS = Number(process.argv[2] ?? 5);
 const SECONDS = Number(process.argv[3] ?? 2);
 const MANY = 32;
 const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
-/** Counted like any other, but never reached. */
-const NEVER = 'global=1000000000';
+/** A rate limit that is counted like any other, but never reached. */
+const UNREACHABLE_LIMIT = 'global=1000000000';
 
 type Environment = Readonly<Record<string, string>>;
 
-/** What a client sends again and again: over each connection with a key of its own, as far as there are keys. */
+/** The request that a client repeats. Each connection uses its own key, if there are enough. */
 interface Load {
   readonly name: string;
   readonly method: 'GET' | 'PUT';
@@ -42,11 +41,11 @@ const requestOf = ({ method, path }: Load, key: string): string => {
   return `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 
-/** One connection: a request, its whole answer, the next request, until the time is over. Gives the answers. */
-const talk = (url: URL, request: string, until: number): Promise<number> =>
+/** Sends one request after the other over one connection until the time is up. Returns the number of responses. */
+const repeatRequest = (url: URL, request: string, until: number): Promise<number> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host: url.hostname, port: Number(url.port), noDelay: true });
-    let answers = 0;
+    let responses = 0;
     let received = '';
     socket.setEncoding('latin1');
     socket.on('connect', () => socket.write(request));
@@ -59,24 +58,24 @@ const talk = (url: URL, request: string, until: number): Promise<number> =>
       const length = Number(/content-length: ([0-9]+)/i.exec(received)?.[1]);
       if (received.length < head + 4 + length) return;
       received = '';
-      answers += 1;
+      responses += 1;
       if (performance.now() < until) return void socket.write(request);
       socket.destroy();
-      resolve(answers);
+      resolve(responses);
     });
   });
 
-/** In a process of its own: prints how many answers a second it got. */
+/** Runs in its own process, and prints the number of responses per second. */
 const runClient = async (url: string, load: Load, keys: readonly string[]): Promise<void> => {
   const began = performance.now();
   const until = began + SECONDS * 1_000;
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: load.connections }, (_, at) =>
-      talk(new URL(url), requestOf(load, keys[at % keys.length] ?? ''), until),
+      repeatRequest(new URL(url), requestOf(load, keys[at % keys.length] ?? ''), until),
     ),
   );
-  const all = answers.reduce((sum, one) => sum + one, 0);
-  console.log(all / ((performance.now() - began) / 1_000));
+  const total = responses.reduce((sum, count) => sum + count, 0);
+  console.log(total / ((performance.now() - began) / 1_000));
 };
 
 interface Running {
@@ -84,8 +83,8 @@ interface Running {
   readonly url: string;
 }
 
-const until = async <T>(look: () => T | undefined): Promise<T> => {
-  for (let left = 1_000; left > 0; left -= 1) {
+const poll = async <T>(look: () => T | undefined): Promise<T> => {
+  for (let attempt = 0; attempt < 1_000; attempt += 1) {
     const found = look();
     if (found !== undefined) return found;
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -93,7 +92,7 @@ const until = async <T>(look: () => T | undefined): Promise<T> => {
   throw new Error('A server did not start.');
 };
 
-/** The log goes to a file, as it does where the service runs. */
+/** Logs to a file, as in production. */
 const start = async (folder: string, args: readonly string[], env: Environment = {}): Promise<Running> => {
   const outputs = mkdtempSync(join(folder, 'output-'));
   const [out, log] = [join(outputs, 'stdout'), join(outputs, 'stderr')];
@@ -101,11 +100,11 @@ const start = async (folder: string, args: readonly string[], env: Environment =
     env: { PATH: process.env['PATH'] ?? '', PORT: '0', OPS_PORT: '0', DEMO: 'false', ...env },
     stdio: ['ignore', openSync(out, 'w'), openSync(log, 'w')],
   });
-  const url = await until(() => /serves (\S+)/.exec(readFileSync(out, 'utf8'))?.[1]);
+  const url = await poll(() => /serves (\S+)/.exec(readFileSync(out, 'utf8'))?.[1]);
   return { child, url };
 };
 
-/** What the server's process has used of the processors, in seconds; unknown where there is no such file. */
+/** The CPU time of the server process, in seconds. NaN without `/proc`. */
 const processorSeconds = ({ child }: Running): number => {
   const file = `/proc/${child.pid}/stat`;
   if (!existsSync(file)) return NaN;
@@ -114,8 +113,9 @@ const processorSeconds = ({ child }: Running): number => {
 };
 
 interface Measured {
-  /** Answers a second, and what the server's process used for one of them, in microseconds. */
+  /** Responses per second. */
   readonly rate: number;
+  /** Microseconds of CPU time of the server process per response. */
   readonly cost: number;
 }
 
@@ -140,10 +140,10 @@ const report = (measured: ReadonlyMap<Load, readonly Measured[]>): void => {
   console.log(`${ROUNDS} rounds of ${SECONDS} s; load average ${loadavg()[0]?.toFixed(2)}`);
   const [bare = []] = measured.values();
   for (const [{ name, connections }, each] of measured) {
-    const rate = median(each.map((one) => one.rate));
-    const cost = median(each.map((one) => one.cost)).toFixed(1);
-    const ratio = median(each.map((one, round) => one.rate / (bare[round]?.rate ?? NaN)));
-    const byCost = median(each.map((one, round) => (bare[round]?.cost ?? NaN) / one.cost));
+    const rate = median(each.map((result) => result.rate));
+    const cost = median(each.map((result) => result.cost)).toFixed(1);
+    const ratio = median(each.map((result, round) => result.rate / (bare[round]?.rate ?? NaN)));
+    const byCost = median(each.map((result, round) => (bare[round]?.cost ?? NaN) / result.cost));
     const ofBare = `${ratio.toFixed(2)} of bare Koa, by processor time ${byCost.toFixed(2)}`;
     const taken = `${((connections * 1_000) / rate).toFixed(2)} ms each`;
     console.log(
@@ -159,7 +159,7 @@ const event = (type: string, data: NewEvent['data']): NewEvent => ({
   metadata: { version: 1 },
 });
 
-/** Tenants with one Application each. Gives the keys. */
+/** Creates tenants with one Application each. Returns their keys. */
 const makeTenants = async (folder: string): Promise<readonly string[]> => {
   const streams = streamNames();
   const log = await sqliteEventLog(folder, streams);
@@ -195,10 +195,10 @@ const makeTenants = async (folder: string): Promise<readonly string[]> => {
 const startService = async (root: string, env: Environment) => {
   const folder = mkdtempSync(join(root, 'data-'));
   const keys = await makeTenants(folder);
-  const profiling = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
-  const server = await start(root, [...profiling, MAIN, 'serve'], {
+  const nodeFlags = (process.env['BENCH_NODE'] ?? '').split(' ').filter((word) => word !== '');
+  const server = await start(root, [...nodeFlags, MAIN, 'serve'], {
     DATA_DIR: folder,
-    RATE_LIMITS: NEVER,
+    RATE_LIMITS: UNREACHABLE_LIMIT,
     ...env,
   });
   return { server, keys };
@@ -231,7 +231,7 @@ const main = async (): Promise<void> => {
     [put('PUT /tenants/self of one client', 1), logging],
   ]);
   try {
-    for (const [load, { server, keys }] of loads) await measure(server, load, keys); // warm
+    for (const [load, { server, keys }] of loads) await measure(server, load, keys); // warm-up
     const measured = new Map([...loads.keys()].map((load) => [load, [] as Measured[]]));
     for (let round = 0; round < ROUNDS; round += 1)
       for (const [load, { server, keys }] of loads)

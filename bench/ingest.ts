@@ -8,12 +8,12 @@ import { factTypes } from '../src/domain/facts';
 import { runToEnd, startServer, type Server } from './processes';
 
 /**
- * How fast does `ingest` take facts, as a process beside a server, until the read models show all of them, and how far
- * behind does it push them? `npm run bench:ingest [FACTS]`
+ * How fast does `ingest` run next to a server, until the read models contain every fact, and how far do they lag
+ * meanwhile? `npm run bench:ingest [FACTS]`
  */
 const FACTS = Number(process.argv[2] ?? 100_000);
 const TENANTS = 10;
-const LINES_A_SYNC = 100;
+const LINES_PER_SYNC = 100;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 const data = join(folder, 'data');
 
@@ -32,12 +32,12 @@ const linesFor = (tenants: readonly string[]): readonly string[] =>
     }),
   );
 
-/** What the disk alone could do: the same lines to a file, made durable as often as an append is. */
+/** The baseline of the disk: appends the same lines to a file, with an fdatasync as often as the log does one. */
 const plainAppend = (lines: readonly string[]): number => {
   const began = performance.now();
   const file = openSync(join(folder, 'plain.ndjson'), 'a');
-  for (let from = 0; from < lines.length; from += LINES_A_SYNC) {
-    writeSync(file, `${lines.slice(from, from + LINES_A_SYNC).join('\n')}\n`);
+  for (let from = 0; from < lines.length; from += LINES_PER_SYNC) {
+    writeSync(file, `${lines.slice(from, from + LINES_PER_SYNC).join('\n')}\n`);
     fdatasyncSync(file);
   }
   closeSync(file);
@@ -61,13 +61,13 @@ const lagNow = async ({ operationsUrl }: Server): Promise<Lag> => {
   };
 };
 
-/** Asks again and again until it is stopped, and once more after that. */
+/** Polls the lag until the returned function is called, which returns the worst. */
 const watchLag = (server: Server) => {
-  let going = true;
+  let isRunning = true;
   let worst: Lag = { seconds: 0, events: 0 };
   let asked = 0;
   const watch = async (): Promise<void> => {
-    while (going) {
+    while (isRunning) {
       const { seconds, events } = await lagNow(server);
       asked += 1;
       worst = { seconds: Math.max(worst.seconds, seconds), events: Math.max(worst.events, events) };
@@ -76,7 +76,7 @@ const watchLag = (server: Server) => {
   };
   const watching = watch();
   return async () => {
-    going = false;
+    isRunning = false;
     await watching;
     return { ...worst, asked };
   };
@@ -119,7 +119,7 @@ const main = async (): Promise<void> => {
   const file = join(folder, 'facts.ndjson');
   writeFileSync(file, `${lines.join('\n')}\n`);
   console.log(`${FACTS} facts of ${TENANTS} tenants; load average ${loadavg()[0]?.toFixed(2)}`);
-  row(`baseline: appended to a file, fdatasync every ${LINES_A_SYNC} lines`, plainAppend(lines));
+  row(`baseline: appended to a file, fdatasync every ${LINES_PER_SYNC} lines`, plainAppend(lines));
   const lag = watchLag(server);
   const seconds = await timed(file, server);
   const worst = await lag();

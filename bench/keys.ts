@@ -9,8 +9,8 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { startServer, type Server } from './processes';
 
 /**
- * What do large tenants cost, and whom? 22 tenants with 10,000 remembered requests each: writes to them, reads of another
- * tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and the reads of
+ * What do large tenants cost themselves and others? 22 tenants with 10,000 idempotency keys each: writes to them, reads of
+ * another tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and reads of
  * another tenant meanwhile. `npm run bench:keys [MAIN]`, where MAIN is the main file of another build of the program.
  */
 const MAIN = process.argv[2];
@@ -39,8 +39,8 @@ const keyAdded = (applicationId: string, key: string): NewEvent =>
 const appendAll = async (log: EventLog, tenantId: string, events: readonly NewEvent[]): Promise<void> => {
   let revision: 'no_stream' | number = 'no_stream';
   for (let from = 0; from < events.length; from += 1_000) {
-    const some = events.slice(from, from + 1_000);
-    ({ revision } = await log.append(streams.tenant(tenantId), some, revision, 20_000));
+    const batch = events.slice(from, from + 1_000);
+    ({ revision } = await log.append(streams.tenant(tenantId), batch, revision, 20_000));
   }
 };
 
@@ -85,12 +85,12 @@ const manyKeys = ({ applicationId }: Customer): readonly NewEvent[] =>
 
 type TimedRequest = (key: string, put?: boolean) => Promise<number>;
 
-/** Milliseconds for a whole answer, which must have this status. */
-const askingOf =
+/** Returns the milliseconds of a request, which must be answered with this status. */
+const timedRequests =
   ({ url }: Server, expected: number): TimedRequest =>
   async (key, put = false) => {
     const began = performance.now();
-    const answered = await fetch(`${url}/tenants/self`, {
+    const response = await fetch(`${url}/tenants/self`, {
       method: put ? 'PUT' : 'GET',
       headers: {
         'SVC-API-KEY': key,
@@ -98,8 +98,8 @@ const askingOf =
       },
       ...(put ? { body: '{"name":"B"}' } : {}),
     });
-    await answered.text();
-    if (answered.status !== expected) throw new Error(`${answered.status} instead of ${expected}`);
+    await response.text();
+    if (response.status !== expected) throw new Error(`${response.status} instead of ${expected}`);
     return performance.now() - began;
   };
 
@@ -110,23 +110,23 @@ const percentiles = (times: readonly number[]): string => {
   return `median ${at(0.5)} ms, p99 ${at(0.99)}, longest ${at(1)}`;
 };
 
-/** Asks again and again while the work is done. */
+/** Repeats a request while the work runs. Returns the times. */
 const meanwhile = async (
-  ask: () => Promise<number>,
+  request: () => Promise<number>,
   work: () => Promise<unknown>,
 ): Promise<readonly number[]> => {
   const times: number[] = [];
-  let going = true;
-  const asking = (async () => {
-    while (going) times.push(await ask());
+  let isRunning = true;
+  const requesting = (async () => {
+    while (isRunning) times.push(await request());
   })();
   await work();
-  going = false;
-  await asking;
+  isRunning = false;
+  await requesting;
   return times;
 };
 
-const serving = async (folder: string, work: (server: Server) => Promise<void>): Promise<void> => {
+const withServer = async (folder: string, work: (server: Server) => Promise<void>): Promise<void> => {
   const env = { DATA_DIR: folder, RATE_LIMITS: 'off', LOG_LEVEL: 'info', DEMO: 'false' };
   const server = await startServer(env, MAIN);
   try {
@@ -152,8 +152,8 @@ const main = async (): Promise<void> => {
     const customers: Customer[] = [];
     for (let n = 0; n < TENANTS; n += 1) customers.push(await makeCustomer(log, requests));
     await log.close();
-    await serving(many, async (server) => {
-      const [good, refused] = [askingOf(server, 200), askingOf(server, 401)];
+    await withServer(many, async (server) => {
+      const [good, refused] = [timedRequests(server, 200), timedRequests(server, 401)];
       const read = () => good(bystander.key);
       for (const { key } of customers) await good(key, true);
       let writes: readonly number[] = [];
@@ -176,8 +176,8 @@ const main = async (): Promise<void> => {
     const neighbour = await makeCustomer(second, () => []);
     const large = await makeCustomer(second, manyKeys);
     await second.close();
-    await serving(keys, async (server) => {
-      const good = askingOf(server, 200);
+    await withServer(keys, async (server) => {
+      const good = timedRequests(server, 200);
       await good(neighbour.key);
       const began = performance.now();
       let tries = 0;

@@ -16,7 +16,7 @@ const listen = (app: Koa): void => {
   });
 };
 
-/** Bare Koa, as its own page begins. */
+/** The hello-world example of Koa. */
 export const serveHello = (): void => {
   const app = new Koa();
   app.use(async (ctx) => {
@@ -26,9 +26,9 @@ export const serveHello = (): void => {
 };
 
 /**
- * What the service's libraries cost by themselves, each used as its own page begins: Koa, the router with the service's
- * paths, a rate limiter in memory, a histogram and a log line per request, a hashed key and the service's headers around
- * a Tenant that never changes. No read model, no check of the key, no bound on anything.
+ * The cost of the service's libraries alone, each used as in its introductory example: Koa, the router with the service's
+ * paths, an in-memory rate limiter, a histogram and a log line per request, a hashed key, the service's headers and a
+ * constant Tenant. No read model, no check of the key, no limits on input.
  */
 export const serveLibraries = (): void => {
   const app = new Koa();

@@ -15,16 +15,16 @@ import { projectingWorkers } from '../src/app/projecting-workers';
 import { startServer } from './processes';
 
 /**
- * What does a page of a long log cost: near and far, plain and by each filter, by page and by cursor? And how soon does
- * a server on that data give its first answer? `npm run bench:log-pages [ROWS]`
+ * What does a page of a long log cost: the first and the far ones, unfiltered and by each filter, by page and by cursor?
+ * And how soon does a server on that data send its first response? `npm run bench:log-pages [ROWS]`
  */
 const ROWS = Number(process.argv[2] ?? 1_000_000);
-/** Small enough that page 50,000 is there by type and by dates, too. */
+/** Small enough that page 50,000 exists for the filters by type and by dates, too. */
 const SIZE = 8;
 const PAGES = [1, 100, 5_000, 50_000];
 const ROUNDS = 400;
 const BATCH = 2_000;
-/** Half of the facts are about one entity, under two types in turn: its rows are enough for the far pages, too. */
+/** Half of the facts are about one entity, alternating between two types, so that it has enough rows for the far pages. */
 const BUSY_ENTITY = 'busy';
 const BUSY_TYPES = ['TokenUsed', 'CardUsed'];
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
@@ -88,25 +88,25 @@ interface Times {
   readonly p99: number;
 }
 
-const timesOf = async (ask: () => Promise<unknown>): Promise<Times> => {
+const timesOf = async (query: () => Promise<unknown>): Promise<Times> => {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const began = performance.now();
-    await ask();
+    await query();
     times.push(performance.now() - began);
   }
   times.sort((a, b) => a - b);
   return { p50: times[Math.floor(ROUNDS * 0.5)] ?? 0, p99: times[Math.floor(ROUNDS * 0.99)] ?? 0 };
 };
 
-/** About as long as a page, and nothing but counting: what this machine makes of that. */
+/** Pure CPU work that takes about as long as a page: shows the noise of this machine. */
 const countUp = async (): Promise<number> => {
   let sum = 0;
   for (let i = 0; i < 60_000; i += 1) sum += i % 7;
   return sum;
 };
 
-/** The same page by its number and by the cursor that the page before it gave. */
+/** The same page by its number, and by the cursor from the page before it. */
 const waysTo = async (app: App, filter: LogFilter, page: number) => {
   const reader = app.projecting.reader('logs');
   const byPage = () => findLogs(reader, tenantId, { filter, page, size: SIZE });
@@ -148,8 +148,8 @@ const printTimes = async (app: App, what: string, filter: LogFilter): Promise<vo
   }
 };
 
-/** All rows but a few at each end: both dates have to be found. */
-const maxDates = async (app: App): Promise<LogFilter> => {
+/** All rows except a few at each end, so that both dates must be searched for. */
+const widestDates = async (app: App): Promise<LogFilter> => {
   const reader = app.projecting.reader('logs');
   const at = async (page: number) =>
     (await findLogs(reader, tenantId, { filter: {}, page, size: 1 })).rows[0]?.created_at ?? '';
@@ -179,10 +179,10 @@ const main = async (): Promise<void> => {
   printRow('(a loop)', 0, '-', loop, loop);
   await printTimes(app, 'none', {});
   await printTimes(app, 'entity_type', { entityType: 'token' });
-  await printTimes(app, 'dates', await maxDates(app));
+  await printTimes(app, 'dates', await widestDates(app));
   await printTimes(app, 'entity_id', { entityId: BUSY_ENTITY });
   await printTimes(app, 'id and type', { entityId: BUSY_ENTITY, entityType: 'card' });
-  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await maxDates(app)) });
+  await printTimes(app, 'id and dates', { entityId: BUSY_ENTITY, ...(await widestDates(app)) });
   await app.close();
   await firstAnswer(key);
   rmSync(folder, { recursive: true, force: true });

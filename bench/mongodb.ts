@@ -13,15 +13,15 @@ import { startMongoProcess } from '../test/support/mongodb/own-process';
 import { appendFacts, seconds } from './facts';
 
 /**
- * How fast are events projected live and rebuilt into all read models, on SQLite and on each MongoDB at hand: the stand-in
- * of the tests, FerretDB where Go is installed, and the server that MONGODB_URL names?
- * `npm run bench:mongodb [EVENTS] [EVENTS ON FERRETDB]`; none leaves FerretDB out
+ * How fast are events projected live and rebuilt into all read models, on SQLite and on each available MongoDB: the
+ * stand-in of the tests, FerretDB if Go is installed, and the server at MONGODB_URL?
+ * `npm run bench:mongodb [EVENTS] [EVENTS ON FERRETDB]`; 0 skips FerretDB
  */
 const EVENTS = Number(process.argv[2] ?? 10_000);
 const FERRETDB_EVENTS = Number(process.argv[3] ?? 100);
 const TIMEOUT_MS = 120_000;
 
-interface Place {
+interface Store {
   readonly name: string;
   readonly url: string;
   readonly events: number;
@@ -30,7 +30,7 @@ interface Place {
 
 const onError = (what: string, error: unknown): void => console.error(`${what} ${messageOf(error)}`);
 
-const measure = async ({ name, url, events }: Place, folder: string) => {
+const measure = async ({ name, url, events }: Store, folder: string) => {
   const MONGODB_URL = url === '' ? '' : databaseUrl(url, folder);
   const configuration = readConfiguration({ DATA_DIR: folder, MONGODB_URL });
   const app = await openApp(configuration, onError, { workers: projectingWorkers(configuration, onError) });
@@ -39,15 +39,15 @@ const measure = async ({ name, url, events }: Place, folder: string) => {
   const projecting = await seconds(async () => {
     await app.projecting.start();
     const end = performance.now() + TIMEOUT_MS;
-    // A server that is this busy may not answer in time.
+    // Under this load, a server may not respond in time.
     while (!(await app.projecting.reached(head, 1_000).catch(() => false)))
       if (performance.now() > end)
         throw new Error(`${events} events were not projected within ${TIMEOUT_MS / 1_000} s.`);
   });
   const rebuilding = await seconds(async () => {
     const options = { ifEqual: true, acceptParked: false };
-    const done = await rebuildInWorkers(configuration, projections, options, { onError });
-    for (const one of done) if (one.status === 'rejected') throw one.reason;
+    const outcomes = await rebuildInWorkers(configuration, projections, options, { onError });
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   });
   await app.close();
   return {
@@ -60,7 +60,7 @@ const measure = async ({ name, url, events }: Place, folder: string) => {
 
 const nothing = async (): Promise<void> => undefined;
 
-const places = async (): Promise<readonly Place[]> => {
+const openStores = async (): Promise<readonly Store[]> => {
   const standIn = await startMongoProcess();
   const ferretDb = FERRETDB_EVENTS > 0 && (await hasGo()) ? await startFerretDb() : undefined;
   const given = process.env['MONGODB_URL'] ?? '';
@@ -74,19 +74,19 @@ const places = async (): Promise<readonly Place[]> => {
 
 const main = async (): Promise<void> => {
   const rows = [];
-  for (const place of await places()) {
+  for (const store of await openStores()) {
     const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
     try {
-      rows.push(await measure(place, folder));
+      rows.push(await measure(store, folder));
     } catch (error) {
-      console.error(`${place.name} was not measured: ${messageOf(error)}`);
+      console.error(`${store.name} was not measured: ${messageOf(error)}`);
       process.exitCode = 1;
     }
-    await place.close();
+    await store.close();
     rmSync(folder, { recursive: true, force: true });
   }
   console.table(rows);
-  // What could not be measured may still be trying.
+  // A store that was not measured may still be retrying.
   process.exit();
 };
 

@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-/** The program as real processes, on free ports of this machine. */
 const MAIN = join(__dirname, '..', 'src', 'cli', 'main.js');
 
 type Environment = Readonly<Record<string, string>>;
@@ -27,7 +26,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a server, perhaps of another build, and waits until it says that it is ready. */
+/** Starts a server on free ports, possibly of another build, and waits until it logs that it is ready. */
 export const startServer = async (env: Environment, main = MAIN): Promise<Server> => {
   const child = start(['serve'], { PORT: '0', OPS_PORT: '0', ...env }, main);
   let stderr = '';

@@ -7,7 +7,7 @@ import { projectingWorkers } from '../src/app/projecting-workers';
 import { appendFacts, seconds } from './facts';
 
 /**
- * How fast are log rows projected live, with all indexes, and all projections with them?
+ * How fast are events appended, read, and projected live into all read models, with all indexes?
  * `npm run bench:projecting [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);

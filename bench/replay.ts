@@ -10,16 +10,16 @@ import { rebuildInWorkers, verifyInWorkers } from '../src/app/replay-workers';
 import { appendFacts, seconds } from './facts';
 
 /**
- * How fast are all projections rebuilt beside a projecting process, how long does a verify take compared with that, and
- * how soon is a switch seen? `npm run bench:replay [EVENTS]`
+ * How fast are all projections rebuilt next to a projecting process, how long does a verify take in comparison, and how
+ * soon does a switch take effect? `npm run bench:replay [EVENTS]`
  */
 const EVENTS = Number(process.argv[2] ?? 200_000);
 const TIMEOUT_MS = 3_600_000;
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));
 
-/** Otherwise the machine would still write the preparations to its disk while it is measured. */
-const keepOnDisk = (place: string): void => {
-  for (const { name, parentPath } of readdirSync(place, { recursive: true, withFileTypes: true }))
+/** Otherwise the kernel would still write back the prepared data during the measurement. */
+const syncFiles = (path: string): void => {
+  for (const { name, parentPath } of readdirSync(path, { recursive: true, withFileTypes: true }))
     if (name.includes('.db')) {
       const file = openSync(join(parentPath, name), 'r+');
       fsyncSync(file);
@@ -27,7 +27,7 @@ const keepOnDisk = (place: string): void => {
     }
 };
 
-/** From the move of the pointer until a server in the same process reads the new generation. */
+/** Measured from the move of the pointer until the app in this process reads the new generation. */
 const untilRead = async ({ projecting }: App, generation: string): Promise<number> =>
   seconds(async () => {
     const isRead = (): boolean =>
@@ -47,11 +47,11 @@ const rebuildAll = async (app: App) => {
     console.log(`  ${name} ${step} from ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
   const options = { ifEqual: true, acceptParked: false };
-  const done = await rebuildInWorkers(configuration, projections, options, { onError, onStep });
+  const outcomes = await rebuildInWorkers(configuration, projections, options, { onError, onStep });
   const total = (performance.now() - began) / 1_000;
-  const switches = done.map((one) => {
-    if (one.status === 'rejected') throw one.reason as Error;
-    return untilRead(app, one.value.generation);
+  const switches = outcomes.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason as Error;
+    return untilRead(app, outcome.value.generation);
   });
   return { total, slowestSwitch: Math.max(...(await Promise.all(switches))) };
 };
@@ -71,7 +71,7 @@ const main = async (): Promise<void> => {
   await app.projecting.start();
   const head = (await app.log.head())?.position ?? '';
   if (!(await app.projecting.reached(head, TIMEOUT_MS))) throw new Error('The read models are behind.');
-  keepOnDisk(folder);
+  syncFiles(folder);
   const before = process.cpuUsage();
   const { total, slowestSwitch } = await rebuildAll(app);
   const { user, system } = process.cpuUsage(before);

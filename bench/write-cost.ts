@@ -9,10 +9,10 @@ import { createTenant, updateTenant } from '../src/domain/tenant';
 import { streamNames } from '../src/event-log/streams';
 
 /**
- * What does a write to one tenant cost when its stream has 10, 1,000, … events, with the folds in memory and as the
- * first one after a restart? `npm run bench:write-cost [EVENTS]`
+ * What does a write to a tenant cost when its stream has 10, 1,000, … events, with its fold in memory, and as the first
+ * write after a restart? `npm run bench:write-cost [EVENTS]`
  */
-const MAX = Number(process.argv[2] ?? 1_000_000);
+const MAX_EVENTS = Number(process.argv[2] ?? 1_000_000);
 const WRITES = 300;
 const BATCH = 500;
 const operator = randomUUID();
@@ -43,7 +43,7 @@ const create = async (app: App): Promise<void> => {
   });
 };
 
-/** Fills the stream as somebody else would: each event with an idempotency key, so that the fold is at its largest. */
+/** Appends directly to the log, bypassing the ledger. Each event has an idempotency key, to make the fold as large as possible. */
 const fill = async (app: App, from: number, to: number): Promise<void> => {
   const stream = streamNames().tenant(tenantId);
   const settings = { fingerprintTokens: false, deduplicateTokens: false };
@@ -78,7 +78,7 @@ const main = async (): Promise<void> => {
   await create(app);
   let last = 0;
   console.log('events in stream | first write after a restart | median of the next writes');
-  for (let target = 10; target <= MAX; target *= target < 1_000 ? 100 : 10) {
+  for (let target = 10; target <= MAX_EVENTS; target *= target < 1_000 ? 100 : 10) {
     await fill(app, last + 1, target);
     await write(app, 120_000);
     await app.close();
