@@ -1,8 +1,8 @@
 import type { HeaderNames } from '../../header-names';
 import { moment, text, type Schema } from '../routes/schema';
 
-/** The headers that answers may have. */
-const answerHeaders = (names: HeaderNames): Record<string, Schema> => ({
+/** All response headers. */
+const responseHeaders = (names: HeaderNames): Record<string, Schema> => ({
   [names.traceId]: { description: 'The trace id of the request.', schema: text },
   'Cache-Control': { description: 'How it may be cached.', schema: text },
   'RateLimit-Policy': { description: 'The rate limits that count this request.', schema: text },
@@ -35,16 +35,16 @@ const answerHeaders = (names: HeaderNames): Record<string, Schema> => ({
 const ALWAYS = ['Cache-Control'];
 const SOMETIMES = ['RateLimit-Policy', 'RateLimit'];
 
-/** An answer has every header that its description lists, except these. */
+/** Every other header that is listed for a response is always there. */
 const isOptional = (name: string, { readPending, completeUntil, totalItems }: HeaderNames): boolean =>
   [...SOMETIMES, readPending, completeUntil, totalItems].includes(name);
 
-/** The name of the description of a header that some answers must have and others may have. */
+/** The name of the optional variant of a header that is required in other responses. */
 const maybe = (name: string): string => `${name}-Optional`;
 
-/** Described once, and referred to by every answer. */
+/** Described once, and referenced by every response. */
 export const sharedHeaders = (names: HeaderNames): Schema => {
-  const headers = answerHeaders(names);
+  const headers = responseHeaders(names);
   const described = Object.entries(headers).map(([name, header]): [string, Schema] => [
     name,
     { ...header, required: !isOptional(name, names) },

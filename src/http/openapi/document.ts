@@ -7,7 +7,7 @@ import { namedSchemas } from './named-schemas';
 import { openOperation, operation, PATH_PARAMETER } from './operation';
 import { problemSchemas } from './problem-answers';
 
-/** The OpenAPI 3.1 description of the API, made from the declared routes and the schemas that they are checked with. */
+/** What the OpenAPI 3.1 document is generated from: the declared routes with the schemas that validate requests. */
 export interface Described {
   readonly routes: readonly Route[];
   readonly headers: HeaderNames;

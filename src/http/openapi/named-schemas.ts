@@ -1,7 +1,7 @@
 import { MAX_NAME_LENGTH } from '../../domain/names';
 import type { Schema } from '../routes/schema';
 
-/** What our own keyword `aName` means in words of JSON Schema that everybody knows. */
+/** Our own keyword `aName`, expressed in standard JSON Schema. */
 const publishedName: Schema = {
   minLength: 1,
   maxLength: MAX_NAME_LENGTH,
@@ -11,27 +11,30 @@ const publishedName: Schema = {
 };
 
 export interface NamedSchemas {
-  /** The schema as it is published: what has a title is among the named ones and is referred to. */
+  /** The schema as published: schemas with a title become named ones, and are referenced. */
   published(schema: Schema): Schema;
   named(): Readonly<Record<string, Schema>>;
 }
 
 export const namedSchemas = (): NamedSchemas => {
-  const found = new Map<string, Schema>();
+  const collected = new Map<string, Schema>();
 
-  const within = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(within);
+  const publishedWithin = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(publishedWithin);
     return typeof value === 'object' && value !== null ? published(value as Schema) : value;
   };
 
   const published = (schema: Schema): Schema => {
     const { title, aName, ...rest } = schema;
-    const inside = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, within(value)]));
-    const whole = aName === true ? { ...inside, ...publishedName } : inside;
-    if (typeof title !== 'string') return title === undefined ? whole : { ...whole, title: within(title) };
-    found.set(title, whole);
+    const members = Object.fromEntries(
+      Object.entries(rest).map(([name, value]) => [name, publishedWithin(value)]),
+    );
+    const full = aName === true ? { ...members, ...publishedName } : members;
+    if (typeof title !== 'string')
+      return title === undefined ? full : { ...full, title: publishedWithin(title) };
+    collected.set(title, full);
     return { $ref: `#/components/schemas/${title}` };
   };
 
-  return { published, named: () => Object.fromEntries(found) };
+  return { published, named: () => Object.fromEntries(collected) };
 };

@@ -4,7 +4,7 @@ import { mayBeUnchanged, takesCondition, type SuccessResponse, type Route } from
 import { text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 import type { NamedSchemas } from './named-schemas';
-import { answersOf, codesWithoutKey, problemAnswers } from './problem-answers';
+import { codesWithoutKey, problemResponses, responsesOf } from './problem-answers';
 
 /** The optional headers of a successful response. */
 const optionalHeaders = ({ method, from, response }: Route, names: HeaderNames): readonly string[] => [
@@ -121,7 +121,7 @@ export const operation = (
           },
         },
       }),
-  responses: { ...successResponses(route, names, headers, schemas), ...problemAnswers(route, headers) },
+  responses: { ...successResponses(route, names, headers, schemas), ...problemResponses(route, headers) },
 });
 
 /** For pages that need no key: they contain nothing about any tenant. */
@@ -144,6 +144,6 @@ export const openOperation = (page: OpenPage, headers: HeadersFor, schemas: Name
         ...(page.html === undefined ? {} : { 'text/html': { schema: text, example: '<!doctype html>' } }),
       },
     },
-    ...answersOf(codesWithoutKey, headers),
+    ...responsesOf(codesWithoutKey, headers),
   },
 });

@@ -5,15 +5,15 @@ import { takesCondition, type Route } from '../routes/route';
 import { count, listOf, meaning, text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 
-/** Which errors an operation may answer with, and what they look like: from the table of problems. */
+/** The error responses of operations, generated from the table of problems. */
 
 const reads = ({ method }: Route): boolean => method === 'get';
 const writes = (route: Route): boolean => !reads(route);
 
-const isOfApplications = (path: string): boolean => path.startsWith('/applications');
+const isAboutApplications = (path: string): boolean => path.startsWith('/applications');
 const takesForce = ({ query }: Route): boolean => query?.parameters['force'] !== undefined;
 
-/** Where a problem can occur. One that is not listed can occur anywhere. */
+/** Where a problem can occur. Problems not listed can occur anywhere. */
 const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   permission_missing: ({ permission }) => permission !== undefined,
   unsupported_media_type: ({ body }) => body !== undefined,
@@ -23,12 +23,12 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
   outcome_unknown: writes,
   read_models_unavailable: reads,
   starting: reads,
-  permission_not_held: ({ body, path }) => body !== undefined && isOfApplications(path),
+  permission_not_held: ({ body, path }) => body !== undefined && isAboutApplications(path),
   application_not_found: ({ path }) => path.startsWith('/applications/:id'),
   key_not_found: ({ path }) => path.endsWith('/:key_id'),
   own_access_would_end: takesForce,
   last_managing_key: takesForce,
-  application_type_fixed: ({ method, path }) => method === 'put' && isOfApplications(path),
+  application_type_fixed: ({ method, path }) => method === 'put' && isAboutApplications(path),
   too_many_applications: ({ method, path }) => method === 'post' && path === '/applications',
   too_many_keys: ({ method, path }) => method === 'post' && path.startsWith('/applications/'),
   upgrade_unfinished: writes,
@@ -38,8 +38,8 @@ const where: Partial<Record<HttpProblemCode, (route: Route) => boolean>> = {
 
 const codes = Object.keys(httpProblems) as readonly HttpProblemCode[];
 
-/** What a problem's body has besides the members that all have. */
-const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
+/** The members of a problem's body besides those that all problems have. */
+const extraMembers: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   validation_failed: {
     errors: {
       type: 'object',
@@ -74,7 +74,8 @@ const more: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   },
 };
 
-export const ownMembersOf = (code: HttpProblemCode): readonly string[] => Object.keys(more[code] ?? {});
+export const ownMembersOf = (code: HttpProblemCode): readonly string[] =>
+  Object.keys(extraMembers[code] ?? {});
 
 /** The headers that an error of this status always has. */
 const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
@@ -84,8 +85,8 @@ const problemHeaderNames: Readonly<Record<number, readonly string[]>> = {
   429: ['Retry-After'],
 };
 
-/** The headers that it may have: not every 409 or 503 goes away by itself. */
-const maybeHeaderNames: Readonly<Record<number, readonly string[]>> = {
+/** The headers that it may have: not every 409 or 503 is transient. */
+const optionalHeaderNames: Readonly<Record<number, readonly string[]>> = {
   409: ['Retry-After'],
   503: ['Retry-After'],
 };
@@ -95,7 +96,7 @@ const schemaName = (code: string): string =>
 
 const problemSchema = (code: HttpProblemCode): Schema => {
   const { status, title } = httpProblems[code];
-  const extra = more[code] ?? {};
+  const extra = extraMembers[code] ?? {};
   const own = {
     status: { type: 'integer', const: status, description: 'The HTTP status.' },
     code: { type: 'string', const: code, description: 'A stable name, for programs.' },
@@ -129,31 +130,31 @@ export const problemSchemas = (): Readonly<Record<string, Schema>> =>
 
 const ref = (code: string): Schema => ({ $ref: `#/components/schemas/${schemaName(code)}` });
 
-/** Errors as the answers of an operation: by status, lowest first. */
-export const answersOf = (
-  found: readonly HttpProblemCode[],
+/** Error responses by status, in ascending order. */
+export const responsesOf = (
+  possible: readonly HttpProblemCode[],
   headersOf: HeadersFor,
 ): Readonly<Record<string, Schema>> => {
-  const answers: Record<string, Schema> = {};
-  for (const status of new Set(found.map((code) => httpProblems[code].status))) {
-    const own = found.filter((code) => httpProblems[code].status === status);
+  const responses: Record<string, Schema> = {};
+  for (const status of new Set(possible.map((code) => httpProblems[code].status))) {
+    const own = possible.filter((code) => httpProblems[code].status === status);
     const schema = own.length === 1 ? ref(own[0] as string) : { oneOf: own.map(ref) };
-    answers[status] = {
+    responses[status] = {
       description: own.map((code) => httpProblems[code].title).join(' Or: '),
-      headers: headersOf(problemHeaderNames[status] ?? [], maybeHeaderNames[status]),
+      headers: headersOf(problemHeaderNames[status] ?? [], optionalHeaderNames[status]),
       content: { [PROBLEM_TYPE]: { schema } },
     };
   }
-  return answers;
+  return responses;
 };
 
-export const problemAnswers = (route: Route, headersOf: HeadersFor): Readonly<Record<string, Schema>> =>
-  answersOf(
+export const problemResponses = (route: Route, headersOf: HeadersFor): Readonly<Record<string, Schema>> =>
+  responsesOf(
     codes.filter((code) => where[code]?.(route) ?? true),
     headersOf,
   );
 
-/** What can go wrong where no key is asked for. An address that is none of these pages is 401, or 404 with a valid key. */
+/** For pages that need no key. Any other path is 401 without a valid key, and 404 with one. */
 export const codesWithoutKey: readonly HttpProblemCode[] = [
   'malformed_request',
   'key_refused',

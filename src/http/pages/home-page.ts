@@ -1,7 +1,7 @@
 import type { HeaderNames } from '../../header-names';
 import { html, page } from './layout';
 
-/** What somebody sees who opens the address of the service in a browser. */
+/** Shown when the address of the service is opened in a browser. */
 export const homePage = (version: string, { apiKey }: HeaderNames): string =>
   page(
     'Tenant Ledger',

@@ -12,15 +12,15 @@ const escaped = (text: string): string =>
 
 const htmlOf = (part: Part): string => {
   if (typeof part === 'string' || typeof part === 'number') return escaped(String(part));
-  return 'html' in part ? part.html : part.map((one) => one.html).join('');
+  return 'html' in part ? part.html : part.map((item) => item.html).join('');
 };
 
-/** A template whose texts are escaped. */
+/** A template tag that escapes texts. */
 export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html => ({
-  html: strings.reduce((whole, string, at) => whole + htmlOf(parts[at - 1] ?? '') + string),
+  html: strings.reduce((result, string, at) => result + htmlOf(parts[at - 1] ?? '') + string),
 });
 
-/** `code` in texts that are written for OpenAPI. */
+/** Renders `code` in the Markdown texts of OpenAPI. */
 export const marked = (text: string): readonly Html[] =>
   text.split('`').map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`));
 
@@ -58,13 +58,13 @@ summary { cursor: pointer; color: var(--soft); }
 }
 `;
 
-/** The pages hold no script and load nothing; their own style is allowed by its digest. */
+/** The pages have no scripts and load nothing; their inline style is allowed by its hash. */
 export const PAGE_SECURITY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
-/** To the letter what was digested. */
+/** Exactly what was hashed. */
 const STYLE_ELEMENT: Html = { html: `<style>${STYLE}</style>` };
 
-/** A whole page with the links that every page has. Paths are relative to where the service is reached. */
+/** A complete page, with the links that every page has. */
 export const page = (title: string, body: Html): string =>
   html`<!doctype html>
     <html lang="en">

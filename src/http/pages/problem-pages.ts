@@ -4,7 +4,7 @@ import { html, marked, page, type Html } from './layout';
 const statusOf = ({ status }: Problem): Html =>
   status === undefined ? html`at the command line` : html`status ${status}`;
 
-/** What the `type` of an error leads to. */
+/** The page that the `type` of an error links to. */
 export const problemPage = (code: ProblemCode): string => {
   const problem: Problem = problems[code];
   return page(
@@ -40,17 +40,17 @@ const list = (title: string, rows: readonly (readonly [string, Problem])[]): Htm
 
 export const problemsPage = (): string => {
   const all: readonly (readonly [string, Problem])[] = Object.entries(problems);
-  const isAnswer = ([, { status }]: readonly [string, Problem]): boolean => status !== undefined;
+  const isHttpProblem = ([, { status }]: readonly [string, Problem]): boolean => status !== undefined;
   return page(
     'Problems',
     html`<p>
         Every error of the API is an <code>application/problem+json</code> body (RFC 9457) with one of these
         stable codes; its <code>type</code> leads to the page of the code.
       </p>
-      ${list('Answers of the API', all.filter(isAnswer))}
+      ${list('Answers of the API', all.filter(isHttpProblem))}
       ${list(
         'At the command line',
-        all.filter((one) => !isAnswer(one)),
+        all.filter((entry) => !isHttpProblem(entry)),
       )}`,
   );
 };

@@ -1,7 +1,7 @@
 import type { Schema } from '../routes/schema';
 import { html, marked, page, type Html } from './layout';
 
-/** What the page needs of the OpenAPI document, which is ours: its shape is known. */
+/** The parts of our own OpenAPI document that the page uses. */
 interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
@@ -52,7 +52,7 @@ const withExamples = ({ path, operation }: Call): string =>
   (operation.parameters ?? [])
     .filter((parameter) => parameter.in === 'path')
     .reduce(
-      (whole, { name, example }) => whole.replace(`{${name}}`, encodeURIComponent(String(example ?? name))),
+      (filled, { name, example }) => filled.replace(`{${name}}`, encodeURIComponent(String(example ?? name))),
       path,
     );
 
@@ -141,7 +141,7 @@ const callsOf = (document: Schema): readonly Call[] => {
   );
 };
 
-/** The reference of the API for people, made from the document that programs read. */
+/** The API reference for people, generated from the OpenAPI document. */
 export const referencePage = (document: Schema): string => {
   const { info, servers, tags } = document as unknown as Document;
   const calls = callsOf(document);
