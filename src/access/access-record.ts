@@ -6,14 +6,14 @@ import { codeOf } from '../fault';
 import { groupedBy } from '../grouping';
 
 /**
- * Keeps count of what is refused to known keys, and writes it down as one fact per key and minute at most: however many
- * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and what was
- * not written when the process is killed is lost.
+ * Counts the requests refused to known keys, and records them as at most one event per key and minute: however many
+ * requests a refused client sends, the log of its tenant stays readable. Best effort: nothing waits for it, and counts
+ * not yet written are lost if the process is killed.
  */
 export interface AccessRecord {
-  /** Never throws and never waits. */
-  refused(one: Refused): void;
-  /** Writes what is left. */
+  /** Never throws or blocks. */
+  refused(refusal: Refused): void;
+  /** Writes what is pending. */
   close(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export interface Refused {
   readonly applicationId: string;
   readonly keyId: string;
   readonly fault: AccessFault;
-  /** The one that was missing. */
+  /** The missing one. */
   readonly permission?: string;
   readonly address: string;
   /** ISO 8601. */
@@ -40,14 +40,14 @@ export interface AccessRecordParts {
 
 const EVERY_MS = 60_000;
 
-/** How long a process that ends waits for a log that does not answer. */
+/** How long shutdown waits for a log that does not respond. */
 const CLOSE_MS = 3_000;
 
-/** Refusals of more keys than this are only counted until the next write: a flood must not cost memory. */
+/** Until the next write, refusals of further keys are only counted in total: a flood must not cost memory. */
 const MAX_KEYS = 1_000;
 
-/** The most keys of one tenant: it must not crowd out the others. */
-const MAX_OF_ONE = 100;
+/** A single tenant must not crowd out the others. */
+const MAX_KEYS_PER_TENANT = 100;
 
 interface Tally {
   readonly tenantId: string;
@@ -81,7 +81,7 @@ const count = (tally: Tally, { fault, permission, address, at }: Refused): void 
   if (tally.addresses.size < COUNTED_ADDRESSES) tally.addresses.add(address);
 };
 
-const together = (older: Tally, newer: Tally): Tally => ({
+const merged = (older: Tally, newer: Tally): Tally => ({
   ...newer,
   faults: new Set([...older.faults, ...newer.faults]),
   permissions: new Set([...older.permissions, ...newer.permissions]),
@@ -107,37 +107,37 @@ const eventOf = (tally: Tally): NewEvent => {
   return encode({ type: 'AccessRefused', data }, { actor, keyId, at: lastAt });
 };
 
-/** What was refused since the last writing. */
+/** The refusals since the last write. */
 interface Refusals {
   tallies: Map<string, Tally>;
   /** The number of refusals of keys that there was no room for. */
-  overlooked: number;
+  dropped: number;
 }
 
 const hasRoom = ({ tallies }: Refusals, tenantId: string, maxKeys: number): boolean => {
   if (tallies.size >= maxKeys) return false;
-  let own = 0;
-  for (const tally of tallies.values()) if (tally.tenantId === tenantId) own += 1;
-  return own < MAX_OF_ONE;
+  let ofTenant = 0;
+  for (const tally of tallies.values()) if (tally.tenantId === tenantId) ofTenant += 1;
+  return ofTenant < MAX_KEYS_PER_TENANT;
 };
 
-const add = (refusals: Refusals, one: Refused, maxKeys: number): void => {
-  const known = refusals.tallies.get(one.keyId);
-  if (known === undefined && !hasRoom(refusals, one.tenantId, maxKeys)) {
-    refusals.overlooked += 1;
+const add = (refusals: Refusals, refusal: Refused, maxKeys: number): void => {
+  const known = refusals.tallies.get(refusal.keyId);
+  if (known === undefined && !hasRoom(refusals, refusal.tenantId, maxKeys)) {
+    refusals.dropped += 1;
     return;
   }
-  const tally = known ?? tallyOf(one);
-  refusals.tallies.set(one.keyId, tally);
-  count(tally, one);
+  const tally = known ?? tallyOf(refusal);
+  refusals.tallies.set(refusal.keyId, tally);
+  count(tally, refusal);
 };
 
-/** What was certainly not written is kept for the next time. */
+/** Keeps a tally that was definitely not written for the next write. */
 const putBack = (refusals: Refusals, tally: Tally, maxKeys: number): void => {
   const { tallies } = refusals;
   const newer = tallies.get(tally.keyId);
-  if (newer === undefined && tallies.size >= maxKeys) refusals.overlooked += tally.count;
-  else tallies.set(tally.keyId, newer === undefined ? tally : together(tally, newer));
+  if (newer === undefined && tallies.size >= maxKeys) refusals.dropped += tally.count;
+  else tallies.set(tally.keyId, newer === undefined ? tally : merged(tally, newer));
 };
 
 export const accessRecord = ({
@@ -147,7 +147,7 @@ export const accessRecord = ({
   maxKeys = MAX_KEYS,
   closeMs = CLOSE_MS,
 }: AccessRecordParts): AccessRecord => {
-  const refusals: Refusals = { tallies: new Map(), overlooked: 0 };
+  const refusals: Refusals = { tallies: new Map(), dropped: 0 };
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let isClosing = false;
@@ -156,28 +156,28 @@ export const accessRecord = ({
     timer ??= setTimeout(() => void flush(), everyMs).unref();
   };
 
-  const writeTenant = async (tenantId: string, own: readonly Tally[]): Promise<void> => {
+  const writeTenant = async (tenantId: string, tallies: readonly Tally[]): Promise<void> => {
     try {
-      await append(tenantId, own.map(eventOf));
+      await append(tenantId, tallies.map(eventOf));
     } catch (error) {
       if (codeOf(error) === 'upgrade_unfinished') return;
       warn(`Refused access to tenant ${tenantId} could not be recorded.`, error);
       if (codeOf(error) !== 'log_unavailable' || isClosing) return;
-      for (const tally of own) putBack(refusals, tally, maxKeys);
+      for (const tally of tallies) putBack(refusals, tally, maxKeys);
       writeLater();
     }
   };
 
   const write = async (): Promise<void> => {
-    const { tallies, overlooked } = refusals;
-    Object.assign(refusals, { tallies: new Map(), overlooked: 0 });
-    if (overlooked > 0)
-      warn('Some refused access was not recorded.', new Error(`Too many keys: ${overlooked} refusals.`));
+    const { tallies, dropped } = refusals;
+    Object.assign(refusals, { tallies: new Map(), dropped: 0 });
+    if (dropped > 0)
+      warn('Some refused access was not recorded.', new Error(`Too many keys: ${dropped} refusals.`));
     const byTenant = groupedBy(tallies.values(), ({ tenantId }) => tenantId);
-    for (const [tenantId, own] of byTenant) await writeTenant(tenantId, own);
+    for (const [tenantId, ofTenant] of byTenant) await writeTenant(tenantId, ofTenant);
   };
 
-  /** One after the other, so that two facts about a key are always a whole period apart. */
+  /** Writes sequentially, so that two events about a key are always at least a full period apart. */
   const flush = (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
@@ -186,8 +186,8 @@ export const accessRecord = ({
   };
 
   return {
-    refused: (one) => {
-      add(refusals, one, maxKeys);
+    refused: (refusal) => {
+      add(refusals, refusal, maxKeys);
       writeLater();
     },
     close: async () => {

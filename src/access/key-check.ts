@@ -19,11 +19,11 @@ export interface KeyCheckParts {
   readonly streams: Streams;
   /** Reads the live generation of `applications`. */
   readonly applications: () => Reader;
-  /** How long reads go on after the log last answered. */
+  /** How long reads are still served after the log last responded. */
   readonly withoutLogMs: number;
 }
 
-/** How long an answer from the read model counts after the head of the log was asked for. */
+/** How long a proof counts, from when the log was asked for its head. */
 const PROOF_MS = 400;
 
 const away = () => logFault('log_unavailable', 'The event log does not answer.');
@@ -33,18 +33,18 @@ interface Sources extends KeyCheckParts {
   readonly fresh: Freshness;
   readonly tails: StreamTails;
   readonly readers: RememberingReaders;
-  /** The read model has once shown everything that was in the log. */
-  wasShown: boolean;
+  /** Whether the read model has ever shown everything that was in the log. */
+  wasEverShown: boolean;
 }
 
 interface Found {
   readonly record: KeyRecord;
-  /** False: the log is out of reach, and this is what was last known. */
+  /** False: the log is unavailable, and this is the last known state. */
   readonly isProven: boolean;
 }
 
-/** What was read of the stream before, as long as it is more than the read model shows. */
-const changesRead = async (
+/** The changes already read from the stream, as long as the read model does not show all of them. */
+const cachedChanges = async (
   { tails }: Sources,
   reader: Reader,
   tenantId: string,
@@ -63,11 +63,11 @@ const readRecord = async (
   { tenantId, digest }: PresentedKey,
 ): Promise<KeyRecord | undefined> => {
   if ((await findParked(reader, tenantId)) !== undefined) return undefined;
-  const changes = await changesRead(sources, reader, tenantId);
+  const changes = await cachedChanges(sources, reader, tenantId);
   return findKeyRecord(reader, tenantId, digest, changes);
 };
 
-/** It is remembered as long as the read model does not change and is all there is to know. */
+/** Cached until the read model changes, but only if nothing beyond it was read from the stream. */
 const fromReadModel: typeof readRecord = (sources, reader, key) => {
   const { tails, readers } = sources;
   const read = () => readRecord(sources, reader, key);
@@ -76,7 +76,7 @@ const fromReadModel: typeof readRecord = (sources, reader, key) => {
     : read();
 };
 
-/** The revision is read first: what the documents show beyond it, the stream since then says as well. */
+/** The revision is read first: anything newer in the documents is also in the stream after that revision. */
 const fromStream = async (
   { tails }: Sources,
   reader: Reader,
@@ -88,14 +88,14 @@ const fromStream = async (
   return findKeyRecord(reader, tenantId, digest, tail.changes);
 };
 
-/** A refusal counts if nothing can change it any more, or if the read model lacks nothing that the log is known to hold. */
+/** A refusal stands if it is final, or if the read model lacks nothing that the log is known to contain. */
 const withoutLog = async (
   sources: Sources,
   reader: Reader,
   { tenantId, digest, at }: PresentedKey,
 ): Promise<Found> => {
   if (threadMs() - sources.fresh.answeredAt() > sources.withoutLogMs) throw away();
-  const changes = await changesRead(sources, reader, tenantId);
+  const changes = await cachedChanges(sources, reader, tenantId);
   const record = await findKeyRecord(reader, tenantId, digest, changes);
   const standing = standingOf(record, at);
   if (standing.status !== 'good' && !isFinal(standing) && !(await sources.fresh.showsLastHead(reader)))
@@ -113,15 +113,15 @@ const find = async (
   const { fresh } = sources;
   const shown = fresh.isProven(reader, since) ? 'shown' : await fresh.shows(reader, since, deadline);
   if (shown === 'away') return withoutLog(sources, reader, key);
-  sources.wasShown ||= shown === 'shown';
+  sources.wasEverShown ||= shown === 'shown';
   const record = shown === 'shown' ? await fromReadModel(sources, reader, key) : undefined;
   return { record: record ?? (await fromStream(sources, reader, key, since)), isProven: true };
 };
 
-/** A read model that has not caught up since the start lacks too much: to fold the tenant is cheaper. */
+/** A read model that has never caught up since startup lacks too much: folding the tenant is cheaper. */
 const findToWrite: typeof find = async (sources, key, since, deadline) => {
-  const { fresh, wasShown, applications } = sources;
-  if (!wasShown && (await fresh.shows(applications(), since, deadline)) === 'behind') throw notCaughtUp();
+  const { fresh, wasEverShown, applications } = sources;
+  if (!wasEverShown && (await fresh.shows(applications(), since, deadline)) === 'behind') throw notCaughtUp();
   return find(sources, key, since, deadline);
 };
 
@@ -133,16 +133,16 @@ const atHead = async (sources: Sources, key: PresentedKey): Promise<KeyStanding>
 };
 
 /**
- * From the read model `applications` if that is proven to show what the log held a moment ago, else from the read model
- * and the tenant's own stream since.
+ * Checks keys in the read model `applications` if that is proven to show what was in the log a moment ago, otherwise in
+ * the read model and the rest of the tenant's stream.
  */
 export const keyCheck = (parts: KeyCheckParts): KeyCheck & { close(): Promise<void> } => {
   const { log, streams, applications } = parts;
-  // What a proof says must be seen by whoever relies on it; a store that cannot tell more is asked once per proof.
+  // Cached records must not be older than a proof. A store that cannot report changes is read again after each proof.
   const readers = remembering(applications, 'keep');
   const fresh = freshness(log, readers.lookAgain);
   const tails = streamTails(log, streams);
-  const sources: Sources = { ...parts, fresh, tails, readers, wasShown: false };
+  const sources: Sources = { ...parts, fresh, tails, readers, wasEverShown: false };
   return {
     forReading: async (key) => {
       const { record, isProven } = await find(sources, key, threadMs() - PROOF_MS);

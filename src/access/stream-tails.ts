@@ -6,34 +6,34 @@ import type { Streams } from '../event-log/streams';
 import { tenantEventOf } from '../ledger/fold';
 import { sharedRuns, type SharedRuns } from '../shared-runs';
 
-/** What the tenants' own streams say about keys beyond what a read model shows, for as long as it lags. */
+/** What the tenants' streams say about keys beyond what a lagging read model shows. */
 export interface StreamTails {
   /**
    * Everything after a revision that was in the tenant's stream at this time (on the clock of this thread) or later.
-   * Fails with `tenant_unreadable` or `log_unavailable`.
+   * Throws `tenant_unreadable` or `log_unavailable`.
    */
   read(tenantId: string, after: number, since: number): Promise<Tail>;
-  /** What was read before, however old. */
+  /** The tail that was read last, however old. */
   known(tenantId: string): Tail | undefined;
-  /** It is of no more use, unless another one was read since. */
+  /** Drops a tail that is no longer needed, unless it has been replaced. */
   forget(tail: Tail, tenantId: string): void;
 }
 
 export interface Tail {
   readonly after: number;
-  /** The last revision that is in. */
+  /** The last revision included. */
   readonly upTo: number;
-  /** When it was asked for. */
+  /** When its read started. */
   readonly at: number;
   readonly changes: AccessChanges;
-  /** How many events are in it. */
+  /** The number of events. */
   readonly size: number;
 }
 
-/** Of all tails together, in events: the least recently read are dropped, and read again when they are needed. */
+/** In all tails together. The least recently used are dropped, and read again when needed. */
 const MAX_EVENTS = 100_000;
 
-/** An empty one is not free: whoever makes up keys can ask for any number of tenants that are not there. */
+/** Empty tails are not free: made-up keys can name any number of nonexistent tenants. */
 const costOf = ({ size }: Tail): number => size + 1;
 
 const emptyTail = (after: number, at: number): Tail => ({
@@ -48,11 +48,11 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
   const tails = boundedCache(MAX_EVENTS, costOf);
   const reading = new Map<string, SharedRuns<Tail>>();
 
-  /** Goes on from what was read before; only what came since is read. */
-  const readOn = async (tenantId: string, after: number, at: number): Promise<Tail> => {
+  /** Continues the known tail, if that isContinued, so that only newer events are read. */
+  const readMore = async (tenantId: string, after: number, at: number): Promise<Tail> => {
     const known = tails.get(tenantId);
-    const fits = known !== undefined && known.after <= after && after <= known.upTo;
-    const before = fits ? known : emptyTail(after, at);
+    const isContinued = known !== undefined && known.after <= after && after <= known.upTo;
+    const before = isContinued ? known : emptyTail(after, at);
     const events: Recorded<TenantEvent>[] = [];
     for await (const batch of log.readStream(streams.tenant(tenantId), before.upTo))
       for (const logged of batch)
@@ -77,14 +77,14 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
       const known = tails.get(tenantId);
       if (known !== undefined && known.after <= after && known.at >= since)
         return known.upTo >= after ? known : emptyTail(after, known.at);
-      // Most who ask in the meantime are at the same revision.
-      const name = `${tenantId} ${after}`;
-      const runs = reading.get(name) ?? sharedRuns((at) => readOn(tenantId, after, at));
-      reading.set(name, runs);
+      // Most concurrent callers are at the same revision.
+      const key = `${tenantId} ${after}`;
+      const runs = reading.get(key) ?? sharedRuns((at) => readMore(tenantId, after, at));
+      reading.set(key, runs);
       try {
         return await runs.since(since);
       } finally {
-        if (!runs.isRunning()) reading.delete(name);
+        if (!runs.isRunning()) reading.delete(key);
       }
     },
   };

@@ -15,13 +15,13 @@ export interface KeyUsesOptions {
 
 const PERIOD_MS = 60_000;
 
-/** Uses that come together are written together. */
-const GATHER_MS = 500;
+/** Uses within this time are written as one batch. */
+const BATCH_MS = 500;
 
-/** With more keys than this, the oldest write times are forgotten, and those keys are written more often. */
+/** With more keys than this, the oldest write times are forgotten, so those keys are written more often. */
 const MAX_KEYS = 10_000;
 
-/** What is written of all uses, and when. A write that fails is lost: the next use of the key is a minute away. */
+/** Throttles and batches writes. A failed write is lost: the key is written again after a minute. */
 export const gatheredUses = (
   write: (uses: readonly KeyUse[]) => Promise<unknown>,
   { periodMs = PERIOD_MS, maxKeys = MAX_KEYS }: KeyUsesOptions,
@@ -45,7 +45,7 @@ export const gatheredUses = (
       if (now - (writtenAt.get(keyId) ?? -Infinity) < periodMs) return;
       writtenAt.put(keyId, now);
       gathered.push({ tenantId, keyId, at });
-      timer ??= setTimeout(flush, GATHER_MS).unref();
+      timer ??= setTimeout(flush, BATCH_MS).unref();
     },
     close: async () => {
       flush();

@@ -4,7 +4,7 @@ import { gatheredUses, type KeyUse, type KeyUsesOptions } from './gathered-uses'
 import type { KeyUses } from './key-uses';
 
 interface StoredUse {
-  /** `<tenant id>/<key id>`: a tenant's keys are a range of it. */
+  /** `<tenant id>/<key id>`: the keys of a tenant form a range. */
   readonly _id: string;
   readonly used_at: string;
 }
@@ -14,13 +14,13 @@ const COLLECTION = 'key_uses';
 /** Losing a few uses in a failover is harmless. */
 const UNSAFE = { writeConcern: { w: 1, journal: false }, readConcern: { level: 'local' } } as const;
 
-/** The character after the slash. */
+/** The character that follows the slash in ASCII. */
 const AFTER_SLASH = '0';
 
-/** The latest use counts, not the latest writing. */
-const write = (uses: Collection<StoredUse>, some: readonly KeyUse[]): Promise<unknown> =>
-  uses.bulkWrite(
-    some.map(({ tenantId, keyId, at }) => ({
+/** Keeps the latest use, in whatever order they are written. */
+const write = (collection: Collection<StoredUse>, uses: readonly KeyUse[]): Promise<unknown> =>
+  collection.bulkWrite(
+    uses.map(({ tenantId, keyId, at }) => ({
       updateOne: {
         filter: { _id: `${tenantId}/${keyId}` },
         update: { $max: { used_at: at } },
@@ -30,18 +30,17 @@ const write = (uses: Collection<StoredUse>, some: readonly KeyUse[]): Promise<un
     { ordered: false },
   );
 
-/** Last uses in MongoDB. */
 export const mongoKeyUses = ({ db, run }: MongoConnection, options: KeyUsesOptions = {}): KeyUses => {
-  const uses = db.collection<StoredUse>(COLLECTION, UNSAFE);
+  const collection = db.collection<StoredUse>(COLLECTION, UNSAFE);
   return {
-    ...gatheredUses((some) => write(uses, some), options),
+    ...gatheredUses((uses) => write(collection, uses), options),
     lastUses: async (tenantId, keyIds) => {
-      const own =
+      const ids =
         keyIds === undefined
           ? { $gte: `${tenantId}/`, $lt: `${tenantId}${AFTER_SLASH}` }
           : { $in: keyIds.map((keyId) => `${tenantId}/${keyId}`) };
-      const found = await run(uses.find({ _id: own }).toArray());
-      return new Map(found.map(({ _id, used_at }) => [_id.slice(tenantId.length + 1), used_at] as const));
+      const stored = await run(collection.find({ _id: ids }).toArray());
+      return new Map(stored.map(({ _id, used_at }) => [_id.slice(tenantId.length + 1), used_at] as const));
     },
   };
 };

@@ -14,7 +14,7 @@ migrate(
   ],
   `The file of key uses ${path}`,
 );
-/** Several processes write here: the latest use counts, not the latest writing. */
+/** Keeps the latest use, in whatever order several processes write. */
 const upsert = db.prepare(
   `INSERT INTO key_uses VALUES (?, ?, ?)
    ON CONFLICT DO UPDATE SET used_at = MAX(used_at, excluded.used_at)`,

@@ -8,7 +8,7 @@ import type { KeyUses } from './key-uses';
 
 const WRITE_MS = 10_000;
 
-/** Last uses in `key-uses.db`. The writing thread starts with the first use: commands never need it. */
+/** Stored in `key-uses.db`. The writer thread starts with the first use, so commands never start it. */
 export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): KeyUses => {
   const path = join(folder, 'key-uses.db');
   const thread = startThread(join(__dirname, 'sqlite-key-uses-thread.js'), { path });
@@ -20,10 +20,10 @@ export const sqliteKeyUses = (folder: string, options: KeyUsesOptions = {}): Key
       db ??= openForReading(path);
       const all = 'SELECT key_id, used_at FROM key_uses WHERE tenant_id = ?';
       if (keyIds === undefined) return db.prepare(all).all(tenantId);
-      const one = db.prepare(`${all} AND key_id = ?`);
-      return keyIds.flatMap((keyId) => one.get(tenantId, keyId) ?? []);
+      const single = db.prepare(`${all} AND key_id = ?`);
+      return keyIds.flatMap((keyId) => single.get(tenantId, keyId) ?? []);
     } catch (error) {
-      // The thread that writes is about to make it.
+      // The writer thread is about to create it.
       if (messageOf(error).includes('no such table')) return [];
       const what = `The last uses of keys in ${path} cannot be read (${messageOf(error)}).`;
       throw fault('data_dir_unusable', `${what} Delete the file: another one is made.`);
