@@ -24,8 +24,9 @@ const server = async (): Promise<{
   readonly what: string;
   readonly stop: () => void;
 }> => {
-  const given = process.env['EVENTSTORE_URL'];
-  if (given !== undefined) return { url: given, what: 'EVENTSTORE_URL', stop: () => undefined };
+  const configuredUrl = process.env['EVENTSTORE_URL'];
+  if (configuredUrl !== undefined)
+    return { url: configuredUrl, what: 'EVENTSTORE_URL', stop: () => undefined };
   const child = fork(SERVER);
   const [url] = (await once(child, 'message')) as [string];
   return { url, what: 'the stand-in', stop: () => child.disconnect() };

@@ -9,9 +9,9 @@ import { digestOf, makeKey } from '../src/ledger/api-key';
 import { startServer, type Server } from './processes';
 
 /**
- * What do large tenants cost themselves and others? 22 tenants with 10,000 idempotency keys each: writes to them, reads of
- * another tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and reads of
- * another tenant meanwhile. `npm run bench:keys [MAIN]`, where MAIN is the main file of another build of the program.
+ * What do large tenants cost themselves and others? 22 tenants with 10,000 idempotency keys each: writes to them, reads
+ * of another tenant, and forged keys that name them. A tenant with 12,000 keys and no snapshot: its first write, and
+ * reads of another tenant meanwhile. `npm run bench:keys [MAIN]`, where MAIN is the main file of another build.
  */
 const MAIN = process.argv[2];
 const TENANTS = 22;

@@ -24,7 +24,7 @@ const SIZE = 8;
 const PAGES = [1, 100, 5_000, 50_000];
 const ROUNDS = 400;
 const BATCH = 2_000;
-/** Half of the facts are about one entity, alternating between two types, so that it has enough rows for the far pages. */
+/** Half of the facts are about one entity, of two types in turn, so that it has enough rows for the far pages. */
 const BUSY_ENTITY = 'busy';
 const BUSY_TYPES = ['TokenUsed', 'CardUsed'];
 const folder = mkdtempSync(join(tmpdir(), 'tenant-ledger-bench-'));

@@ -63,12 +63,14 @@ const nothing = async (): Promise<void> => undefined;
 const openStores = async (): Promise<readonly Store[]> => {
   const standIn = await startMongoProcess();
   const ferretDb = FERRETDB_EVENTS > 0 && (await hasGo()) ? await startFerretDb() : undefined;
-  const given = process.env['MONGODB_URL'] ?? '';
+  const configuredUrl = process.env['MONGODB_URL'] ?? '';
   return [
     { name: 'SQLite', url: '', events: EVENTS, close: nothing },
     { name: 'the stand-in', url: standIn.url, events: EVENTS, close: standIn.close },
     ...(ferretDb === undefined ? [] : [{ name: 'FerretDB', events: FERRETDB_EVENTS, ...ferretDb }]),
-    ...(given === '' ? [] : [{ name: 'MONGODB_URL', url: given, events: EVENTS, close: nothing }]),
+    ...(configuredUrl === ''
+      ? []
+      : [{ name: 'MONGODB_URL', url: configuredUrl, events: EVENTS, close: nothing }]),
   ];
 };
 

@@ -43,7 +43,7 @@ const create = async (app: App): Promise<void> => {
   });
 };
 
-/** Appends directly to the log, bypassing the ledger. Each event has an idempotency key, to make the fold as large as possible. */
+/** Appends directly to the log. Each event has an idempotency key, to make the fold as large as possible. */
 const fill = async (app: App, from: number, to: number): Promise<void> => {
   const stream = streamNames().tenant(tenantId);
   const settings = { fingerprintTokens: false, deduplicateTokens: false };

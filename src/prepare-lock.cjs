@@ -1,6 +1,6 @@
 'use strict';
 
-// A lock file, so that only one process at a time installs and builds. Like `prepare.cjs`, runs before anything is installed.
+// A lock file that lets one process at a time install and build. Like `prepare.cjs`, runs before anything is installed.
 
 var fs = require('node:fs');
 

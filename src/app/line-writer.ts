@@ -74,7 +74,7 @@ const backlogFor = (fd: number) => {
 };
 
 /**
- * `lostLine` returns the line that replaces lost ones. When the process exits, the backlog is retried for a moment longer.
+ * `lostLine` returns the line that replaces lost ones. When the process exits, the backlog is retried a little longer.
  */
 export const lineWriter = (fd: number, lostLine: (count: number) => string): LineWriter => {
   const target = nonBlocking(fd);
@@ -84,7 +84,7 @@ export const lineWriter = (fd: number, lostLine: (count: number) => string): Lin
 
   const isBehind = (): boolean => backlog.bytes() > 0 || lost > 0;
 
-  /** Reports lost lines only once half of the backlog is free, so that a slow reader does not get a report for each one. */
+  /** Reports lost lines only once half of the backlog is free, so that a slow reader does not get one report each. */
   const tryBacklog = (): void => {
     backlog.write();
     if (lost === 0 || backlog.bytes() > MAX_BYTES / 2) return;

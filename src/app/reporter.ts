@@ -3,7 +3,7 @@ import { monotonicMs } from '../clock';
 import { codeOf } from '../fault';
 import type { Report } from './adapters';
 
-/** The minimum interval between identical warnings: while a store is down, the same operation fails many times a second. */
+/** The interval between identical warnings: while a store is down, the same operation fails many times a second. */
 const MIN_REPEAT_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 

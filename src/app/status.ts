@@ -91,10 +91,10 @@ export const lagBehind = async (
 
 /** Caches by position, since most read models are at the same one. */
 const lags = (log: EventLog, head: Promise<Position | undefined>) => {
-  const known = new Map<Position | undefined, Promise<Lag>>();
+  const cached = new Map<Position | undefined, Promise<Lag>>();
   return (position: Position | undefined): Promise<Lag> => {
-    const lag = known.get(position) ?? head.then((last) => lagBehind(log, last, position));
-    known.set(position, lag);
+    const lag = cached.get(position) ?? head.then((last) => lagBehind(log, last, position));
+    cached.set(position, lag);
     return lag;
   };
 };

@@ -53,7 +53,7 @@ export interface StreamParts {
 /** Short enough to end the streams of a revoked key within a second. */
 const CHECK_MS = 500;
 const HEARTBEAT_MS = 15_000;
-/** The approximate maximum size of a piece of text, unless a single event is larger. Bounds the buffer of a stalled reader. */
+/** The approximate size of a piece of text, unless an event is larger. Bounds what is buffered for a stalled reader. */
 const MAX_CHARACTERS = 65_536;
 
 const UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -133,12 +133,12 @@ async function* matching(
       // New events always change the number, so there is nothing to read if it is the same.
       if (changes !== seen) {
         const range = { after: reached.position, upTo, signal: gone };
-        const found =
+        const steps =
           follower === undefined || seen < 0
             ? findEvents(ledgerLog, filter, range, ignore)
             : newEvents(follower, isWanted, reached);
         seen = changes;
-        yield* upToLimit(found, reached);
+        yield* upToLimit(steps, reached);
       }
       if (follower === undefined || reached.remaining === 0) return;
       await follower.wait(seen, CHECK_MS, ending);

@@ -89,9 +89,9 @@ export async function* exportEvents(
   // The log is empty.
   if (up_to === undefined && !follow) return;
   const range = { after, upTo: up_to, follow, signal };
-  const found = findEvents(ledgerLog, filter, range, onUnreadable);
-  const wanted = upToLimit(found, { position: after, remaining: limit });
-  for await (const { events, read, position, last } of wanted) {
+  const steps = findEvents(ledgerLog, filter, range, onUnreadable);
+  const limited = upToLimit(steps, { position: after, remaining: limit });
+  for await (const { events, read, position, last } of limited) {
     const bytes = bytesOf(await lines.linesOf(events));
     trail.add(
       bytes,

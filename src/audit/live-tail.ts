@@ -75,8 +75,8 @@ const followerOf = (
   return {
     changes: () => followed.changes,
     read: (after) => {
-      const known = followed.reads.get(after);
-      if (known !== undefined) return known;
+      const shared = followed.reads.get(after);
+      if (shared !== undefined) return shared;
       const read = readAfter(after);
       followed.reads.set(after, read);
       const forget = (): void => void (followed.reads.get(after) === read && followed.reads.delete(after));

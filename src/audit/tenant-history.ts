@@ -107,8 +107,8 @@ const foldUpTo = async (
 const MAX_TENANTS = 200;
 
 /**
- * What each update changed, for events in log order. Empty if the tenant's stream cannot be read, so that the event itself
- * can still be shown.
+ * What each update changed, for events in log order. Empty if the tenant's stream cannot be read, so that the event
+ * itself can still be shown.
  */
 export const updateChanges = (ledgerLog: LedgerLog) => {
   const foldings = boundedCache<FoldingStream>(MAX_TENANTS);

@@ -91,8 +91,8 @@ const create = (): Command =>
 const list = (): Command =>
   sessionCommand('list', 'list the Applications of a tenant', async (session, options: TenantOptions) => {
     await session.upToDate();
-    const all = await keyViewsOf(session, options.tenant);
-    const keys = groupedBy(all, ({ application_id }) => application_id);
+    const tenantKeys = await keyViewsOf(session, options.tenant);
+    const keys = groupedBy(tenantKeys, ({ application_id }) => application_id);
     const rows = (await applicationsOf(session, options.tenant)).map((application) => {
       const { permissions, may_also_hold, ...view } = viewOf(application);
       return { ...view, ...keySummary(keys.get(application.id) ?? []), permissions, may_also_hold };
@@ -104,8 +104,8 @@ const show = (): Command =>
   sessionCommand('show', 'show one Application', async (session, id: string, options: TenantOptions) => {
     await session.upToDate();
     const view = viewOf(await knownApplication(session, options.tenant, id));
-    const all = await keyViewsOf(session, options.tenant);
-    const keys = all.filter(({ application_id }) => application_id === id);
+    const tenantKeys = await keyViewsOf(session, options.tenant);
+    const keys = tenantKeys.filter(({ application_id }) => application_id === id);
     if (options.json === true) return printJson({ ...view, keys });
     printRecord(view);
     printTable(keys);

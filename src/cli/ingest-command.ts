@@ -72,9 +72,9 @@ const run = async (session: OperatorSession, file: string, options: Options): Pr
   if (refused > MAX_SHOWN) notice(`… and ${refused - MAX_SHOWN} more refused lines.`);
   if (!shown) notice(BEHIND);
   if (refused > 0) process.exitCode = 1;
-  const done = { accepted, already_there: alreadyThere, refused };
-  if (options.json === true) printJson({ ...done, errors });
-  else printOne(done, options);
+  const totals = { accepted, already_there: alreadyThere, refused };
+  if (options.json === true) printJson({ ...totals, errors });
+  else printOne(totals, options);
 };
 
 export const ingestCommand = (): Command =>

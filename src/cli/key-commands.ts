@@ -107,8 +107,8 @@ const keyToRevoke = async (
 ): Promise<{ readonly tenantId: string; readonly keyId: string }> => {
   if (keyId !== undefined && tenant !== undefined) return { tenantId: tenant, keyId };
   if (keyId !== undefined) throw fault('wrong_usage', 'A key that is named by its id needs --tenant.');
-  const found = await mustFind(session, await readKey());
-  return { tenantId: found.tenant.id, keyId: found.key.id };
+  const given = await mustFind(session, await readKey());
+  return { tenantId: given.tenant.id, keyId: given.key.id };
 };
 
 const revoke = (): Command =>

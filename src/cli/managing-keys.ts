@@ -7,8 +7,8 @@ import { notice } from './output';
 const isManaged = (tenant: Tenant): boolean => tenant.status === 'active' && hasManager(tenant, isoNow());
 
 /**
- * For writes that may remove the last key that can manage Applications: warns if one did. Over HTTP that is refused unless
- * forced, but an operator can always create another key.
+ * For writes that may remove the last key that can manage Applications: warns if one did. Over HTTP that is refused
+ * unless forced, but an operator can always create another key.
  */
 export const writeAndWarn = async (
   session: OperatorSession,

@@ -58,7 +58,7 @@ const tenantFault = async ({ ledger }: IngestParts, tenantId: string): Promise<s
   return status === 'absent' ? `tenant ${tenantId} is unknown` : `tenant ${tenantId} is deleted`;
 };
 
-/** Appends to activity streams, and caches the last revision of each. A duplicate is harmless: events count once by id. */
+/** Appends to activity streams, and caches their last revisions. A duplicate is harmless: events count once by id. */
 const appender = ({ log, streams }: IngestParts) => {
   const ends = new Map<string, number>();
   return async (tenantId: string, events: readonly NewEvent[]): Promise<Position> => {

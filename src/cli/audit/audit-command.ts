@@ -127,7 +127,7 @@ const run = async (
   return { position, unreadable, trailer: trail.trailer(request, await ledgerLog.log.identity()) };
 };
 
-/** Without it, `--follow` on a log that was set back or replaced would wait for ever, having printed events that are gone. */
+/** Ends `--follow` if the log is set back or replaced. Otherwise it would wait forever, after printing events now gone. */
 const watchLog = ({ log }: LedgerLog) => {
   const lost = new AbortController();
   let last: Head | undefined;

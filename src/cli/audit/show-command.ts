@@ -25,8 +25,8 @@ const find = async (
   const filter = tenantId === undefined ? {} : { tenants: [tenantId] };
   let done = 0;
   for await (const { events, read } of findEvents(ledgerLog, filter, {}, () => undefined)) {
-    const found = events.find((event) => event.id === id);
-    if (found !== undefined) return found;
+    const match = events.find((event) => event.id === id);
+    if (match !== undefined) return match;
     line.show(`${(done += read)} events read`);
   }
   const where = tenantId === undefined ? 'the log' : `tenant ${tenantId}`;
@@ -69,9 +69,9 @@ const cell = (value: unknown): string | undefined => valueText(value ?? undefine
 
 const show = (id: string, { tenant, json }: Options): Promise<void> =>
   withConfiguredLog(async (ledgerLog) => {
-    const found = await withProgress('Searching:', (line) => find(ledgerLog, id, tenant, line));
-    const event = rawEvent(found, ledgerLog.streams);
-    const { unreadable, before, after, changes } = await effect(ledgerLog, found);
+    const logged = await withProgress('Searching:', (line) => find(ledgerLog, id, tenant, line));
+    const event = rawEvent(logged, ledgerLog.streams);
+    const { unreadable, before, after, changes } = await effect(ledgerLog, logged);
     const trace = await othersOfTrace(ledgerLog, event);
     if (json === true) return printJson({ event, unreadable, before, after, changes, trace });
     printRecord(Object.fromEntries(Object.entries(event).map(([name, value]) => [name, cell(value)])));

@@ -85,13 +85,13 @@ const setEventAside = (): Command =>
     async ({ app, configuration }, eventId: string, options: ActorOptions & { readonly reason: string }) => {
       const { log, streams, projecting } = app;
       const actor = operatorActor(options.actor ?? configuration.OPERATOR_ID);
-      const done = await setAside(
+      const outcome = await setAside(
         { log, streams, live: projecting.live },
         { eventId, reason: options.reason, actor, at: isoNow() },
       );
-      const retried = await projecting.retryParked(done.tenantId);
-      const view = { event_id: eventId, tenant_id: done.tenantId, projections: done.passedOver };
-      const gaps = done.gapAccepted.length === 0 ? {} : { gap_accepted: done.gapAccepted };
+      const retried = await projecting.retryParked(outcome.tenantId);
+      const view = { event_id: eventId, tenant_id: outcome.tenantId, projections: outcome.passedOver };
+      const gaps = outcome.gapAccepted.length === 0 ? {} : { gap_accepted: outcome.gapAccepted };
       printOne({ ...view, ...gaps, retry: retried }, options);
     },
   )

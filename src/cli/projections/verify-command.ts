@@ -26,11 +26,11 @@ const differencesFor = ({ json }: Options) => {
     projection: string,
     { tenantId, collection, key, kind, live, replayed }: Difference,
   ): void => {
-    const found = { projection, kind, tenant_id: tenantId, collection, key };
-    if (all.length < MAX_SHOWN) all.push({ ...found, live: live ?? null, replayed: replayed ?? null });
+    const summary = { projection, kind, tenant_id: tenantId, collection, key };
+    if (all.length < MAX_SHOWN) all.push({ ...summary, live: live ?? null, replayed: replayed ?? null });
     if (json !== true)
       notice(
-        `${JSON.stringify(found)}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`,
+        `${JSON.stringify(summary)}\n  live:     ${JSON.stringify(live)}\n  replayed: ${JSON.stringify(replayed)}`,
       );
   };
   return { all, onDifference };
