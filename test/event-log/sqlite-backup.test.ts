@@ -18,7 +18,17 @@ const APPENDS = BACKUPS;
 
 const streams = streamNames();
 const silent = (): void => undefined;
-const open = (folder: string) => sqliteEventLog(folder, streams);
+
+const opened: EventLog[] = [];
+const open = async (folder: string): Promise<EventLog> => {
+  const log = await sqliteEventLog(folder, streams);
+  opened.push(log);
+  return log;
+};
+/** Also those of a test that failed: its writers would keep the process alive. */
+afterEach(async () => {
+  for (const log of opened.splice(0)) await log.close();
+});
 
 const withLog = async (count: number): Promise<string> => {
   const folder = freshFolder();
