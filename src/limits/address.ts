@@ -1,17 +1,17 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** An IP address in one spelling. An IPv4 address inside an IPv6 one (`::ffff:a.b.c.d`) is the IPv4 address. */
+/** A normalized IP address. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) becomes the IPv4 address. */
 export interface Address {
   readonly family: 'ipv4' | 'ipv6';
   readonly text: string;
-  /** What is counted: an IPv4 address, or the /64 of an IPv6 one, which is what a single customer gets. */
+  /** What the limits count by: an IPv4 address, or the /64 of an IPv6 one, which a single customer typically has. */
   readonly counted: string;
 }
 
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-const halves = (text: string): readonly string[] =>
+const parseGroups = (text: string): readonly string[] =>
   text.split(':').flatMap((group) => {
     if (!group.includes('.')) return group === '' ? [] : [Number.parseInt(group, 16).toString(16)];
     const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number);
@@ -21,8 +21,8 @@ const halves = (text: string): readonly string[] =>
 /** The eight groups of a valid IPv6 address, in hexadecimal without leading zeros. */
 const groupsOf = (text: string): readonly string[] => {
   const [head = '', tail] = text.split('::');
-  if (tail === undefined) return halves(head);
-  const [before, after] = [halves(head), halves(tail)];
+  if (tail === undefined) return parseGroups(head);
+  const [before, after] = [parseGroups(head), parseGroups(tail)];
   const zeros = Array.from({ length: GROUPS - before.length - after.length }, () => '0');
   return [...before, ...zeros, ...after];
 };
@@ -40,7 +40,7 @@ const ipv4In = (groups: readonly string[]): Address => {
   return ipv4(bytes.join('.'));
 };
 
-/** A zone (`fe80::1%eth0`) names an interface of this machine and is left out. */
+/** A zone (`fe80::1%eth0`) names an interface of this machine and is ignored. */
 export const parseAddress = (text: string): Address | undefined => {
   if (isIPv4(text)) return ipv4(text);
   const [bare = ''] = text.split('%');
@@ -57,7 +57,7 @@ export const parseAddress = (text: string): Address | undefined => {
 const IN_BRACKETS = /^\[([^\]]+)\](?::[0-9]{1,5})?$/;
 const WITH_PORT = /^([0-9.]+):[0-9]{1,5}$/;
 
-/** As proxies write it into `X-Forwarded-For`: with a port or not, an IPv6 address in brackets or not. */
+/** An element of `X-Forwarded-For`: proxies may add a port, or write an IPv6 address in brackets. */
 export const parseForwarded = (element: string): Address | undefined => {
   const text = element.trim();
   const bracketed = IN_BRACKETS.exec(text)?.[1];

@@ -1,4 +1,4 @@
-/** A map that knows its oldest key: by when it was put in, not by when its value last changed. */
+/** A map that knows its oldest key, by when it was inserted, not by when its value last changed. */
 export interface AgingMap<Value> {
   readonly size: number;
   get(key: string): Value | undefined;
@@ -8,8 +8,8 @@ export interface AgingMap<Value> {
 }
 
 /**
- * A new iterator would walk over the places of all that were deleted before it finds the first key, which makes a full
- * map a thousand times slower: so one iterator goes on from where it is.
+ * A new iterator has to skip the slots of deleted entries to find the first key, which makes a full map a thousand
+ * times slower. So a single iterator is kept and advanced.
  */
 export const agingMap = <Value>(): AgingMap<Value> => {
   const values = new Map<string, Value>();
@@ -31,7 +31,7 @@ export const agingMap = <Value>(): AgingMap<Value> => {
     get: (key) => values.get(key),
     set: (key, value) => void values.set(key, value),
     delete: (key) => {
-      // It may be put in again, as the youngest.
+      // It may be inserted again, as the youngest.
       if (key === first) first = undefined;
       return values.delete(key);
     },

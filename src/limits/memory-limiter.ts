@@ -4,8 +4,8 @@ import type { Count, Counters } from './counters';
 import { limiterOptions, type Policy } from './policies';
 
 /**
- * The library's own memory store has a timer for every key and no bound, so this one brings its store, in the way that
- * the library documents: a subclass with these four methods.
+ * The library's own memory store has a timer per key and is unbounded, so this uses a store of our own. The library
+ * documents how: a subclass with these four methods.
  */
 export class MemoryLimiter extends RateLimiterStoreAbstract {
   readonly counters: Counters;
@@ -28,7 +28,12 @@ export class MemoryLimiter extends RateLimiterStoreAbstract {
   }
 
   _getRateLimiterRes(_key: string, changed: number, { points, endsAt }: Count): RateLimiterRes {
-    const left = Math.max(this.points - points, 0);
-    return new RateLimiterRes(left, Math.max(endsAt - this.counters.now(), 0), points, points === changed);
+    const remaining = Math.max(this.points - points, 0);
+    return new RateLimiterRes(
+      remaining,
+      Math.max(endsAt - this.counters.now(), 0),
+      points,
+      points === changed,
+    );
   }
 }

@@ -2,11 +2,11 @@ import type { Collection, Db } from 'mongodb';
 import type { RateLimiterAbstract } from 'rate-limiter-flexible';
 import { limiterOptions, type Policy } from './policies';
 
-/** Loaded only by those who count: threads and commands do not. */
+/** Loaded on demand: threads and commands do not count requests. */
 const library = (): typeof import('rate-limiter-flexible') =>
   require('rate-limiter-flexible') as typeof import('rate-limiter-flexible');
 
-/** Counters in MongoDB, for all instances together. Windows and blocks end by the clock of the instance that asks. */
+/** Counters in MongoDB, shared by all instances. Windows and blocks end by the clock of the instance that counts. */
 export interface SharedCounters {
   limiterOf(policy: Policy): RateLimiterAbstract;
   close(): Promise<void>;
@@ -20,27 +20,28 @@ interface Counter {
 
 const COLLECTION = 'rate_counters';
 
-/** Counters that are over stay for a while: clocks of instances differ. */
+/** Expired counters are kept for a while, since the clocks of instances differ. */
 const KEPT_MS = 60_000;
 const SWEEP_EVERY_MS = 30_000;
-const SWEPT_AT_ONCE = 1_000;
+const SWEEP_BATCH = 1_000;
 
-/** Counts may be lost in a failover: nobody waits for a disk or for other servers. */
+/** Counts may be lost in a failover, so writes wait neither for the disk nor for other servers. */
 const UNSAFE = { writeConcern: { w: 1, journal: false } } as const;
-/** What is swept reads what it has removed itself. */
+/** A sweep must see its own deletions. */
 const LOCAL = { readConcern: { level: 'local' } } as const;
 
-/** For servers that remove nothing by themselves. Never more than one page in one command. */
+/** For servers without TTL indexes. Deletes at most one batch per command. */
 const sweep = async (counters: Collection<Counter>): Promise<void> => {
   for (;;) {
-    const over = { expire: { $lt: new Date(Date.now() - KEPT_MS) } };
-    const found = await counters.find(over, { projection: { _id: 1 }, limit: SWEPT_AT_ONCE }).toArray();
-    if (found.length > 0) await counters.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, ...over });
-    if (found.length < SWEPT_AT_ONCE) return;
+    const expired = { expire: { $lt: new Date(Date.now() - KEPT_MS) } };
+    const batch = await counters.find(expired, { projection: { _id: 1 }, limit: SWEEP_BATCH }).toArray();
+    if (batch.length > 0)
+      await counters.deleteMany({ _id: { $in: batch.map(({ _id }) => _id) }, ...expired });
+    if (batch.length < SWEEP_BATCH) return;
   }
 };
 
-/** The unique one first: without it the library would count in two places. False: the server has no TTL indexes. */
+/** The unique index comes first: without it, a key could get two counters. False: the server has no TTL indexes. */
 const createIndexes = async (counters: Collection<Counter>): Promise<boolean> => {
   await counters.createIndex({ key: 1 }, { unique: true });
   try {
@@ -59,8 +60,8 @@ export const mongoCounters = async (
 ): Promise<SharedCounters> => {
   const db = client.db(databaseName, UNSAFE);
   const counters = db.collection<Counter>(COLLECTION, LOCAL);
-  const expires = await createIndexes(counters);
-  const timer = expires
+  const hasTtlIndex = await createIndexes(counters);
+  const timer = hasTtlIndex
     ? undefined
     : setInterval(() => void sweep(counters).catch(() => undefined), sweepEveryMs).unref();
   const { RateLimiterMongo } = library();
@@ -71,7 +72,7 @@ export const mongoCounters = async (
         storeClient: db,
         tableName: COLLECTION,
         disableIndexesCreation: true,
-        // One more than what begins a block: then the store says how long it still lasts.
+        // One more than what starts a block, so that the store reports how long it still lasts.
         inMemoryBlockOnConsumed: policy.limit + 2,
       }),
     close: async () => clearInterval(timer),

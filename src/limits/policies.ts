@@ -5,7 +5,7 @@ export interface Policy {
   readonly methods: readonly string[];
   /** `*`: every path. A path that ends in `/*` stands for all below it. */
   readonly paths: readonly string[];
-  /** The requests allowed in a window, its length, and the length of the block that begins with one more. */
+  /** The requests allowed in a window. One more starts a block. */
   readonly limit: number;
   readonly windowSeconds: number;
   readonly blockSeconds: number;
@@ -14,7 +14,7 @@ export interface Policy {
 const ALL = ['*'];
 const TEN_SECONDS = { windowSeconds: 10, blockSeconds: 10 };
 
-/** The table of the specification, "Rate limits". The paths of tokens count although other services answer them. */
+/** The table "Rate limits" of the specification. The token paths are included although other services serve them. */
 export const specifiedPolicies: readonly Policy[] = [
   { name: 'global', methods: ALL, paths: ALL, limit: 1_000, ...TEN_SECONDS },
   { name: 'portal', methods: ALL, paths: ['/portal', '/portal/*'], limit: 600, ...TEN_SECONDS },
@@ -23,19 +23,19 @@ export const specifiedPolicies: readonly Policy[] = [
   { name: 'tokens-create', methods: ['POST'], paths: ['/tokens', '/tokenize'], limit: 200, ...TEN_SECONDS },
 ];
 
-/** The specification's "Reactor limits": whoever runs Reactors applies them. */
+/** The "Reactor limits" of the specification, enforced by the services that run Reactors. */
 const reactorLimits = { max_payload_bytes: 5_000_000, hot_concurrency: 1, timeout_seconds: 30 };
 
 const OFF = 'off';
 const MAX_REQUESTS = 1_000_000_000;
 const MAX_SECONDS = 3_600;
-const CHANGE = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
+const OVERRIDE = /^([a-z-]+)=(?:off|([0-9]{1,10})(?:\/([0-9]{1,4})\/([0-9]{1,4}))?)$/;
 
-const isBetween = (value: number, max: number): boolean => value >= 1 && value <= max;
+const isInRange = (value: number, max: number): boolean => value >= 1 && value <= max;
 
-/** One changed policy: `off`, or other numbers. Undefined: the text is not valid. */
-const readChange = (text: string): { name: string; policy: Policy | typeof OFF } | undefined => {
-  const [, name = '', limit, window, block] = CHANGE.exec(text) ?? [];
+/** An override of one policy: `off`, or other numbers. Undefined: the text is invalid. */
+const readOverride = (text: string): { name: string; policy: Policy | typeof OFF } | undefined => {
+  const [, name = '', limit, window, block] = OVERRIDE.exec(text) ?? [];
   const specified = specifiedPolicies.find((policy) => policy.name === name);
   if (specified === undefined) return undefined;
   if (limit === undefined) return { name, policy: OFF };
@@ -46,28 +46,28 @@ const readChange = (text: string): { name: string; policy: Policy | typeof OFF }
     blockSeconds: Number(block ?? specified.blockSeconds),
   };
   const isValid =
-    isBetween(policy.limit, MAX_REQUESTS) &&
-    isBetween(policy.windowSeconds, MAX_SECONDS) &&
-    isBetween(policy.blockSeconds, MAX_SECONDS);
+    isInRange(policy.limit, MAX_REQUESTS) &&
+    isInRange(policy.windowSeconds, MAX_SECONDS) &&
+    isInRange(policy.blockSeconds, MAX_SECONDS);
   return isValid ? { name, policy } : undefined;
 };
 
-/** The policies in force, from the text of the setting. Undefined: it is not valid. */
+/** Parses the setting into the policies in force. Undefined: it is invalid. */
 export const readPolicies = (text: string): readonly Policy[] | undefined => {
   if (text === '') return specifiedPolicies;
   if (text === OFF) return [];
-  const changes = new Map<string, Policy | typeof OFF>();
+  const overrides = new Map<string, Policy | typeof OFF>();
   for (const part of text.split(',')) {
-    const change = readChange(part);
-    if (change === undefined || changes.has(change.name)) return undefined;
-    changes.set(change.name, change.policy);
+    const override = readOverride(part);
+    if (override === undefined || overrides.has(override.name)) return undefined;
+    overrides.set(override.name, override.policy);
   }
   return specifiedPolicies
-    .map((policy) => changes.get(policy.name) ?? policy)
+    .map((policy) => overrides.get(policy.name) ?? policy)
     .filter((policy) => policy !== OFF);
 };
 
-/** The limits in force as `GET /limits` and `tenant-ledger limits --json` show them. */
+/** The limits in force, as shown by `GET /limits` and `tenant-ledger limits --json`. */
 export const limitsView = (policies: readonly Policy[]) => ({
   rate_limits: policies.map(({ name, methods, paths, limit, windowSeconds, blockSeconds }) => ({
     name,
@@ -80,7 +80,7 @@ export const limitsView = (policies: readonly Policy[]) => ({
   reactor: reactorLimits,
 });
 
-/** The same policy as an option of the limiter library. */
+/** A policy as options of the limiter library. */
 export const limiterOptions = ({ name, limit, windowSeconds, blockSeconds }: Policy) => ({
   keyPrefix: name,
   points: limit,

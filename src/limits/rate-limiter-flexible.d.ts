@@ -1,4 +1,4 @@
-// The library asks whoever brings a store to extend this class, and types it, but does not export it from its index.
+// Custom stores have to extend this class. The library declares its type, but does not export it from its index.
 declare module 'rate-limiter-flexible/lib/RateLimiterStoreAbstract' {
   import { RateLimiterStoreAbstract } from 'rate-limiter-flexible';
 

@@ -3,16 +3,16 @@ import { boundedCounters, type Counters } from './counters';
 import { MemoryLimiter } from './memory-limiter';
 import { appliesTo, type Policy } from './policies';
 
-/** By which policy a request is refused, for how many seconds, and whether the block began with it. */
+/** The policy that refuses a request, the seconds to wait, and whether the request started the block. */
 export interface Refused {
   readonly policy: Policy;
   readonly retryAfter: number;
   readonly blockStarted: boolean;
 }
 
-/** What counting a request came to. */
+/** The result of counting a request. */
 export interface Counted {
-  /** The `RateLimit-Policy` and `RateLimit` fields of the answer; undefined when nothing was counted. */
+  /** The `RateLimit-Policy` and `RateLimit` fields of the response; undefined: nothing was counted. */
   readonly policyField: string | undefined;
   readonly stateField: string | undefined;
   readonly refused?: Refused;
@@ -20,42 +20,42 @@ export interface Counted {
 
 export interface RateLimits {
   readonly policies: readonly Policy[];
-  /** It never fails: a request that cannot be counted passes. */
+  /** Never fails: a request that cannot be counted is let through. */
   count(method: string, path: string, address: string): Promise<Counted>;
   status(): RateLimitsStatus;
 }
 
 /** Since the start of this process. */
 export interface RateLimitsStatus {
-  /** Whether instances count together. */
+  /** Whether instances share their counters. */
   readonly shared: boolean;
-  /** Why this process counts for itself at the moment although counters are shared. */
+  /** Why this process currently counts on its own although counters are shared. */
   readonly trouble?: string;
   readonly counters_kept: number;
   readonly counters_dropped: number;
   readonly blocks_started: number;
-  /** Counted in memory because the shared counters did not answer. */
+  /** Requests counted in memory because the shared counters did not respond. */
   readonly counted_alone: number;
-  /** Let through uncounted because no counter answered. */
+  /** Requests let through uncounted because no counter responded. */
   readonly uncounted: number;
 }
 
 export interface RateLimitsParts {
-  /** The limiter of a policy whose counters all instances share. Left out: this process counts for itself. */
+  /** The limiter of a policy with counters that all instances share. Omitted: this process counts on its own. */
   readonly shared?: ((policy: Policy) => RateLimiterAbstract) | undefined;
   readonly memory?: Counters;
-  /** Without an error it is a recovery. The same failure may be reported with every request. */
+  /** Without an error, it reports a recovery. The same failure may be reported with every request. */
   readonly report: (what: string, error?: unknown) => void;
   readonly now?: () => number;
   /** A request waits no longer than this for the shared counters. */
   readonly sharedWithinMs?: number;
 }
 
-/** Memory for a process: an attacker with many addresses must not fill it. */
+/** Bounds the memory: an attacker with many addresses must not fill it. */
 const MAX_COUNTERS = 200_000;
 
 const SHARED_WITHIN_MS = 200;
-/** How long shared counters that failed are not asked again: requests must not wait for them one after the other. */
+/** How long to avoid the shared counters after a failure: requests must not wait for them one after the other. */
 const PAUSE_MS = 5_000;
 
 const ALONE = 'The shared rate counters are unavailable: this instance counts requests on its own.';
@@ -72,52 +72,53 @@ interface Outcome {
   readonly result: RateLimiterRes;
 }
 
-/** As in draft-ietf-httpapi-ratelimit-headers-10: quota and window; what is left of it, and for how long. */
+/** As in draft-ietf-httpapi-ratelimit-headers-10: first quota and window, below what is left and for how long. */
 const quotaOf = ({ name, limit, windowSeconds }: Policy): string => `"${name}";q=${limit};w=${windowSeconds}`;
 
-/** Whole seconds, rounded up: whoever waits that long is not too early. */
+/** Rounded up, so that a client that waits this long is not too early. */
 const secondsOf = ({ msBeforeNext }: RateLimiterRes): number => Math.max(1, Math.ceil(msBeforeNext / 1_000));
 
 const stateOf = ({ name }: Policy, { isRefused, result }: Outcome): string =>
   `"${name}";r=${isRefused ? 0 : result.remainingPoints};t=${secondsOf(result)}`;
 
-const listOf = (fields: readonly string[]): string | undefined =>
+const joined = (fields: readonly string[]): string | undefined =>
   fields.length === 0 ? undefined : fields.join(', ');
 
-/** Whether the shared counters are within reach. */
-const reachOf = ({ report, now = () => performance.now() }: RateLimitsParts) => {
-  let askAgainAt: number | undefined;
+/** A circuit breaker for the shared counters. */
+const circuitBreaker = ({ report, now = () => performance.now() }: RateLimitsParts) => {
+  let retryAt: number | undefined;
 
   const failed = (error: Error): void => {
-    if (askAgainAt === undefined) report(ALONE, error);
-    askAgainAt = now() + PAUSE_MS;
+    if (retryAt === undefined) report(ALONE, error);
+    retryAt = now() + PAUSE_MS;
   };
-  const cameBack = (): void => {
-    if (askAgainAt !== undefined) report(TOGETHER);
-    askAgainAt = undefined;
+  const recovered = (): void => {
+    if (retryAt !== undefined) report(TOGETHER);
+    retryAt = undefined;
   };
-  /** While they are lost, one request in a while asks; the answer to an earlier one does not bring them back. */
-  const isAsked = (): boolean => {
-    if (askAgainAt === undefined) return true;
-    if (now() < askAgainAt) return false;
-    askAgainAt = now() + PAUSE_MS;
+  /** While open, lets one request per pause through. */
+  const mayTry = (): boolean => {
+    if (retryAt === undefined) return true;
+    if (now() < retryAt) return false;
+    retryAt = now() + PAUSE_MS;
     return true;
   };
   return {
-    isLost: () => askAgainAt !== undefined,
-    /** Undefined: they were not asked, or did not answer. */
-    ask: async (question: () => Promise<Outcome | Error>): Promise<Outcome | undefined> => {
-      const wasLost = askAgainAt !== undefined;
-      if (!isAsked()) return undefined;
-      const outcome = await question();
+    isOpen: () => retryAt !== undefined,
+    /** Undefined: they were not tried, or failed. */
+    run: async (attempt: () => Promise<Outcome | Error>): Promise<Outcome | undefined> => {
+      // A late response to a request from before the failure must not close it.
+      const wasOpen = retryAt !== undefined;
+      if (!mayTry()) return undefined;
+      const outcome = await attempt();
       if (outcome instanceof Error) failed(outcome);
-      else if (wasLost) cameBack();
+      else if (wasOpen) recovered();
       return outcome instanceof Error ? undefined : outcome;
     },
   };
 };
 
-/** The library rejects with its result when the limit is passed, and with anything else when counting failed. */
+/** The library rejects with its result when the limit is exceeded, and with anything else when counting failed. */
 const consume = async (limiter: RateLimiterAbstract, address: string): Promise<Outcome | Error> => {
   try {
     return { isRefused: false, result: await limiter.consume(address) };
@@ -129,7 +130,7 @@ const consume = async (limiter: RateLimiterAbstract, address: string): Promise<O
 
 export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts): RateLimits => {
   const { shared, memory = boundedCounters(MAX_COUNTERS), sharedWithinMs = SHARED_WITHIN_MS } = parts;
-  const reach = reachOf(parts);
+  const breaker = circuitBreaker(parts);
   const totals = { blocks_started: 0, counted_alone: 0, uncounted: 0 };
   const rules = policies.map((policy): Rule => ({
     policy,
@@ -141,14 +142,14 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
     limiter: RateLimiterAbstract,
     address: string,
   ): Promise<Outcome | undefined> => {
-    const outcome = await reach.ask(() => consume(limiter, address));
+    const outcome = await breaker.run(() => consume(limiter, address));
     if (outcome === undefined) totals.counted_alone += 1;
     return outcome;
   };
 
-  /** Memory is the insurance. If no counter answers, requests pass: a broken counter must not be an outage. */
-  const countBy = async ({ own, shared: together }: Rule, address: string): Promise<Outcome | undefined> => {
-    const outcome = (together && (await consumeShared(together, address))) ?? (await consume(own, address));
+  /** Falls back to memory. If that fails too, requests pass: a broken counter must not cause an outage. */
+  const countBy = async ({ own, shared: limiter }: Rule, address: string): Promise<Outcome | undefined> => {
+    const outcome = (limiter && (await consumeShared(limiter, address))) ?? (await consume(own, address));
     if (!(outcome instanceof Error)) return outcome;
     totals.uncounted += 1;
     parts.report('Requests are not counted: every rate counter fails.', outcome);
@@ -163,23 +164,23 @@ export const rateLimits = (policies: readonly Policy[], parts: RateLimitsParts):
 
   return {
     policies,
-    /** What one policy refuses is not counted by the next: requests in a block do not bring about another one. */
+    /** A request that one policy refuses is not counted by the next: requests during a block must not start another. */
     count: async (method, path, address) => {
       const applying = rules.filter(({ policy }) => appliesTo(policy, method, path));
-      const policyField = listOf(applying.map(({ policy }) => quotaOf(policy)));
+      const policyField = joined(applying.map(({ policy }) => quotaOf(policy)));
       const states: string[] = [];
       for (const rule of applying) {
         const outcome = await countBy(rule, address);
         if (outcome === undefined) continue;
         states.push(stateOf(rule.policy, outcome));
         if (outcome.isRefused)
-          return { policyField, stateField: listOf(states), refused: refusal(rule.policy, outcome.result) };
+          return { policyField, stateField: joined(states), refused: refusal(rule.policy, outcome.result) };
       }
-      return { policyField, stateField: listOf(states) };
+      return { policyField, stateField: joined(states) };
     },
     status: () => ({
       shared: shared !== undefined,
-      ...(reach.isLost() ? { trouble: ALONE } : {}),
+      ...(breaker.isOpen() ? { trouble: ALONE } : {}),
       counters_kept: memory.kept(),
       counters_dropped: memory.dropped(),
       ...totals,

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { parseAddress, parseForwarded, type Address } from './address';
 
-/** Who is trusted to name the client's address: nobody, a number of hops before us, or proxies with these addresses. */
+/** Who is trusted to report the client's address: nobody, a number of hops before us, or proxies in these networks. */
 export type TrustedProxies =
   | { readonly kind: 'none' }
   | { readonly kind: 'hops'; readonly hops: number }
@@ -15,7 +15,7 @@ const addNetwork = (list: BlockList, text: string): boolean => {
   const [, address = '', length] = NETWORK.exec(text) ?? [];
   const parsed = address.includes('%') ? undefined : parseAddress(address);
   if (parsed === undefined) return false;
-  // The bits of an IPv4 address that was written as an IPv6 one are counted there.
+  // The prefix length of an IPv4-mapped address counts the bits of the IPv6 notation.
   const spelling = address.includes(':') ? 'ipv6' : 'ipv4';
   const bits = Number(length ?? BITS[spelling]) - (BITS[spelling] - BITS[parsed.family]);
   if (bits < 0 || bits > BITS[parsed.family]) return false;
@@ -23,7 +23,7 @@ const addNetwork = (list: BlockList, text: string): boolean => {
   return true;
 };
 
-/** From the text of the setting: nothing, a number of hops, or networks. Undefined: it is not valid. */
+/** Parses the setting: nothing, a number of hops, or networks. Undefined: it is invalid. */
 export const readTrustedProxies = (text: string): TrustedProxies | undefined => {
   if (text === '' || text === '0') return { kind: 'none' };
   if (/^[0-9]{1,3}$/.test(text))
@@ -33,18 +33,18 @@ export const readTrustedProxies = (text: string): TrustedProxies | undefined => 
   return { kind: 'networks', includes: (address) => list.check(address.text, address.family) };
 };
 
-/** Where the request came from, as far as it can be believed. */
+/** Where a request came from, as far as that can be trusted. */
 export interface Origin {
   readonly address: Address;
-  /** False: the peer is not trusted, and what it forwards is ignored. */
+  /** False: the peer is not trusted, and its forwarded header is ignored. */
   readonly trusted: boolean;
 }
 
-/** Each proxy writes on the right whom it heard from: the client of a known chain is at a known index. */
+/** Each proxy appends the address of its peer, so with a known number of hops the client is at a known index. */
 const afterHops = (peer: Address, elements: readonly string[], hops: number): Address =>
   parseForwarded(elements.at(-hops) ?? '') ?? peer;
 
-/** From the right, up to the first address that is no proxy of ours. What cannot be read ends the way. */
+/** The first address from the right that is not a trusted proxy. Stops before an element that cannot be parsed. */
 const beyondNetworks = (
   peer: Address,
   elements: readonly string[],
@@ -61,8 +61,8 @@ const beyondNetworks = (
 };
 
 /**
- * Nothing that a client writes is where we look: what it sends is left of what the trusted proxies append. A chain
- * shorter than it should be, or an element that is no address, leaves the nearest address that we know ourselves.
+ * A client cannot spoof its address: what it sends is to the left of what the trusted proxies append. If the chain is
+ * too short or an element is not an address, the result is the nearest address that is known.
  */
 export const originOf = (
   proxies: TrustedProxies,
