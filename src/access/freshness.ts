@@ -31,7 +31,7 @@ const ANSWER_MS = 300;
 /** A proof is renewed at this age, while it still counts. */
 const RENEW_AFTER_MS = 150;
 
-/** Even without requests, it must be known since when the log has been away. */
+/** Keeps track of how long the log has been away, even without requests. */
 const POLL_MS = 5_000;
 
 interface Goal {

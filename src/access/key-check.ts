@@ -118,7 +118,7 @@ const find = async (
   return { record: record ?? (await fromStream(sources, reader, key, since)), isProven: true };
 };
 
-/** A read model that has never caught up since startup lacks too much: folding the tenant is cheaper. */
+/** A read model that has not caught up since startup lacks too much: folding the tenant is cheaper. */
 const findToWrite: typeof find = async (sources, key, since, deadline) => {
   const { fresh, wasEverShown, applications } = sources;
   if (!wasEverShown && (await fresh.shows(applications(), since, deadline)) === 'behind') throw notCaughtUp();

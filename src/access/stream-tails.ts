@@ -48,7 +48,7 @@ export const streamTails = (log: Pick<EventLog, 'readStream'>, streams: Streams)
   const tails = boundedCache(MAX_EVENTS, costOf);
   const reading = new Map<string, SharedRuns<Tail>>();
 
-  /** Continues the known tail, if that isContinued, so that only newer events are read. */
+  /** Continues the known tail, if that is possible, so that only newer events are read. */
   const readMore = async (tenantId: string, after: number, at: number): Promise<Tail> => {
     const known = tails.get(tenantId);
     const isContinued = known !== undefined && known.after <= after && after <= known.upTo;

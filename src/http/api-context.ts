@@ -31,7 +31,7 @@ export interface ApiParts extends RouteParts {
   readonly version: string;
   readonly logger: Logger;
   readonly trustedProxies: TrustedProxies;
-  /** Await this before the first use of `reader`. False: it may be stale, which could not be ruled out in time. */
+  /** Await this before the first use of `reader`. False: it may be stale. */
   readonly upToDate: () => Promise<boolean>;
   /** False until the read models have reached the head that this process found when it started. */
   readonly isReady: () => boolean;

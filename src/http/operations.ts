@@ -41,7 +41,7 @@ interface Readiness {
 const late = (): Error =>
   new Error(`The event log or the read models have not answered within ${RESPOND_MS} ms.`);
 
-/** Ready: the log and the read models answer, and the read models have caught up once since the start. */
+/** Ready: the log and the read models respond, and the read models have caught up once since startup. */
 const readinessOf = ({ phase, waitingFor, status, setBack, limits }: OperationsParts) => {
   /** Concurrent probes share one query, so they do not pile up on an unresponsive store. */
   const statuses = sharedRuns(status);

@@ -59,7 +59,7 @@ export const arrive = (ctx: ApiContext, { headers, isOpen }: ApiParts): void => 
 const hostCount = ({ req: { rawHeaders } }: ApiContext): number =>
   rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 
-/** Node's own response to a missing Host header has no body, so it is checked here. Two hint at request smuggling. */
+/** Node's own response to a missing Host header has no body, so check here. Two of them hint at request smuggling. */
 export const requireTarget = (ctx: ApiContext): void => {
   if (ctx.state.pathless === true) throw fault('malformed_request', 'The target of the request has no path.');
   const hosts = hostCount(ctx);

@@ -14,13 +14,13 @@ export const sentIdempotencyKey = (ctx: ApiContext, headers: HeaderNames): strin
 
 /** From our header or the standard one. If both are sent, they must be equal. */
 const idempotencyKeyOf = (ctx: ApiContext, headers: HeaderNames): string | undefined => {
-  const own = headerOf(ctx, headers.idempotencyKey);
+  const custom = headerOf(ctx, headers.idempotencyKey);
   const standard = headerOf(ctx, STANDARD);
-  if (own !== undefined && standard !== undefined && own !== standard)
+  if (custom !== undefined && standard !== undefined && custom !== standard)
     throw invalid({ [headers.idempotencyKey]: [`differs from ${STANDARD}`] });
   const key = sentIdempotencyKey(ctx, headers);
   if (key === undefined) return undefined;
-  const name = own === undefined ? STANDARD : headers.idempotencyKey;
+  const name = custom === undefined ? STANDARD : headers.idempotencyKey;
   // It is stored with the event, which must not contain a secret.
   if (looksLikeKey(key)) throw invalid({ [name]: ['must not be an API key'] });
   if (VISIBLE_ASCII.test(key)) return key;

@@ -5,7 +5,7 @@ import { fault, type Fault } from '../../fault';
 import { uuidFrom } from '../../uuid';
 import type { Schema } from '../routes/schema';
 
-/** What is invalidNames with each field, by its name as sent. */
+/** What is wrong with each field, by its name as sent. */
 type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 export const invalid = (errors: FieldErrors): Fault => {

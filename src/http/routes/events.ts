@@ -190,8 +190,8 @@ const searchLog = async (
   { ledgerLog }: RouteParts['events'],
 ): Promise<LoggedEvent | undefined> => {
   for await (const batch of upTo(ledgerLog.log.readTenant(tenantId, range), range.upTo)) {
-    const found = batch.find((event) => event.id === id);
-    if (found !== undefined) return found;
+    const match = batch.find((event) => event.id === id);
+    if (match !== undefined) return match;
   }
   return undefined;
 };
@@ -206,8 +206,8 @@ const findEvent = async (
   { events, reader }: RouteParts,
 ): Promise<LoggedEvent | undefined> => {
   const range = await findLogPosition(reader('logs'), tenantId, id);
-  const found = await searchLog(tenantId, id, range, events);
-  if (found !== undefined || range.after === undefined) return found;
+  const event = await searchLog(tenantId, id, range, events);
+  if (event !== undefined || range.after === undefined) return event;
   const release = events.open(tenantId);
   return searchLog(tenantId, id, { upTo: range.after }, events).finally(release);
 };
@@ -234,9 +234,9 @@ export const getEvent = route({
   },
   handle: async ({ tenantId, params }, parts) => {
     const id = uuidFrom(params['id']);
-    const found = id === undefined ? undefined : await findEvent(tenantId, id, parts);
-    if (found === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
-    const cursor = parts.cursors.make(tenantId, CURSORS, found.position);
-    return ok(viewOf(found, cursor, parts.events.ledgerLog));
+    const event = id === undefined ? undefined : await findEvent(tenantId, id, parts);
+    if (event === undefined) throw fault('event_not_found', 'This Tenant has no event with this id.');
+    const cursor = parts.cursors.make(tenantId, CURSORS, event.position);
+    return ok(viewOf(event, cursor, parts.events.ledgerLog));
   },
 });

@@ -16,7 +16,7 @@ interface Content {
   readonly document: () => Schema;
 }
 
-/** A page that needs no key: the home page, the API reference, or a problem that the `type` of an error links to. */
+/** A page that needs no key: about the service, its API, or the problems that the `type` of errors links to. */
 export interface OpenPage extends Pick<Route, 'path' | 'params' | 'operationId' | 'summary'> {
   readonly description: string;
   /** For programs. Omitted: the page is always HTML. */

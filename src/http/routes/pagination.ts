@@ -19,7 +19,7 @@ export const pageParameters = (things: string) => ({
   start: textParameter('A cursor: `after` or `next` of an earlier answer to the same filters.', ''),
 });
 
-/** The place in the cursor `start`. */
+/** The place that the cursor `start` encodes. */
 export const placeOf = (
   start: string | undefined,
   cursors: Cursors,

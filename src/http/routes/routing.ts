@@ -38,7 +38,7 @@ export const routing = (routes: readonly Route[], parts: ApiParts): Step => {
 export const unrouted: Step = async (ctx) => {
   const { path } = ctx.state;
   const candidates = (ctx as unknown as RouterContext).router.match(ctx.path, ctx.method).path;
-  // Not the routes that would read its last segment as an id.
+  // A literal path wins over routes that would read its last segment as an id.
   const literal = candidates.filter((layer) => layer.path === path);
   const matched = literal.length > 0 ? literal : candidates;
   const open = openPageAt(path);

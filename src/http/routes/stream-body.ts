@@ -4,7 +4,7 @@ import { fault } from '../../fault';
 
 /** How long a client may read nothing before it is cut off. Unread data is not kept for it. */
 const STALLED_MS = 30_000;
-/** How long it then has to read what was sent, with the reason at the end. */
+/** How long it then has to read what was sent, including the reason at the end. */
 const LAST_MS = 5_000;
 
 interface StreamBody {
@@ -30,7 +30,7 @@ export const streamBody = (
     body.push(done === true ? null : value);
     if (done !== true && !body.destroyed && !stalled.signal.aborted) watch(body);
   };
-  /** If the timer fires isLate, this thread was blocked, so the client may not have stalled. */
+  /** If the timer fires late, this thread was blocked, so the client may not have stalled. */
   const watch = (body: Readable): void => {
     const due = threadMs() + stalledMs;
     const isLate = (): boolean => threadMs() - due > stalledMs / 10;
