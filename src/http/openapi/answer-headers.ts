@@ -45,12 +45,12 @@ const maybe = (name: string): string => `${name}-Optional`;
 /** Described once, and referenced by every response. */
 export const sharedHeaders = (names: HeaderNames): Schema => {
   const headers = responseHeaders(names);
-  const described = Object.entries(headers).map(([name, header]): [string, Schema] => [
+  const entries = Object.entries(headers).map(([name, header]): [string, Schema] => [
     name,
     { ...header, required: !isOptional(name, names) },
   ]);
   const retryAfter = { ...headers['Retry-After'], required: false };
-  return Object.fromEntries([...described, [maybe('Retry-After'), retryAfter]]);
+  return Object.fromEntries([...entries, [maybe('Retry-After'), retryAfter]]);
 };
 
 export const headersFor =

@@ -30,8 +30,8 @@ export const openApiDocument = ({ routes, headers: names, publicUrl, version }: 
   const schemas = namedSchemas();
   const headers = headersFor(names);
   const paths: Record<string, Record<string, Schema>> = {};
-  const describe = (path: string, method: string, described: Schema): void => {
-    (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = described;
+  const describe = (path: string, method: string, details: Schema): void => {
+    (paths[path.replace(PATH_PARAMETER, '/{$1}')] ??= {})[method] = details;
   };
   for (const route of routes) describe(route.path, route.method, operation(route, names, headers, schemas));
   for (const page of openPages) describe(page.path, 'get', openOperation(page, headers, schemas));

@@ -2,7 +2,7 @@ import { applicationTypes } from '../../domain/permissions';
 import { httpProblems, type HttpProblemCode } from '../../problems';
 import { PROBLEM_TYPE } from '../answer/problem-body';
 import { takesCondition, type Route } from '../routes/route';
-import { count, listOf, meaning, text, type Schema } from '../routes/schema';
+import { count, listOf, described, text, type Schema } from '../routes/schema';
 import type { HeadersFor } from './answer-headers';
 
 /** The error responses of operations, generated from the table of problems. */
@@ -48,26 +48,29 @@ const extraMembers: Readonly<Record<string, Readonly<Record<string, Schema>>>> =
     },
   },
   permission_missing: {
-    required_permission: meaning(text, 'The permission that the key lacks.', 'tenant:update'),
-    application_type: meaning(
+    required_permission: described(text, 'The permission that the key lacks.', 'tenant:update'),
+    application_type: described(
       { type: 'string', enum: applicationTypes },
       "The type of the key's Application.",
     ),
-    assignable: meaning({ type: 'boolean' }, 'Whether an Application of this type may ever hold it.'),
+    assignable: described({ type: 'boolean' }, 'Whether an Application of this type may ever hold it.'),
   },
   permission_not_held: {
-    missing_permissions: meaning({ ...listOf(text), minItems: 1 }, 'The permissions that the key lacks.'),
+    missing_permissions: described({ ...listOf(text), minItems: 1 }, 'The permissions that the key lacks.'),
   },
   rate_limited: {
-    violated_policies: meaning({ ...listOf(text), minItems: 1 }, 'The names of the limits that were passed.'),
+    violated_policies: described(
+      { ...listOf(text), minItems: 1 },
+      'The names of the limits that were passed.',
+    ),
   },
   starting: {
     progress: {
       type: 'object',
       description: 'How far the read models are.',
       properties: {
-        events_done: meaning(count, 'Events that they show.'),
-        events_total: meaning(count, 'Events that there were at the start.'),
+        events_done: described(count, 'Events that they show.'),
+        events_total: described(count, 'Events that there were at the start.'),
       },
       required: ['events_done', 'events_total'],
     },

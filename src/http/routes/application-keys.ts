@@ -30,7 +30,7 @@ import {
 import { forceQuery, liveApplication, liveKeyViews } from './applications';
 import { commandOf } from './command';
 import { ok, route, type RouteRequest, type RouteParts } from './route';
-import { listOf, meaning } from './schema';
+import { listOf, described } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
@@ -156,7 +156,7 @@ const regeneration = bodyCheck<WireRegeneration>(
     type: 'object',
     properties: {
       ...keyProperties,
-      grace_seconds: meaning(
+      grace_seconds: described(
         { type: ['integer', 'null'], minimum: 0, maximum: MAX_GRACE_SECONDS },
         'How long the existing keys keep working; left out: they end at once.',
       ),

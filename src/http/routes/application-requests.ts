@@ -10,7 +10,7 @@ import { digestOf } from '../../ledger/api-key';
 import { uuidFrom } from '../../uuid';
 import { choiceParameter, invalid, listParameter } from '../request/validation';
 import type { RouteRequest } from './route';
-import { meaning, uuid, type Schema } from './schema';
+import { described, uuid, type Schema } from './schema';
 
 /** Shared by the routes of Applications and their keys. */
 
@@ -55,8 +55,8 @@ export interface WireKey {
 }
 
 export const keyProperties = {
-  name: meaning({ type: ['string', 'null'], aName: true }, 'What the key is called.'),
-  expires_at: meaning(
+  name: described({ type: ['string', 'null'], aName: true }, 'What the key is called.'),
+  expires_at: described(
     { type: ['string', 'null'], format: 'date-time' },
     'When the key expires; left out: never.',
   ),

@@ -4,7 +4,7 @@ import { liveKeysOf } from '../../domain/grants';
 import { applicationTypes } from '../../domain/permissions';
 import type { ActiveTenant, Application } from '../../domain/tenant';
 import { stampOf } from '../../domain/tenant-folding';
-import { listOf, meaning, moment, record, text, uuid } from './schema';
+import { listOf, described, moment, record, text, uuid } from './schema';
 
 /** Views of Applications and keys. Undefined members are omitted from the JSON. */
 
@@ -25,13 +25,13 @@ const KEY_EXAMPLE = 'key_…';
 export const keySchema = record(
   'ApplicationKey',
   {
-    id: meaning(uuid, 'The id of the key, which is not the key itself.'),
-    key: meaning(text, KEY, KEY_EXAMPLE),
-    name: meaning(text, 'Its name.', 'Nightly import'),
-    created_by: meaning(uuid, 'The user or the Application that created it.'),
-    created_at: meaning(moment, 'When it was created.'),
-    expires_at: meaning(moment, 'When it expires; left out: never.'),
-    last_used_at: meaning(
+    id: described(uuid, 'The id of the key, which is not the key itself.'),
+    key: described(text, KEY, KEY_EXAMPLE),
+    name: described(text, 'Its name.', 'Nightly import'),
+    created_by: described(uuid, 'The user or the Application that created it.'),
+    created_at: described(moment, 'When it was created.'),
+    expires_at: described(moment, 'When it expires; left out: never.'),
+    last_used_at: described(
       moment,
       'When it was last used, to about a minute; left out: never, or in the answer to a write.',
     ),
@@ -42,17 +42,17 @@ export const keySchema = record(
 export const applicationSchema = record(
   'Application',
   {
-    id: meaning(uuid, 'The id of the Application.'),
-    tenant_id: meaning(uuid, 'The Tenant that it belongs to.'),
-    name: meaning(text, 'Its name.', 'Shop'),
-    type: meaning({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),
-    permissions: meaning(listOf(text), 'What it may do.'),
-    key: meaning(text, KEY, KEY_EXAMPLE),
-    keys: meaning(listOf(keySchema), 'Its keys that are neither revoked nor expired, oldest first.'),
-    created_by: meaning(uuid, 'The user or the Application that created it.'),
-    created_at: meaning(moment, 'When it was created.'),
-    modified_by: meaning(uuid, 'The user or the Application that modified it last.'),
-    modified_at: meaning(moment, 'When the request arrived that modified it last.'),
+    id: described(uuid, 'The id of the Application.'),
+    tenant_id: described(uuid, 'The Tenant that it belongs to.'),
+    name: described(text, 'Its name.', 'Shop'),
+    type: described({ type: 'string', enum: applicationTypes }, 'What kind of permissions it may hold.'),
+    permissions: described(listOf(text), 'What it may do.'),
+    key: described(text, KEY, KEY_EXAMPLE),
+    keys: described(listOf(keySchema), 'Its keys that are neither revoked nor expired, oldest first.'),
+    created_by: described(uuid, 'The user or the Application that created it.'),
+    created_at: described(moment, 'When it was created.'),
+    modified_by: described(uuid, 'The user or the Application that modified it last.'),
+    modified_at: described(moment, 'When the request arrived that modified it last.'),
   },
   ['key', 'created_by', 'modified_by', 'modified_at'],
 );

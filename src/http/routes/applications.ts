@@ -49,7 +49,7 @@ import {
 import { commandOf } from './command';
 import { pageParameters, paginationOf, paginationSchema, placeOf } from './pagination';
 import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
-import { listOf, meaning, record, type Schema } from './schema';
+import { listOf, described, record, type Schema } from './schema';
 
 const TAG = 'Applications';
 const FROM = 'applications';
@@ -123,8 +123,8 @@ export const listApplications = route<undefined, ReturnType<typeof listQuery>>({
     status: 200,
     description: 'A page of the Applications of the Tenant, in the order in which they were created.',
     schema: record('ApplicationPage', {
-      pagination: meaning(paginationSchema, 'Where this page is.'),
-      data: meaning(listOf(applicationSchema), 'The Applications.'),
+      pagination: described(paginationSchema, 'Where this page is.'),
+      data: described(listOf(applicationSchema), 'The Applications.'),
     }),
     example: {
       pagination: { total_items: 1, page_number: 1, page_size: 20, total_pages: 1 },
@@ -213,13 +213,13 @@ const creation = bodyCheck<WireApplication>(
     title: 'ApplicationCreation',
     type: 'object',
     properties: {
-      name: meaning({ type: 'string', aName: true }, 'Its name.'),
-      type: meaning(
+      name: described({ type: 'string', aName: true }, 'Its name.'),
+      type: described(
         { type: 'string', enum: applicationTypes },
         'What kind of permissions it may hold; it cannot be changed.',
       ),
-      permissions: meaning(permissionsProperty, 'What it may do; left out: nothing.'),
-      create_key: meaning(
+      permissions: described(permissionsProperty, 'What it may do; left out: nothing.'),
+      create_key: described(
         { type: ['boolean', 'null'] },
         'Whether a first key is created with it; left out: it is.',
       ),
@@ -279,9 +279,9 @@ const update = bodyCheck<WireUpdate>(
     title: 'ApplicationUpdate',
     type: 'object',
     properties: {
-      name: meaning({ type: 'string', aName: true }, 'Its name.'),
-      permissions: meaning(permissionsProperty, 'All that it may do; left out: as it was.'),
-      type: meaning({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
+      name: described({ type: 'string', aName: true }, 'Its name.'),
+      permissions: described(permissionsProperty, 'All that it may do; left out: as it was.'),
+      type: described({ enum: [...applicationTypes, null] }, 'Its type, which cannot be changed.'),
     },
     required: ['name'],
   },

@@ -1,4 +1,4 @@
-import { count, meaning, moment, record, text, uuid, type Schema } from './schema';
+import { count, described, moment, record, text, uuid, type Schema } from './schema';
 
 const anything: Schema = {};
 
@@ -6,19 +6,19 @@ const anything: Schema = {};
 export const eventSchema: Schema = record(
   'Event',
   {
-    id: meaning(uuid, 'The id of the event; `/logs` shows the same one.'),
-    type: meaning(text, 'What happened.', 'TenantUpdated'),
-    version: meaning(count, "The version of the type's schema.", 1),
-    stream: meaning(text, 'Where it is stored.'),
-    revision: meaning(count, 'Its number within the stream, from 0.'),
-    position: meaning(text, 'Its place in the log, for `after`, `Last-Event-ID` and `as_of`.'),
-    recorded_at: meaning(moment, 'When the log recorded it.'),
-    stored_at: meaning(moment, 'When the log received it, where some clock was ahead.'),
-    actor: meaning(anything, 'Who caused it: `type` and `id`.'),
-    trace_id: meaning(anything, 'The trace id of the request that caused it.'),
-    key_id: meaning(anything, 'The key that the request was made with.'),
-    data: meaning(anything, 'What the event says; digests of keys are cut.'),
-    metadata: meaning(anything, 'Everything that is stored with it.'),
+    id: described(uuid, 'The id of the event; `/logs` shows the same one.'),
+    type: described(text, 'What happened.', 'TenantUpdated'),
+    version: described(count, "The version of the type's schema.", 1),
+    stream: described(text, 'Where it is stored.'),
+    revision: described(count, 'Its number within the stream, from 0.'),
+    position: described(text, 'Its place in the log, for `after`, `Last-Event-ID` and `as_of`.'),
+    recorded_at: described(moment, 'When the log recorded it.'),
+    stored_at: described(moment, 'When the log received it, where some clock was ahead.'),
+    actor: described(anything, 'Who caused it: `type` and `id`.'),
+    trace_id: described(anything, 'The trace id of the request that caused it.'),
+    key_id: described(anything, 'The key that the request was made with.'),
+    data: described(anything, 'What the event says; digests of keys are cut.'),
+    metadata: described(anything, 'Everything that is stored with it.'),
   },
   ['stored_at', 'actor', 'trace_id', 'key_id'],
 );

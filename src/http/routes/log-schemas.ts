@@ -1,25 +1,28 @@
 import { paginationSchema } from './pagination';
-import { listOf, meaning, moment, record, text, uuid, type Schema } from './schema';
+import { listOf, described, moment, record, text, uuid, type Schema } from './schema';
 
 const log = record(
   'Log',
   {
-    id: meaning(uuid, 'The id of the underlying event.'),
-    tenant_id: meaning(uuid, 'The Tenant that owns the entity.'),
-    actor_id: meaning(uuid, 'Who did it.'),
-    actor_type: meaning(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
-    entity_type: meaning(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
-    entity_id: meaning(text, 'Which entity of that type.'),
-    operation: meaning(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
-    message: meaning({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
-    created_at: meaning(moment, 'When the row was recorded; it never runs backwards in the log of a Tenant.'),
+    id: described(uuid, 'The id of the underlying event.'),
+    tenant_id: described(uuid, 'The Tenant that owns the entity.'),
+    actor_id: described(uuid, 'Who did it.'),
+    actor_type: described(text, 'What kind of actor it was. More kinds may come.', 'application', 'user'),
+    entity_type: described(text, 'What kind of entity it is about. More kinds may come.', 'tenant', 'token'),
+    entity_id: described(text, 'Which entity of that type.'),
+    operation: described(text, 'What was done. More may come.', 'create', 'update', 'read', 'delete'),
+    message: described({ type: 'string', maxLength: 250 }, 'One sentence, at most 250 UTF-16 units.'),
+    created_at: described(
+      moment,
+      'When the row was recorded; it never runs backwards in the log of a Tenant.',
+    ),
   },
   ['actor_id', 'actor_type'],
 );
 
 export const logPageSchema: Schema = record('LogPage', {
-  pagination: meaning(paginationSchema, 'Where this page is.'),
-  data: meaning(listOf(log), 'The rows, newest first.'),
+  pagination: described(paginationSchema, 'Where this page is.'),
+  data: described(listOf(log), 'The rows, newest first.'),
 });
 
 export const logPageExample = {
@@ -41,8 +44,8 @@ export const logPageExample = {
 
 export const entityTypesSchema: Schema = listOf(
   record('EntityType', {
-    display_name: meaning(text, 'For people.', 'Tenant'),
-    value: meaning(text, 'As used in `entity_type`.', 'tenant'),
+    display_name: described(text, 'For people.', 'Tenant'),
+    value: described(text, 'As used in `entity_type`.', 'tenant'),
   }),
 );
 

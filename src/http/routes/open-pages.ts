@@ -6,7 +6,7 @@ import { PAGE_SECURITY } from '../pages/layout';
 import { problemPage, problemsPage } from '../pages/problem-pages';
 import { referencePage } from '../pages/reference-page';
 import type { Route } from './route';
-import { listOf, meaning, record, text, type Schema } from './schema';
+import { listOf, described, record, text, type Schema } from './schema';
 
 /** The variable content of the pages. */
 interface Content {
@@ -35,13 +35,13 @@ const SERVICE = { name: 'tenant-ledger', version: '0.1.0', ...LINKS };
 const PROBLEM_PREFIX = '/problems/';
 
 const summaryProperties = {
-  code: meaning(text, 'The stable name of the problem.', 'not_found'),
-  status: meaning(
+  code: described(text, 'The stable name of the problem.', 'not_found'),
+  status: described(
     { type: 'integer', format: 'int64' },
     'Its HTTP status; left out: it is one of the command line.',
     404,
   ),
-  title: meaning(text, 'The kind of error, always in the same words.'),
+  title: described(text, 'The kind of error, always in the same words.'),
 };
 
 const summaryOf = (code: string, { status, title }: Problem) => ({ code, status, title });
@@ -54,11 +54,11 @@ export const openPages: readonly OpenPage[] = [
     description: 'What this service is, and where it is described: for people, or for programs.',
     json: {
       schema: record('Service', {
-        name: meaning(text, 'The name of the program.', SERVICE.name),
-        version: meaning(text, 'Its version.', SERVICE.version),
-        docs: meaning(text, 'The path of the API reference.', SERVICE.docs),
-        openapi: meaning(text, 'The path of this document.', SERVICE.openapi),
-        problems: meaning(text, 'The path of the list of problems.', SERVICE.problems),
+        name: described(text, 'The name of the program.', SERVICE.name),
+        version: described(text, 'Its version.', SERVICE.version),
+        docs: described(text, 'The path of the API reference.', SERVICE.docs),
+        openapi: described(text, 'The path of this document.', SERVICE.openapi),
+        problems: described(text, 'The path of the list of problems.', SERVICE.problems),
       }),
       example: SERVICE,
       body: ({ version }) => ({ ...SERVICE, version }),
@@ -79,7 +79,7 @@ export const openPages: readonly OpenPage[] = [
     description: 'Every code: for people, or for programs.',
     json: {
       schema: record('ProblemList', {
-        data: meaning(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All of them.'),
+        data: described(listOf(record('ProblemSummary', summaryProperties, ['status'])), 'All of them.'),
       }),
       example: { data: [summaryOf('not_found', problems.not_found)] },
       body: () => ({ data: Object.entries(problems).map(([code, problem]) => summaryOf(code, problem)) }),
@@ -108,7 +108,7 @@ export const openPages: readonly OpenPage[] = [
     json: {
       schema: record(
         'ProblemPage',
-        { ...summaryProperties, meaning: meaning(text, 'What it means and what to do.') },
+        { ...summaryProperties, meaning: described(text, 'What it means and what to do.') },
         ['status'],
       ),
       example: { code: 'not_found', ...problems.not_found },

@@ -1,6 +1,6 @@
 import { invalid, textParameter, wholeNumberParameter } from '../request/validation';
 import type { Cursors } from './cursor';
-import { count, meaning, record, text } from './schema';
+import { count, described, record, text } from './schema';
 
 const MAX_PAGE_SIZE = 100;
 const DEFAULT_PAGE_SIZE = 20;
@@ -38,12 +38,12 @@ const positive = { type: 'integer', format: 'int64', minimum: 1 };
 export const paginationSchema = record(
   'Pagination',
   {
-    total_items: meaning(count, 'Rows that fit the filters; left out where those are not counted.', 1),
-    page_number: meaning(positive, 'The page that this is.', 1),
-    page_size: meaning({ ...positive, maximum: MAX_PAGE_SIZE }, 'Rows of a full page.', 20),
-    total_pages: meaning(count, 'Pages of this size; left out likewise.', 1),
-    after: meaning(text, 'Left out on the last page: `start` of the page after this one.'),
-    next: meaning(text, 'The same as `after`.'),
+    total_items: described(count, 'Rows that fit the filters; left out where those are not counted.', 1),
+    page_number: described(positive, 'The page that this is.', 1),
+    page_size: described({ ...positive, maximum: MAX_PAGE_SIZE }, 'Rows of a full page.', 20),
+    total_pages: described(count, 'Pages of this size; left out likewise.', 1),
+    after: described(text, 'Left out on the last page: `start` of the page after this one.'),
+    next: described(text, 'The same as `after`.'),
   },
   ['total_items', 'total_pages', 'after', 'next'],
 );

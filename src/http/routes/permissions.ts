@@ -1,7 +1,7 @@
 import { applicationTypes, permissions, permissionsOf } from '../../domain/permissions';
 import { choiceParameter, queryCheck } from '../request/validation';
 import { ok, route } from './route';
-import { listOf, meaning, record, text } from './schema';
+import { listOf, described, record, text } from './schema';
 
 const query = queryCheck({
   application_type: choiceParameter(
@@ -12,9 +12,9 @@ const query = queryCheck({
 });
 
 const permission = record('Permission', {
-  type: meaning(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
-  description: meaning(text, 'What it allows.', 'Read Tenants'),
-  application_types: meaning(
+  type: described(text, 'The name that endpoints refer to: resource and action.', 'tenant:read'),
+  description: described(text, 'What it allows.', 'Read Tenants'),
+  application_types: described(
     listOf({ type: 'string', enum: applicationTypes }),
     'The types of Applications that may hold it.',
   ),

@@ -1,26 +1,26 @@
 import { reportUsage } from '../../../projections/usage';
 import { ok, route } from './route';
-import { count, meaning, moment, record, type Schema } from './schema';
+import { count, described, moment, record, type Schema } from './schema';
 
 const metrics = record(
   'TokenTypeMetrics',
   {
-    count: meaning(count, 'Number of existing tokens of this type.', 2),
-    last_created_at: meaning(moment, 'When the last one was created.'),
+    count: described(count, 'Number of existing tokens of this type.', 2),
+    last_created_at: described(moment, 'When the last one was created.'),
   },
   ['last_created_at'],
 );
 
 const usageReport: Schema = record('TenantUsageReport', {
-  token_report: meaning(
+  token_report: described(
     record('TokenReport', {
       metrics_by_type: {
         type: 'object',
         description: 'By token type: `token`, `card`, `bank`, each once it was seen.',
         additionalProperties: metrics,
       },
-      included_monthly_active_tokens: meaning(count, 'What the plan includes.', 0),
-      monthly_active_tokens: meaning(count, 'Tokens created, read or used in this month (UTC).', 3),
+      included_monthly_active_tokens: described(count, 'What the plan includes.', 0),
+      monthly_active_tokens: described(count, 'Tokens created, read or used in this month (UTC).', 3),
     }),
     'Token usage of the Tenant.',
   ),

@@ -16,7 +16,7 @@ export const moment: Schema = {
 export const listOf = (items: Schema): Schema => ({ type: 'array', items });
 
 /** Adds a description, and possibly examples. */
-export const meaning = (schema: Schema, description: string, ...examples: readonly unknown[]): Schema => ({
+export const described = (schema: Schema, description: string, ...examples: readonly unknown[]): Schema => ({
   ...schema,
   description,
   ...(examples.length === 0 ? {} : { examples }),

@@ -1,26 +1,26 @@
 import type { TenantDocument } from '../../../projections/tenants';
-import { flag, meaning, moment, record, text, uuid } from './schema';
+import { flag, described, moment, record, text, uuid } from './schema';
 
 /** Booleans, encoded as strings. */
 export const tenantSettings = {
-  fingerprint_tokens: meaning(
+  fingerprint_tokens: described(
     flag,
     'Whether all tokens are fingerprinted with the default expression of their type.',
   ),
-  deduplicate_tokens: meaning(flag, 'Whether tokens are deduplicated when they are created or updated.'),
+  deduplicate_tokens: described(flag, 'Whether tokens are deduplicated when they are created or updated.'),
 };
 
 export const tenantSchema = record(
   'Tenant',
   {
-    id: meaning(uuid, 'The id of the Tenant.'),
-    owner_id: meaning(uuid, 'The user who owns the Tenant.'),
-    name: meaning(text, 'The name of the Tenant.', 'Acme'),
-    settings: meaning(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),
-    created_by: meaning(uuid, 'The user who created the Tenant.'),
-    created_at: meaning(moment, 'When it was created.'),
-    modified_by: meaning(uuid, 'The user or the Application that modified it last.'),
-    modified_at: meaning(moment, 'When the request arrived that modified it last.'),
+    id: described(uuid, 'The id of the Tenant.'),
+    owner_id: described(uuid, 'The user who owns the Tenant.'),
+    name: described(text, 'The name of the Tenant.', 'Acme'),
+    settings: described(record('TenantSettings', tenantSettings), 'The settings of the Tenant.'),
+    created_by: described(uuid, 'The user who created the Tenant.'),
+    created_at: described(moment, 'When it was created.'),
+    modified_by: described(uuid, 'The user or the Application that modified it last.'),
+    modified_at: described(moment, 'When the request arrived that modified it last.'),
   },
   ['created_by', 'modified_by', 'modified_at'],
 );

@@ -11,7 +11,7 @@ import { bodyCheck, invalid, queryCheck, textParameter } from '../request/valida
 import { commandOf } from './command';
 import { readPosition } from './events';
 import { ok, route, type RouteResponse, type RouteRequest, type RouteParts } from './route';
-import { meaning, type Schema } from './schema';
+import { described, type Schema } from './schema';
 import { tenantExample, tenantSchema, tenantSettings, tenantView } from './tenant-view';
 
 const PATH = '/tenants/self';
@@ -27,7 +27,7 @@ const tenantUpdateSchema: Schema = {
   title: 'TenantUpdate',
   type: 'object',
   properties: {
-    name: meaning({ type: 'string', aName: true }, 'The name of the Tenant.'),
+    name: described({ type: 'string', aName: true }, 'The name of the Tenant.'),
     settings: {
       type: ['object', 'null'],
       description: 'The settings to change; those that are left out stay as they are.',
