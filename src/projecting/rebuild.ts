@@ -275,7 +275,7 @@ export const rebuildTogether = (
   return Promise.allSettled(projectors.map(rebuildOne));
 };
 
-/** What a rebuild would do, as far as can be told in advance. */
+/** What a rebuild would do, as far as is known in advance. */
 export interface RebuildPlan {
   readonly projection: string;
   readonly version: number;

@@ -48,7 +48,7 @@ async function* orderedDifferences(live: Scanner, rebuilt: Scanner, scope: Scope
 }
 
 /**
- * Finds, step by step, the documents that may differ between two generations, both of which may change meanwhile. A
+ * Finds, step by step, the documents that may differ between two generations, both of which may change in the meantime. A
  * document that differs throughout is among the suspects. Not every suspect differs: it may be equal but stored
  * differently, or have changed since.
  */

@@ -2,7 +2,7 @@ import { beforeDeadline, monotonicMs } from '../../clock';
 import { fault, messageOf, moreOf, type Fault } from '../../fault';
 import { logFault } from '../event-log';
 
-/** Maps the server's answers and its silence to faults of the port. The package's errors are told apart by `type`. */
+/** Maps the server's answers and its silence to faults of the port. The package's errors are distinguished by `type`. */
 
 /** The outcome of the call is unknown. */
 export const noAnswer = (why: string): Fault => fault('no_answer', why);

@@ -37,7 +37,7 @@ export interface Route<Body = unknown, Query = unknown> {
   readonly tag: Tag;
   /** The schemas of the `:name` parts of the path, for the OpenAPI document. */
   readonly params?: Readonly<Record<string, Schema>>;
-  /** Omitted: any valid API key will do. */
+  /** Omitted: any valid API key is accepted. */
   readonly permission?: string;
   /** Omitted: query parameters are ignored. */
   readonly query?: QueryCheck<Query>;
